@@ -574,7 +574,7 @@ OPTIONAL = {  # fields that a run may have
     *("scores[].regions[].share_low", "scores[].regions[].share_high"),
     "data.reasons[].examples[].line",
     *("search.scale", "checks[].scale", "checks[].statistic"),  # of means
-    "scores[].groups[].above_median",
+    *("scores[].groups[].above_median", "scores[].groups[].answers"),
     *(f"scores[].witnesses[].{each}" for each in ("joint", "rare", "rare_outputs")),
     "scores[].regions[].loses",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),

@@ -295,7 +295,7 @@ def _few_at_the_top(**changes: Any) -> GroupScore:
         Group({"race": "blue"}, 0.45, 0.45, 0.45, 90, people=90),
     )
     ends = {"score": 0.55, "low": 0.55, "high": 0.55, "method": "exact"}
-    return samples.group(groups=groups, population="profile", **{**ends, **changes})
+    return samples.group(**{"groups": groups, "population": "profile", **ends, **changes})
 
 
 def test_a_search_says_which_sets_rest_on_few_people() -> None:
@@ -310,22 +310,34 @@ def test_a_search_says_which_sets_rest_on_few_people() -> None:
     assert "5.0 points without groups of too few people to judge" in " ".join(shown.split())
 
 
-def test_a_mean_of_few_people_is_rounded_in_its_units_and_said_to_be() -> None:
-    kind = {"statistic": "mean", "scale": (0.0, 8000.0), "score": 0.2875, "low": 0.2875}
-    shown = withheld(_few_at_the_top(**kind, high=0.2875))
-    assert headline(shown).startswith("Mean outputs differ by about 2,300 between")
-    assert "exact" not in headline(shown)
-    assert "(about 2,300; " in overview([shown], Wording())
-    assert interval_text(shown).plain == "rounded"
-    assert interval(shown) == "rounded"
-    assert [rate_interval(shown, each) for each in shown.groups] == ["rounded", "exact", "exact"]
+def test_a_mean_of_few_people_is_not_shown_and_said_not_to_be() -> None:
+    kind = {"statistic": "mean", "scale": (0.0, 8000.0), "impact_ratio": None}
+    shown = withheld(_few_at_the_top(**kind))
+    untold = "a group of fewer than 5 people is further apart, and its mean is not shown"
+    assert headline(shown) == (
+        f"Mean outputs differ by 400 between blue and purple in the profile; {untold} "
+        "(exact: everybody in the profile was run)"
+    )
+    assert f"(400; {untold})" in overview([shown], Wording())
+    assert (interval_text(shown).plain, interval(shown)) == ("not shown", "not shown")
+    assert [rate_interval(shown, each) for each in shown.groups] == ["exact", "exact"]
     table = render([rates_table(shown, width=80)], make_console(width=80))
-    assert "about 8,000" in " ".join(table.split())
-    assert "about 4,000" not in " ".join(table.split())
+    assert "8,000" not in table
+    inside = _few_at_the_top(**kind, score=0.05, low=0.05, high=0.05)
+    inside = replace(inside, groups=(replace(inside.groups[0], rate=0.47), *inside.groups[1:]))
+    assert "; the mean of a group of fewer than 5 people is not shown (" in headline(
+        withheld(inside)
+    )
+    assert interval(withheld(inside)) == "exact"  # the difference is that of the others
+    one = withheld(_few_at_the_top(**kind, groups=inside.groups[:2]))
+    assert headline(one) == (
+        "Mean outputs differ between groups of race in the profile; how much is not shown, as "
+        "only one mean is of 5 people or more"
+    )
     check = replace(samples.checked(samples.result(shown)).checks[0], measure="group",
-                    against=("race",), **kind)  # fmt: skip
-    assert check_interval(replace(check, high=0.2875)) == "exact"
-    assert check_interval(withheld_check(check, [_few_at_the_top(**kind)])) == "rounded"
+                    against=("race",), low=0.55, high=0.55)  # fmt: skip
+    assert check_interval(check) == "exact"
+    assert check_interval(withheld_check(check, [_few_at_the_top(**kind)])) == "not shown"
 
 
 def test_an_empty_list_is_not_described() -> None:

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
-from themis.inputs.numbers import two_digits
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import largest_missed, least_listed, undecided_note
@@ -97,14 +96,12 @@ class Bounds:
     certified: bool = True
     conclusive: bool = True
     few: bool = False  # it tells the mean of few people
+    told: bool = True  # whether the numbers are there
 
     @property
     def shown(self) -> Bounds:
         """The same as documents may show it."""
-        if not self.few:
-            return self
-        score = None if self.score is None else two_digits(self.score)
-        return replace(self, low=two_digits(self.low), high=two_digits(self.high), score=score)
+        return replace(self, low=0.0, high=1.0, score=None, told=False) if self.few else self
 
 
 def measured(result: Result) -> tuple[Quantity, ...]:

@@ -7,7 +7,7 @@ parts are imported when somebody asks for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ HOOKS = {
     "note": "themis.show.words.notes:sentence",
     "why": "themis.show.words.searches:why",
     "limit": "themis.show.terminal.checks:limit_text",
+    "withheld": "themis.results.withheld:withheld",
     "frame": "themis.results.frames:to_frame",
     "assert_below": "themis.results.verdicts:assert_below",
     "assert_conclusive": "themis.results.verdicts:assert_conclusive",
@@ -31,6 +32,13 @@ def hook(name: str) -> Callable[..., Any]:
     module, _, function = HOOKS[name].partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found
+
+
+def withheld_repr(thing: Any) -> str:
+    """What logs and notebooks keep of a result: nothing that would tell of few people."""
+    shown = hook("withheld")(thing)
+    parts = (f"{e.name}={getattr(shown, e.name)!r}" for e in fields(shown) if e.repr)
+    return f"{type(shown).__name__}({', '.join(parts)})"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from themis._version import __version__
 from themis.errors import count_of
-from themis.results.hooks import Plotted, hook
+from themis.results.hooks import Plotted, hook, withheld_repr
 from themis.results.notes import Ending, Note, in_units
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import (
@@ -137,7 +137,7 @@ class Score(Plotted):
         data["witnesses"] = data.get("witnesses", [])
         data["witnesses"] = [_used(each) for each in data["witnesses"]]
         for group in data["groups"]:
-            for name in ("few", "above_median", "people"):
+            for name in ("few", "above_median", "people", "answers"):
                 if group[name] in (False, None):
                     del group[name]
         for name in ("direction", "regions"):
@@ -172,6 +172,12 @@ class GroupScore(Score):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notes", in_units(self, self.notes))
+
+    def __str__(self) -> str:
+        shown = hook("withheld")(self)
+        return super().__str__() if type(shown) is type(self) else str(shown)
+
+    __repr__ = withheld_repr
 
     @property
     def most_favoured(self) -> Group | None:
@@ -268,6 +274,8 @@ class SearchResult(Plotted):
     decide_only: bool = False  # the found sets were not measured: they have no scores
     population: Literal["inputs", "profile"] = "inputs"  # whose decisions are looked at
     favours: str | None = None  # as of a group score
+
+    __repr__ = withheld_repr
 
     def __post_init__(self) -> None:
         tested = (replace(e, reasons=in_units(self, e.reasons)) for e in self.tested)
@@ -409,6 +417,8 @@ class Result(Plotted):
     report: Naming | None = None  # the words for documents, as far as there are some
     outcomes: tuple[Outcomes, ...] = ()  # rates beside known outcomes, where a label was named
     proxies: tuple[Proxy, ...] = ()  # what may stand in for a set, where that was asked
+
+    __repr__ = withheld_repr
 
     @property
     def spent(self) -> Account:

@@ -106,6 +106,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "noise-may-explain": ("high", "span"),
     # of checks
     "not-checked-for-noise": (),
+    "few-people": (),
     "noise-in-finding": ("explains", "floor", "span"),
     "run-ended": ("ended",),
     "search-ended": ("ended", "sets_open"),

@@ -132,6 +132,7 @@ class Group(Shown):
     few: bool = False  # too few people to call it fair or unfair
     above_median: float | None = None  # share of its numbers above the median of all; as counted
     people: int | None = None  # of given people: how many are in it
+    answers: int | None = None  # so many of them have an output; None: all
 
 
 @dataclass(frozen=True)

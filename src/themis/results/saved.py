@@ -377,7 +377,7 @@ _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce", "joint", "generated", "rows", "rare", "rare_outputs"},
     "Noise": {"average"},
     "Joint": {"only_count", "only_low", "only_high"},
-    "Group": {"few", "above_median", "people"},
+    "Group": {"few", "above_median", "people", "answers"},
     "Harm": {
         *("lost_count", "gained_count"),
         *("lost_low", "lost_high", "gained_low", "gained_high"),

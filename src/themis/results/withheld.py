@@ -3,8 +3,8 @@
 Pages, reports, terminals and notebooks show what `withheld` gives, so that no format can forget it.
 The inputs of generated pairs are shown whole. Where there are none, a pair of people is left with
 what differs. What fewer than SHARED people have is not named: neither a group, nor a value, nor an
-output or a known outcome, and the mean of so few is rounded. No change is shown that was counted on
-so few. What the file lists is named.
+output or a known outcome, nor is the mean of so few shown, or what would tell it. No change is
+shown that was counted on so few. What the file lists is named.
 Files to work on (a saved result, a suite, the cache) hold rows, and say so.
 """
 
@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import singledispatch
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
@@ -36,6 +36,7 @@ from themis.results.parts import Group, Harm, Rare, Region, Witness
 from themis.results.replays import Replay, ReplayedTest
 
 Thing = TypeVar("Thing")
+Part = TypeVar("Part", bound=Result | Score)
 AnyGroup = TypeVar("AnyGroup", Group, OutcomeGroup)
 Values: TypeAlias = dict[str, Any]
 
@@ -45,6 +46,8 @@ _END = re.compile(
 SHORT = 10  # numbers of one digit are shown as they are
 ABOUT = "about "  # before a number that is rounded
 LOWER, HIGHER = "lower", "higher"  # of two numbers that are the same when rounded
+ROUNDING = 1e-9  # a saved result has twelve digits
+NUMBERS = {"score", "low", "high", "floor", "explains", "error"}  # of notes on scores
 RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
 
 
@@ -57,11 +60,11 @@ class Unnamed(str):
 RARE_OUTPUT = (Unnamed("a rare output"), Unnamed("another rare output"))  # or gets
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Withheld(Result):
     """A result as documents may show it, and the whole one, whose hash they carry."""
 
-    whole: Result
+    whole: Result = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +74,38 @@ class WithheldScore(CausalScore):
     few: tuple[Harm, ...] = field(repr=False)
 
 
-class RoundedCheck(CheckResult):
-    """A verdict whose numbers are rounded, as they would tell the mean of few people."""
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class FewerGroups(GroupScore):
+    """A score of the means that may be shown: each of SHARED people or more who have an output.
+
+    Its numbers are those of these groups; of fewer than two they mean nothing.
+    """
+
+    whole: GroupScore = field(repr=False)  # to decide with, and not to show
+
+    @property
+    def hidden(self) -> tuple[Group, ...]:
+        """The groups whose means are not shown."""
+        return tuple(each for each in self.whole.groups if not _of_many_answers(each))
+
+    @property
+    def is_further(self) -> bool:
+        """Whether one of them has the lowest or the highest mean."""
+        rates = [each.rate for each in self.groups]
+        return any(not rates or not min(rates) <= e.rate <= max(rates) for e in self.hidden)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers are those of all groups, too."""
+        both = ((each.score, each.low, each.high) for each in (self, self.whole))
+        pairs = zip(*both, strict=True)
+        return len(self.groups) > 1 and all(abs(one - other) < ROUNDING for one, other in pairs)
+
+    def __str__(self) -> str:
+        about = f"{self.measure} score against {','.join(self.against)}"
+        if len(self.groups) < 2:
+            return f"{about}: not shown, as it would tell of few people"
+        return f"{super().__str__()}, among groups of {SHARED} people or more"
 
 
 def withheld(thing: Thing) -> Thing:
@@ -81,9 +114,10 @@ def withheld(thing: Thing) -> Thing:
     return shown
 
 
-def whole_of(result: Result) -> Result:
-    """The result with its exact numbers, to decide with and not to show."""
-    return result.whole if isinstance(result, Withheld) else result
+def whole_of(part: Part) -> Part:
+    """The result or score with its exact numbers, to decide with and not to show."""
+    whole: Any = part.whole if isinstance(part, Withheld | FewerGroups) else part
+    return cast("Part", whole)
 
 
 def withheld_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
@@ -113,17 +147,14 @@ def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
     reasons = withheld_notes(check.reasons)
     if not any(map(tells_of_few, own)):
         return replace(check, reasons=reasons)
-    reasons = tuple(replace(each, values=_two_digits(each.values)) for each in reasons)
-    known = {each.name: getattr(check, each.name) for each in fields(CheckResult)}
-    return RoundedCheck(**{**_two_digits(known, check.scale), "reasons": reasons})
+    reasons = (*map(_untold, reasons), Note.of("few-people"))
+    return replace(check, score=None, low=None, high=None, reasons=reasons)
 
 
 def tells_of_few(score: Score) -> bool:
-    """Whether the score is a difference to the mean of fewer than SHARED people."""
-    if not isinstance(score, GroupScore) or score.statistic != "mean":
-        return False
-    ends = (score.most_favoured, score.least_favoured)
-    return score.population != "inputs" and any(e is not None and _is_of_few(e) for e in ends)
+    """Whether the score would tell the mean of fewer than SHARED people."""
+    shown = withheld(score)
+    return isinstance(shown, FewerGroups) and not shown.is_whole
 
 
 @singledispatch
@@ -191,13 +222,14 @@ def _(score: CausalScore) -> CausalScore:
 
 @withholding.register
 def _(score: GroupScore) -> GroupScore:
-    if score.population == "inputs":
+    if score.population == "inputs" or isinstance(score, FewerGroups):
         return score
+    if score.statistic == "mean":
+        return _fewer_groups(replace(score, notes=withheld_notes(score.notes)))
     groups = tuple(map(_unnamed, score.groups))
     named = [each.values for each in groups]
     notes = (_among(note, named) for note in withheld_notes(score.notes))
-    shown = replace(score, groups=groups, notes=tuple(notes))
-    return _rounded_means(shown) if score.statistic == "mean" else shown
+    return replace(score, groups=groups, notes=tuple(notes))
 
 
 @withholding.register
@@ -247,45 +279,42 @@ def _is_of_few(group: Group | OutcomeGroup) -> bool:
     return 0 < (group.people or 0) < SHARED
 
 
-def _rounded_means(score: GroupScore) -> GroupScore:
-    """The score of means, without the exact number of anybody who is a group of few people.
+def _of_many_answers(group: Group) -> bool:
+    """Whether a mean is of so many, or of nobody, that it tells nobody's number."""
+    return not group.people or _of_many(group.people if group.answers is None else group.answers)
 
-    Where one of them is the lowest or the highest, the difference would tell it.
+
+def _fewer_groups(score: GroupScore) -> GroupScore:
+    """The score of those means alone that may be shown; the whole one where that is all.
+
+    The groups' intervals hold together, so that the ends hold as well as those of the whole score.
     """
-    low, high = score.scale or (0.0, 1.0)
-
-    def about(share: float, digits: int) -> float:
-        number = low + share * (high - low)
-        return (float(f"{number:.{digits}g}") - low) / (high - low)
-
-    def without(group: Group) -> Group:
-        if group.values:
-            return group
-        rate, one, other = (about(each, 1) for each in (group.rate, group.low, group.high))
-        return replace(group, rate=rate, low=one, high=other, above_median=None)
-
-    shown = replace(score, groups=tuple(map(without, score.groups)))
-    if not tells_of_few(score):
-        return shown
-    ends = {"score": score.score, "low": score.low, "high": score.high}
-    return replace(shown, **_two_digits(ends, score.scale))
+    groups = tuple(filter(_of_many_answers, score.groups))
+    if len(groups) == len(score.groups):
+        return score
+    named = [each.values for each in score.groups if not _is_of_few(each)]
+    ends = {"score": 0.0, "low": 0.0, "high": 1.0}
+    if len(groups) > 1:
+        low, high, rates = zip(*((e.low, e.high, e.rate) for e in groups), strict=True)
+        ends["score"] = max(rates) - min(rates)
+        ends["low"] = max(0.0, max(low) - min(high))
+        ends["high"] = 1.0 if score.lower_bound else max(high) - min(low)
+    own = {each.name: getattr(score, each.name) for each in fields(GroupScore)}
+    own |= {**ends, "groups": groups, "notes": tuple(_among(e, named) for e in score.notes)}
+    return FewerGroups(**own, whole=score)
 
 
-def _two_digits(
-    values: Mapping[str, Any], scale: tuple[float, float] | None = None
-) -> dict[str, Any]:
-    """The same values, of which the ends and the estimate of a score are rounded, in its units."""
-    ends = ("score", "low", "high", "floor", "explains")
-    found = {name: values[name] for name in ends if values.get(name) is not None}
-    unit = values.get("span", 1.0) if scale is None else scale[1] - scale[0]
-    return {**values, **{name: two_digits(each * unit) / unit for name, each in found.items()}}
+def _untold(note: Note) -> Note:
+    """The note without the numbers that would tell the mean of few people."""
+    if not NUMBERS & note.values.keys():
+        return note
+    kept = {name: each for name, each in note.values.items() if name not in NUMBERS}
+    return replace(note, values={**kept, "untold": True})
 
 
 def _tested(tested: TestedSet) -> TestedSet:
     """A set that a search of means looked at; whose means these are is not known."""
-    reasons = tuple(replace(each, values=_two_digits(each.values)) for each in tested.reasons)
-    estimate = None if tested.estimate is None else two_digits(tested.estimate)
-    return replace(tested, reasons=reasons, estimate=estimate)
+    return replace(tested, reasons=tuple(map(_untold, tested.reasons)), estimate=None)
 
 
 def _scores(result: Result) -> tuple[Score, ...]:
@@ -436,7 +465,7 @@ def _note(note: Note) -> Note:
     """The note without what belongs to one person."""
     hide = _HIDDEN.get(note.code)
     if hide is None:
-        return note
+        return _untold(note) if note.values.get("few") is True else note
     values = {**note.values, **hide(note.values)}
     values.pop("rare", None)
     return replace(note, values=values)
@@ -467,8 +496,6 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "same-output": lambda values: {"output": None} if values.get("rare") else {},
     "only-spelling": _spellings,
     "partly-spelling": _spellings,
-    "above-baseline": lambda values: _two_digits(values) if values.get("few") else {},
-    "not-above-baseline": lambda values: _two_digits(values) if values.get("few") else {},
     "no-such-value": lambda values: {"value": None},
 }
 

@@ -21,6 +21,7 @@ from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Witness
 from themis.subjects.answers import NumberPart
+from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def of_people(
     """The score as one of given people: it says which inputs are rows, and how large groups are."""
     score, people = replace(score, population=population), run.people
     if isinstance(score, GroupScore):
-        score = _counted(score, people)
+        score = _counted(score, run, reading)
     elif isinstance(score, CausalScore):
         pairs = (e for e in score.witnesses if not (e.generated and _holds_row(e, people)))
         score = replace(score, witnesses=tuple(_marked(each, people) for each in pairs))
@@ -115,17 +116,41 @@ def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, ND
     return Labels(assignments, np.stack(levels, axis=1)), own.reshape(-1)
 
 
-def _counted(score: GroupScore, people: People) -> GroupScore:
+def _counted(score: GroupScore, run: PeopleRun, reading: Reading) -> GroupScore:
     """The score with the number of people in each group; those with few of them are marked."""
-    assignments = Assignments(people.schema, people.schema.columns_of(score.against))
-    inside = assignments.in_groups(people.codes)
-    labels, own = groups_of(assignments, people.codes[inside])
-    heads = np.bincount(own, people.heads[inside], len(labels)).tolist()
-    sizes = {tuple(each.values()): int(size) for each, size in zip(labels, heads, strict=True)}
-    counts = [sizes.get(tuple(each.values.values()), 0) for each in score.groups]
-    groups = zip(score.groups, counts, strict=True)
-    marked = tuple(replace(each, people=size, few=size < FEW) for each, size in groups)
-    return replace(score, groups=marked)
+    schema = run.people.schema
+    assignments = Assignments(schema, schema.columns_of(score.against))
+    inside = assignments.in_groups(run.codes)
+    labels, own = groups_of(assignments, run.codes[inside])
+    names = [tuple(each.values()) for each in labels]
+
+    def of_each(heads: NDArray[np.float64]) -> list[int]:
+        sums = np.bincount(own, heads[inside], len(labels)).tolist()
+        sizes = dict(zip(names, map(int, sums), strict=True))
+        return [sizes.get(tuple(each.values.values()), 0) for each in score.groups]
+
+    sizes = of_each(run.heads)
+    answers = sizes
+    if score.statistic == "mean":
+        answers = of_each(_answering(score, run, reading))
+        if score.method == "sampled":  # no more than were drawn
+            answers = [min(n, g.samples) for n, g in zip(answers, score.groups, strict=True)]
+    marked = (
+        replace(each, people=size, few=size < FEW, answers=None if known == size else known)
+        for each, size, known in zip(score.groups, sizes, answers, strict=True)
+    )
+    return replace(score, groups=tuple(marked))
+
+
+def _answering(score: GroupScore, run: PeopleRun, reading: Reading) -> NDArray[np.float64]:
+    """How many people of each row have an output that counts."""
+    heads = np.where(run.weights > 0, run.heads, 0.0)
+    if score.method == "exact" and not score.unknown and not score.stopped.is_early:
+        return heads
+    cells = reading.cells(run.known_answers())
+    if score.method == "exact" and not score.stopped.is_early:
+        return np.where((cells >= 0) | (cells == NOT_RUN), heads, 0.0)  # all was run, if not kept
+    return np.where(cells >= 0, heads, 0.0)
 
 
 def _marked(pair: Witness, people: People) -> Witness:

@@ -55,10 +55,8 @@ class Interval:
     noise: tuple[float, float] | None = None  # what noise alone would give
 
 
-def ends_text(
-    low: float, high: float, unit: Callable[[float], str] = percent, *, rounded: bool = False
-) -> str:
+def ends_text(low: float, high: float, unit: Callable[[float], str] = percent) -> str:
     """The ends of an interval, or that there is none: `6.3 % – 16.3 %`, `1 – 4 points`, `exact`."""
     if low == high:
-        return "rounded" if rounded else "exact"
+        return "exact"
     return f"{unit(low).removesuffix(' points')} – {unit(high)}"

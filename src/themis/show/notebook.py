@@ -22,7 +22,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import group_text, headline, rate_text
+from themis.show.words.headlines import headline, is_told, rate_text, score_text
 from themis.show.words.scores import (
     UNSAID,
     account_text,
@@ -110,7 +110,7 @@ def _score_box(score: Score, words: Wording) -> Html:
         parts = _group_parts(score, words)
     return _box(
         _line(headline(score, words), _BOLD),
-        _table([[score.measure, f"{score.score:.3f}", _bar(score.low, score.high)]]),
+        _table([[score.measure, *_number(score, f"{score.score:.3f}")]]),
         _line(method(score, words), _FAINT),
         *parts,
         *(_line(f"note: {note}") for note in score.notes),
@@ -153,8 +153,12 @@ def _(witness: Witness) -> Html:
 def _search_row(names: tuple[str, ...], score: Score | None, words: Wording) -> Sequence[Any]:
     if score is None:
         return [set_text(names), "not measured"]
-    bar = _bar(score.low, score.high)
-    return [set_text(names), percent(score.score), bar, example(score, words) or ""]
+    return [set_text(names), *_number(score, score_text(score)), example(score, words) or ""]
+
+
+def _number(score: Score, text: str) -> Sequence[Any]:
+    """How large a score is, with its bar, unless that would tell of few people."""
+    return [text, _bar(score.low, score.high)] if is_told(score) else ["not shown", ""]
 
 
 def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
@@ -192,12 +196,12 @@ def _group_parts(score: GroupScore, words: Wording) -> Iterator[Html]:
 def _group_row(score: GroupScore, group: Group, words: Wording) -> Sequence[Any]:
     low, high = (rate_text(score, each) for each in (group.low, group.high))
     few = f"; too few {words.people}" * group.few
-    ends = f"{low} – {high}{few}"
+    ends = f"{'exact' if group.low == group.high else f'{low} – {high}'}{few}"
     tested = words.of_group(group, score)
     return [
         words.label(group.values),
         _bar(group.low, group.high),
-        group_text(score, group),
+        rate_text(score, group.rate),
         f"of {tested}",
         ends,
     ]
@@ -237,18 +241,22 @@ ENDS = 10  # groups of a picture, from either end
 ROWS = 40  # of a picture
 
 
-@singledispatch
 def plot(thing: Any) -> Plot:
     """The picture of a score, a search or a result."""
+    return _plot(withheld(thing))
+
+
+@singledispatch
+def _plot(thing: Any) -> Plot:
     raise TypeError(f"there is no picture of {type(thing).__name__}")
 
 
-@plot.register
+@_plot.register
 def _(score: Score) -> Plot:
     return Plot(chart([_interval(score)], headline(score)))
 
 
-@plot.register
+@_plot.register
 def _(score: GroupScore) -> Plot:
     """The groups' rates; the four-fifths line is four fifths of the highest."""
     shown, hidden = extremes(score.groups, ENDS)
@@ -262,16 +270,16 @@ def _(score: GroupScore) -> Plot:
     return Plot(chart(rows, title, marks, axis=WHOLE, units=units))
 
 
-@plot.register
+@_plot.register
 def _(search: SearchResult) -> Plot:
-    measured = [score for score in search.minimal_sets if score.samples][:ROWS]
+    measured = [each for each in search.minimal_sets if each.samples and is_told(each)][:ROWS]
     limit = Mark(search.threshold, f"threshold {percent(search.threshold)}")
     return Plot(chart(list(map(_interval, measured)), search_headline(search), [limit]))
 
 
-@plot.register
+@_plot.register
 def _(result: Result) -> Plot:
-    rows = [_interval(each, f"{each.measure} ") for each in result.scores[:ROWS]]
+    rows = [_interval(each, f"{each.measure} ") for each in result.scores if is_told(each)][:ROWS]
     return Plot(chart(rows, verdict(result).sentence))
 
 

@@ -10,6 +10,7 @@ from itertools import chain, combinations
 from themis._version import __version__
 from themis.results.model import GroupScore, Result
 from themis.results.parts import Group
+from themis.results.withheld import FewerGroups
 from themis.settings import Stopping
 from themis.show.html import Html, cut, shell, table, tag, value
 from themis.show.intervals import ends_text
@@ -52,7 +53,7 @@ from themis.show.reports.scores import (
     tested_head,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
-from themis.show.words.headlines import capital, group_text
+from themis.show.words.headlines import capital, rate_text, untold_text
 from themis.show.words.scores import how_sure_together, impact, ratio_text
 from themis.show.words.searches import (
     check_interval,
@@ -199,7 +200,8 @@ def _one(score: GroupScore, room: Room) -> Html:
     shown = ranked[: room.categories]
     hidden = len(ranked) - len(shown)
     more = count(hidden, "more category", "more categories")
-    remark = " · ".join(filter(None, [impact(score), *details(score)]))
+    untold = untold_text(score, room.words).removeprefix("; ")
+    remark = " · ".join(filter(None, [impact(score), *details(score), untold]))
     return block(
         score_name(score),
         table(
@@ -247,6 +249,7 @@ def _unknown(score: GroupScore, room: Room) -> str:
         sizes = [group.people or 0 for group in score.groups]
         whom = room.words.whom(score.population)
     all_listed = not any(note.code in NOT_LISTED for note in score.notes)
+    all_listed = all_listed and not isinstance(score, FewerGroups)
     text = ""
     if room.rows is not None and all_listed and all(sizes):
         text = f"Of an unknown category: {count(max(room.rows - sum(sizes), 0), 'row')}. "
@@ -270,7 +273,7 @@ def _row(score: GroupScore, group: Group, ratio: Ratio | None, room: Room) -> tu
         group_name(group.values, room),
         f"{group.samples:,}",
         favourable(score, group),
-        group_text(score, group),
+        rate_text(score, group.rate),
         rate_interval(score, group),
         *(_scoring(score, group) if score.statistic == "mean" else _ratio_cells(ratio)),
     )

@@ -146,7 +146,7 @@ def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tup
 
 def _of_scores(result: Result) -> Iterator[Finding]:
     for score in result.scores:
-        if score.low > 0:
+        if whole_of(score).low > 0:
             title = f"{score_words(score)}: {score_text(score)}"
             text = _text(score, title, wording(result))
             yield Finding(

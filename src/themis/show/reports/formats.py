@@ -12,6 +12,7 @@ from typing import Any
 from themis.errors import Mistake, RequestError, suggest
 from themis.results.model import CausalScore, GroupScore, Result, Score
 from themis.results.withheld import withheld
+from themis.show.words.headlines import is_told
 from themis.show.words.wording import PLAIN
 
 
@@ -150,11 +151,13 @@ def _named(values: Mapping[str, Any]) -> str:
 
 def _row(score: Score, result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(score, name, None) for name in COLUMNS}
+    if not is_told(score):
+        row |= dict.fromkeys(("score", "low", "high", "most_favoured", "least_favoured"))
     row["against"] = ",".join(score.against)  # no name has a comma
     row["command"], row["seed"] = result.command, result.seed
     row["fingerprint"] = result.subject.get("fingerprint")
     row["flip_rate"] = score.flip_rate if isinstance(score, CausalScore) else None
-    if isinstance(score, GroupScore):
+    if isinstance(score, GroupScore) and is_told(score):
         best, worst = score.most_favoured, score.least_favoured
         row["most_favoured"] = None if best is None else _named(best.values)
         row["least_favoured"] = None if worst is None else _named(worst.values)

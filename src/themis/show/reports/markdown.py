@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Witness
+from themis.results.withheld import whole_of
 from themis.show.html import cut
 from themis.show.reports.page import subject_title
 from themis.show.reports.scores import interval, point
@@ -171,7 +172,11 @@ def _cautions(result: Result) -> Iterator[str]:
 def _worst(result: Result) -> list[Score]:
     """The scores that are surely above 0, the largest first."""
     words = wording(result)
-    known = {(each.measure, headline(each, words)): each for each in result.scores if each.low > 0}
+    known = {
+        (each.measure, headline(each, words)): each
+        for each in result.scores
+        if whole_of(each).low > 0
+    }
     return sorted(known.values(), key=lambda each: -each.low)[:TELLING]
 
 

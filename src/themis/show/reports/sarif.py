@@ -10,9 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 from themis._version import __version__
-from themis.results.model import Measure, Result
+from themis.results.model import Measure, Result, Score
 from themis.results.notes import Ending
 from themis.show.reports.ci import Finding, findings, place
+from themis.show.words.headlines import is_told
 from themis.show.words.values import set_phrase
 
 SCHEMA = (
@@ -166,7 +167,7 @@ def _physical(file: str, line: int | None) -> dict[str, Any]:
 
 def _numbers(finding: Finding) -> Iterator[tuple[str, Any]]:
     part = finding.score or finding.check
-    if part is not None:
+    if part is not None and (not isinstance(part, Score) or is_told(part)):
         for name in ("score", "low", "high", "confidence"):
             yield name, getattr(part, name)
     if finding.check is not None:

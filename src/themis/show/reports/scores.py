@@ -27,10 +27,8 @@ from themis.show.reports.document import (
 from themis.show.svg import picture, scale
 from themis.show.words.headlines import (
     ends_of,
-    group_text,
     in_units,
-    is_of_few,
-    is_rounded,
+    is_told,
     rate_text,
 )
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
@@ -102,6 +100,8 @@ def _among_rows(scores: Sequence[Score], axis: Axis, result: Result, room: Room)
 
 def _reach(score: Score) -> float:
     noise = _noise(score)
+    if not is_told(score):
+        return 0.0
     return max(score.score if score.lower_bound else score.high, noise[1] if noise else 0.0)
 
 
@@ -121,7 +121,8 @@ def _row(score: Score, axis: Axis, limits: Sequence[Mark], words: Wording) -> tu
         _noise(score),
     )
     name = join([tag("b", score_name(score)), about(score, words)])
-    return name, picture(drawn, axis, limits), point(score), interval(score)
+    image = picture(drawn, axis, limits) if is_told(score) else ""
+    return name, image, point(score), interval(score)
 
 
 def state(score: Score) -> str:
@@ -131,15 +132,19 @@ def state(score: Score) -> str:
 
 def point(score: Score) -> str:
     """The score for reading; of a lower bound, the bound."""
+    if not is_told(score):
+        return "–"
     return f"≥ {in_units(score.low, score)}" if score.lower_bound else in_units(score.score, score)
 
 
 def interval(score: Score) -> str:
     """The ends of a score."""
+    if not is_told(score):
+        return "not shown"
     if score.lower_bound and score.low < score.high:
         return f"at least {in_units(score.low, score)}"
     units = partial(in_units, of=score)
-    return ends_text(score.low, score.high, units, rounded=is_rounded(score))
+    return ends_text(score.low, score.high, units)
 
 
 def about(score: Score, words: Wording = PLAIN) -> Html:
@@ -279,7 +284,7 @@ def _group_row(
     marks: Sequence[Mark],
     room: Room,
 ) -> tuple[object, ...]:
-    rate, ends = group_text(score, group), rate_interval(score, group)
+    rate, ends = rate_text(score, group.rate), rate_interval(score, group)
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
     drawn = Interval(group.low, group.high, group.rate, f"{rate}, {ends}", kind)
     people = "few rows: " if group.few else ""
@@ -317,7 +322,7 @@ def _other_groups(score: GroupScore, drawn: Sequence[Group], room: Room) -> Iter
                     (
                         group_name(g.values, room),
                         f"{g.samples:,}",
-                        group_text(score, g),
+                        rate_text(score, g.rate),
                         rate_interval(score, g),
                     )
                     for g in listed
@@ -334,8 +339,7 @@ def tested_head(score: GroupScore) -> str:
 
 def rate_interval(score: GroupScore, group: Group) -> str:
     """The ends of a group's rate or mean."""
-    rounded = is_of_few(score, group)
-    return ends_text(group.low, group.high, partial(rate_text, score), rounded=rounded)
+    return ends_text(group.low, group.high, partial(rate_text, score))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
 from themis.show.words.explanations import other_changes_first
-from themis.show.words.headlines import headline, score_text
+from themis.show.words.headlines import headline, is_told, score_text
 from themis.show.words.scores import impact
 from themis.show.words.searches import (
     acceptance_words,
@@ -239,16 +239,17 @@ def _search_parts(search: SearchResult, width: int) -> Iterator[RenderableType]:
 def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableType]:
     words = brought([score])
     yield Sentence(headline(score, words), break_before=" (")
-    axis = Axis.reaching(max(score.high, limit))
-    bar = IntervalBar(score.low, score.high, axis, limit=limit)
-    yield indented(drawn("", bar, _end(axis, score)))
-    yield indented(Sentence(f"┃ is the limit, {amount(limit, score)}"))
+    if is_told(score):
+        axis = Axis.reaching(max(score.high, limit))
+        bar = IntervalBar(score.low, score.high, axis, limit=limit)
+        yield indented(drawn("", bar, _end(axis, score)))
+        yield indented(Sentence(f"┃ is the limit, {amount(limit, score)}"))
     if isinstance(score, CausalScore):
         yield from (indented(Sentence(text)) for text in harms(score, most=2, words=words))
         pairs = other_changes_first(score.witnesses)[:WITNESSES]
         yield from map(indented, show_pairs(score, pairs, width=width, words=words))
     elif isinstance(score, GroupScore):
-        yield indented(rates_table(score, width=width, words=words))
+        yield from [indented(rates_table(score, width=width, words=words))] * bool(score.groups)
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
     yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)

@@ -35,7 +35,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
-from themis.show.words.headlines import headline, in_units, is_rounded, kind_words
+from themis.show.words.headlines import headline, in_units, is_told, kind_words
 from themis.show.words.input_notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
@@ -67,6 +67,8 @@ def show_overview(scores: Sequence[Score], words: Wording, width: int) -> Iterat
 
 def point(score: Score) -> str:
     """The observed score for a table; of a lower bound, the bound."""
+    if not is_told(score):
+        return "–"
     if score.lower_bound:
         return f"≥ {in_units(score.low, score)}"
     observed = score.observed if isinstance(score, GroupScore) and score.low == 0 else None
@@ -75,15 +77,16 @@ def point(score: Score) -> str:
 
 def interval_text(score: Score) -> Text:
     """The interval of a score, or that there is none."""
+    if not is_told(score):
+        return short("not shown")
     low, high = in_units(score.low, score), in_units(score.high, score)
     unit = "".join(high.rpartition(" ")[1:]) if " " in high else ""  # is written once
-    none = "rounded" if is_rounded(score) else "exact"
-    return short(none if score.low == score.high else f"{low.removesuffix(unit)} – {high}")
+    return short("exact" if score.low == score.high else f"{low.removesuffix(unit)} – {high}")
 
 
 def common_axis(scores: Sequence[Score]) -> Axis:
     """One scale for all scores of a page."""
-    return Axis.reaching(max((score.high for score in scores if score.samples), default=1.0))
+    return Axis.reaching(max((e.high for e in scores if e.samples and is_told(e)), default=1.0))
 
 
 def scores_table(scores: Sequence[Score], width: int) -> Table:
@@ -102,7 +105,9 @@ def scores_table(scores: Sequence[Score], width: int) -> Table:
         {"max_width": 20}, {"max_width": 32}, NUMBER, bars, NUMBER, heads=heads, expand=True
     )
     for score in known[:ROWS]:
-        bar = IntervalBar(score.low, score.high, axis, "red" if score.low > 0 else "green")
+        bar: RenderableType = ""
+        if is_told(score):
+            bar = IntervalBar(score.low, score.high, axis, "red" if score.low > 0 else "green")
         name = set_phrase(score.against).removesuffix(" together")
         what = short(kind_words(score))
         table.add_row(short(name), what, point(score), bar, interval_text(score))
@@ -316,6 +321,8 @@ def _name(score: Score) -> str:
 def _number(score: Score | None) -> Text:
     if score is None or not score.samples:
         return short(NOT_THERE, DIM)
+    if not is_told(score):
+        return short("not shown", DIM)
     text = f"≥ {in_units(score.low, score)}" if score.lower_bound else in_units(score.score, score)
     if score.low < score.high and not score.lower_bound:
         low, high = (in_units(end, score).removesuffix(" %") for end in (score.low, score.high))

@@ -42,7 +42,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import group_text, headline, highest_of, output_name, rate_text
+from themis.show.words.headlines import headline, highest_of, is_told, output_name, rate_text
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.values import (
     count,
@@ -257,7 +257,8 @@ def _group_details(score: GroupScore, everything: bool, words: Wording, width: i
         favoured, last = words.label(best.values), words.label(worst.values)
         texts.insert(0, f"{highest_of(score)}: {favoured}; lowest: {last}")
     parts += [Sentence(text) for text in texts if text is not None]
-    return Group(*parts, Sentence(f"group score {score.score:.3f}; {method(score, words)}", DIM))
+    number = f"{score.score:.3f}" if is_told(score) else "not shown"
+    return Group(*parts, Sentence(f"group score {number}; {method(score, words)}", DIM))
 
 
 def rates_table(
@@ -266,7 +267,7 @@ def rates_table(
     """The groups by falling rate, each with its interval and its number of tests."""
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
     labels = [words.label(group.values, most=LABEL) for group in shown]
-    rates = [group_text(score, group) for group in shown]
+    rates = [rate_text(score, group.rate) for group in shown]
     tested = [f"of {group.samples:,}" for group in shown]
     ends = [_ends(score, group) for group in shown]
     least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)

@@ -36,7 +36,7 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
-from themis.show.words.headlines import few_text, in_units
+from themis.show.words.headlines import few_text, in_units, is_told
 from themis.show.words.searches import (
     Names,
     amount,
@@ -136,7 +136,7 @@ def _table(
     """The minimal sets with their scores; those that were not measured have only an estimate."""
     found = search.found if everything else search.found[:ROWS]
     known = [scores[each] for each in found if each in scores]
-    axis = Axis.reaching(max((score.high for score in known), default=1.0))
+    axis = Axis.reaching(max((score.high for score in known if is_told(score)), default=1.0))
     with_cost = width >= NARROW
     limit = f"┃ {amount(search.threshold, search)}"
     scale = Scale((f"0 to {amount(axis.end, search)}, {limit}", limit))
@@ -159,7 +159,9 @@ def _table(
             about = "" if estimate is None else f"~ {in_units(estimate, search)}"
             table.add_row(set_text(names), about, short("not measured", DIM))
             continue
-        bar = IntervalBar(score.low, score.high, axis, "red", search.threshold)
+        bar: RenderableType = ""
+        if is_told(score):
+            bar = IntervalBar(score.low, score.high, axis, "red", search.threshold)
         ends = "exact, a tie" if names in search.ties else interval_text(score)
         cells: list[RenderableType] = [set_text(names), point(score), bar, ends]
         table.add_row(*cells, *([f"{score.executions:,}"] if with_cost else []))

@@ -160,6 +160,8 @@ def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
     """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`; of means in their units."""
     if bounds is None:
         return "unknown"
+    if not bounds.told:
+        return "not shown"
     if quantity.statistic == "mean" and quantity.scale is not None:
         low, high = quantity.scale
         return _ends(bounds, lambda share: figure(share * (high - low)))

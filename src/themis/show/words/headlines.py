@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Group
+from themis.results.withheld import FewerGroups
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
@@ -46,8 +48,13 @@ def is_settled(score: Score) -> bool:
 
 
 def score_text(score: Score) -> str:
-    """How large it is: `12.9 %`, `5.6 points`."""
-    return in_units(score.score, score)
+    """How large it is: `12.9 %`, `5.6 points`; `not shown` where that would tell of few people."""
+    return in_units(score.score, score) if is_told(score) else "not shown"
+
+
+def is_told(score: Score) -> bool:
+    """Whether the numbers are those of the whole score, and none of it is withheld."""
+    return not isinstance(score, FewerGroups) or score.is_whole
 
 
 def in_units(share: float, of: Score | CheckResult | SearchResult) -> str:
@@ -216,16 +223,6 @@ def rate_text(score: GroupScore, share: float) -> str:
     return figure(low + share * (high - low))
 
 
-def group_text(score: GroupScore, group: Group) -> str:
-    """A group's rate or mean; of few people, about how much the mean is."""
-    return f"{'about ' * is_of_few(score, group)}{rate_text(score, group.rate)}"
-
-
-def is_of_few(score: GroupScore, group: Group) -> bool:
-    """Whether a group's mean was rounded, as it would tell the number of few people."""
-    return score.statistic == "mean" and score.population != "inputs" and not group.values
-
-
 def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -> str:
     """A difference of two groups: in points, or in the output's own units."""
     if of.statistic == "rate" or of.scale is None:
@@ -234,8 +231,9 @@ def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -
 
 
 def highest_of(score: GroupScore) -> str:
-    """What the best group has: `highest rate`, `highest mean`."""
-    return f"highest {score.statistic}"
+    """What the best group has: `highest rate`, `highest mean`, `highest mean shown`."""
+    further = isinstance(score, FewerGroups) and score.is_further
+    return f"highest {score.statistic}{' shown' * further}"
 
 
 def _apart(score: GroupScore, difference: float) -> str:
@@ -243,16 +241,21 @@ def _apart(score: GroupScore, difference: float) -> str:
 
 
 def _group(score: GroupScore, words: Wording) -> str:
+    if isinstance(score, FewerGroups) and len(score.groups) < 2:
+        return _untold(score, words)
     few = [words.label(group.values) for group in score.groups if group.few and group.values]
     unnamed = sum(group.few for group in score.groups) - len(few)
-    if not few and not unnamed:
+    if not few and not unnamed and not isinstance(score, FewerGroups):
         return _spread(score, words)
     rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
     if unnamed:
         rest.append(_unnamed(unnamed, words))
     shown = "; ".join([*few[:FEW_NAMED], *rest])
-    start, bracket, behind = _spread(score, words).rpartition(" (")
+    start, bracket, behind = f"{_although(score, words)}{_spread(score, words)}".rpartition(" (")
     start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
+    behind = f"{untold_text(score, words)}{behind}"
+    if not shown:
+        return f"{start}{behind}"
     others = without_few(score)
     if others is not None:
         names = f": {shown}" if few else ""
@@ -277,14 +280,18 @@ def shown_extremes(score: GroupScore) -> list[Group]:
 
 
 def few_text(score: GroupScore, words: Wording) -> str:
-    """What a difference is without groups of few people, where it rests on one; else nothing."""
+    """What a difference is without groups of few people, where it rests on one; else nothing.
+
+    And which means are not shown.
+    """
+    hidden = untold_text(score, words)
     if not score.groups or not rests_on_few(score):
-        return ""
+        return hidden
     others = without_few(score)
     if others is None:
-        return f"; it rests on too few {words.people} to judge"
+        return f"; it rests on too few {words.people} to judge{hidden}"
     few = f"groups of too few {words.people} to judge"
-    return f"; {apart_text(score, others)} without {few}"
+    return f"; {apart_text(score, others)} without {few}{hidden}"
 
 
 def without_few(score: GroupScore) -> float | None:
@@ -314,16 +321,50 @@ def _spread(score: GroupScore, words: Wording) -> str:
         return f"{figures} differ by at least {_apart(score, score.low)} {between} ({_sure(score)})"
     if score.method == "exact" and score.high == 0:
         return f"{figures} are equal {_equal(score, words)}{where} ({_exactly(score)})"
-    about = "about " if is_rounded(score) else ""
-    return f"{figures} differ by {about}{_apart(score, score.score)} {between} ({how(score)})"
+    return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"
 
 
-def is_rounded(score: Score) -> bool:
-    """Whether a difference of means was rounded, as it would tell the number of few people."""
-    if not isinstance(score, GroupScore):
-        return False
-    ends = (score.most_favoured, score.least_favoured)
-    return any(each is not None and is_of_few(score, each) for each in ends)
+def untold_text(score: GroupScore, words: Wording = PLAIN) -> str:
+    """Which means are not shown, as they are of few people, and whether they are further apart."""
+    if not isinstance(score, FewerGroups):
+        return ""
+    hidden = score.hidden
+    of = _unnamed(len(hidden), words)
+    of += " with an output" * any((each.people or 0) >= SHARED for each in hidden)
+    one = len(hidden) == 1
+    if len(score.groups) < 2:
+        shown = "only one mean is" if score.groups else "no mean is"
+        return f"; how much is not shown, as {shown} of {SHARED} {words.people} or more"
+    if not score.is_further:
+        return f"; the {'mean' if one else 'means'} of {of} {'is' if one else 'are'} not shown"
+    verb, when = ("is" if one else "are"), ""
+    if score.method == "sampled":
+        verb, when = ("was" if one else "were"), " in the test"
+    means = "its mean is" if one else "their means are"
+    return f"; {'' if one else 'some of '}{of} {verb} further apart{when}, and {means} not shown"
+
+
+def _although(score: GroupScore, words: Wording) -> str:
+    """That means differ, where those that may be shown do not surely."""
+    if not isinstance(score, FewerGroups) or score.low > 0 or score.whole.low == 0:
+        return ""
+    return f"{_differ(score, words)}, but not surely between those shown: "
+
+
+def _differ(score: FewerGroups, words: Wording) -> str:
+    return f"{compared(score, words)} differ between groups of {plain_set(score)}{_where(score)}"
+
+
+def _untold(score: FewerGroups, words: Wording) -> str:
+    """That means differ, where no difference of two of them may be shown."""
+    figures, among = compared(score, words), f"groups of {plain_set(score)}{_where(score)}"
+    start, whole = _differ(score, words), score.whole
+    if whole.high == 0:
+        start = f"{figures} are equal in all {among}"
+    elif whole.low == 0:
+        found = "no difference found in" if is_settled(whole) else "undecided for"
+        start = f"{found} {figures} between {among}"
+    return f"{start}{untold_text(score, words)}"
 
 
 def _no_difference(score: GroupScore, figures: str, between: str) -> str:
@@ -357,7 +398,7 @@ def _between(score: GroupScore, words: Wording) -> str:
     if len(score.groups) == 2:
         first, second = (worst, best) if worst is not best else score.groups
         return f"between {_both(first, second, words)}"
-    several = f"{len(score.groups):,} groups of {plain_set(score)}"
+    several = _several(score)
     if worst.rate == best.rate:
         return f"between {several}"
     return f"between {_both(worst, best, words)}, the lowest and highest of {several}"
@@ -379,7 +420,13 @@ def _equal(score: GroupScore, words: Wording) -> str:
     if len(score.groups) == 2:
         first, second = score.groups
         return f"for {_both(first, second, words)}"
-    return f"in all {len(score.groups):,} groups of {plain_set(score)}"
+    return f"in all {_several(score)}"
+
+
+def _several(score: GroupScore) -> str:
+    """`3 groups of race`; where not all may be shown, that these are."""
+    shown = " that are shown" if isinstance(score, FewerGroups) else ""
+    return f"{len(score.groups):,} groups of {plain_set(score)}{shown}"
 
 
 def how(score: Score) -> str:
@@ -408,8 +455,6 @@ def _exactly(score: Score) -> str:
         return f"exact, although not {ALL_RUN[score.population]}"
     if score.unknown:
         return f"exact, although {_why_unknown(score)}"
-    if is_rounded(score):
-        return f"{ALL_RUN[score.population]}; rounded, as it rests on few people"
     return f"exact: {ALL_RUN[score.population]}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from themis.inputs.personal import SHARED
 from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
 from themis.show.words.values import (
@@ -41,7 +42,7 @@ WHEN = {"baseline": "not as in the baseline", "before": "before", "after": "afte
 
 def sentence(note: Note) -> str:
     """The note in words."""
-    words = WORDS.get(note.code)
+    words = (UNTOLD if "untold" in note.values else WORDS).get(note.code)
     try:
         if words is not None:
             text = words(note.values) if callable(words) else words.format_map(_joined(note.values))
@@ -119,13 +120,8 @@ def _number(values: Values, name: str, digits: int = 4) -> str:
     return f"{values[name]:.{digits}g}"
 
 
-def _before(values: Values, name: str) -> str:
-    """An end that a baseline has, which is rounded where it tells of few people."""
-    return f"{'about ' * ('few' in values)}{_number(values, name, 3)}"
-
-
 def _from_to(values: Values) -> str:
-    low, high = (_before(values, end) for end in ("low", "high"))
+    low, high = (_number(values, end, 3) for end in ("low", "high"))
     return low if low == high else f"{low} to {high}"
 
 
@@ -339,6 +335,20 @@ NEAR = "so near the limit that ± {} cannot tell the side"
 SPELLINGS = 3  # groups of texts that are named
 GROUPS_NAMED = 4  # of people
 
+UNTOLD: dict[str, str] = {  # where the numbers would tell what few people get
+    "exact-score": "counted and not estimated",
+    "equals-threshold": "a tie: exactly the threshold",
+    "score-between": "executions failed, or outputs differ only in spelling",
+    "groups-apart": "groups differ",
+    "estimated-score": "estimated",
+    "noise-may-explain": "noise alone may explain it",
+    "noise-in-score": f"{ENDED[Ending.NOISE]}: noise alone may explain a part of this score",
+    "noise-in-finding": "noise may explain a part of it; more executions may tell",
+    "score-near-limit": "the score is so near the limit that the side cannot be told",
+    "sets-near-limit": "found sets are so near the limit that the side cannot be told",
+    "above-baseline": "more than in the baseline",
+    "not-above-baseline": "not shown to be more than in the baseline",
+}
 WORDS: dict[str, str | Callable[[Values], str]] = {
     OLD_SENTENCE: "{text}",
     "ended-early": _ended_early,
@@ -400,7 +410,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "not-in-baseline": "it is not in the baseline",
     "undecided-in-baseline": "the baseline could not decide it",
     "above-baseline": lambda values: (
-        f"more than in the baseline, where it was at most {_before(values, 'high')}"
+        f"more than in the baseline, where it was at most {_number(values, 'high', 3)}"
     ),
     "baseline-unfinished": "the baseline did not measure it to the end",
     "not-above-baseline": lambda values: (
@@ -427,6 +437,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "depends-on-neighbours": "answers depend on the other inputs of a call: {differing:,} of "
     "{inputs:,} inputs got a different decision among others; decide each input by itself",
     "inconsistent-example": _inconsistent_example,
+    "few-people": f"the numbers are not shown, as they would tell what fewer than {SHARED} people "
+    "get",
     "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
         f"noise may explain {_amount(values, 'explains')} of it, so that only "

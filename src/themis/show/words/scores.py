@@ -13,6 +13,7 @@ from themis.show.words.headlines import (
     apart_text,
     beyond,
     how_much_was_run,
+    is_told,
     output_words,
     rests_on_few,
     score_words,
@@ -74,7 +75,7 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     certified = causal.stopping is group.stopping is Stopping.CERTIFIED
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
-    if group.low > 0:  # the rates show it, if not all of it
+    if group.low > 0 or not is_told(group):  # the rates show it, if not all of it
         return None
     name = set_phrase(causal.against).removesuffix(" together")
     if causal.followed:

@@ -16,14 +16,13 @@ from themis.results.model import (
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
-from themis.results.withheld import RoundedCheck
+from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import (
     ALL_RUN,
     capital,
-    group_text,
     highest_of,
     in_units,
     rate_text,
@@ -102,6 +101,7 @@ def _few(search: SearchResult, words: Wording) -> str:
 
 
 def _rests(score: Score, search: SearchResult) -> bool:
+    score = whole_of(score)
     if not isinstance(score, GroupScore) or not score.groups or not rests_on_few(score):
         return False
     others = without_few(score)
@@ -325,7 +325,7 @@ def _rate(group: Group, score: GroupScore, words: Wording) -> str:
     ends = "" if group.low == group.high else f", {low.removesuffix(' %')} – {high}"
     whom = words.of_group(group, score)
     of = "of" if score.statistic == "rate" else "among"
-    return f"{group_text(score, group)} {of} {whom}{ends}"
+    return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
 
 
 def telling_witness(score: Score) -> Witness | None:
@@ -444,12 +444,13 @@ def check_point(check: CheckResult) -> str:
 
 def check_interval(check: CheckResult) -> str:
     """The interval that a verdict rests on; empty where there is none."""
+    if any(each.code == "few-people" for each in check.reasons):
+        return "not shown"
     if check.high is None:
         return ""
     if check.low is None:
         return at_most(in_units(check.high, check))
-    rounded = isinstance(check, RoundedCheck)
-    return ends_text(check.low, check.high, lambda end: in_units(end, check), rounded=rounded)
+    return ends_text(check.low, check.high, lambda end: in_units(end, check))
 
 
 def checks_guarantee(result: Result) -> str:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending
+from themis.results.withheld import FewerGroups, whole_of
 from themis.show.words.headlines import (
     apart_text,
     beyond,
@@ -19,9 +20,9 @@ from themis.show.words.headlines import (
     compared,
     few_text,
     headline,
-    is_rounded,
     is_settled,
     output_words,
+    untold_text,
 )
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off
@@ -76,6 +77,7 @@ def state_of(score: Score) -> State:
 
     A decision that was seen to change, if not certainly for any share, is no "none".
     """
+    score = whole_of(score)
     if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
         return "grave"
     was_seen = isinstance(score, CausalScore) and score.score > 0
@@ -314,8 +316,9 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
     least = "at least " if score.lower_bound else ""
     shown = score.low if score.lower_bound else score.score
     if isinstance(score, GroupScore):
-        about = "about " if is_rounded(score) else ""
-        size = f"{about}{apart_text(score, shown)}{few_text(score, words)}"
+        size = f"{apart_text(score, shown)}{few_text(score, words)}"
+        if isinstance(score, FewerGroups) and len(score.groups) < 2:
+            least, size = "", untold_text(score, words).removeprefix("; ")
     else:
         kind, _, tolerance = score.distance.partition(" ")
         size = percent(shown)

@@ -63,9 +63,10 @@ class Wording:
         """How many were tested of a group: people, or rows or draws where these are others."""
         if is_drawn(score):
             return count(group.samples, "draw")
+        tested = count(group.samples, "row")
         if group.people in (None, group.samples):
-            return self.counted(group.samples, score.population)
-        return count(group.samples, "row")
+            tested = self.counted(group.samples, score.population)
+        return tested if group.answers is None else f"{tested}, {group.answers:,} with an output"
 
     def their(self, population: str = "inputs") -> str:
         """`their `, where it is people that something of is changed."""

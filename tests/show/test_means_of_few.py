@@ -1,0 +1,199 @@
+"""Does any document depend on what fewer than five people get, beyond its verdict?
+
+Results that differ only in the number of such people, on the same side of all others, have the
+same documents.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import themis
+from themis.results.comparison import compare
+from themis.results.model import GroupScore, Result
+from themis.results.parts import Group
+from themis.results.verdicts import judge_score, limit_on
+from themis.results.withheld import FewerGroups, tells_of_few, withheld, withheld_check
+from themis.show.notebook import html_of, plot
+from themis.show.reports.comparisons import Topic, _markdown, _page
+from themis.show.reports.formats import FORMATS
+from themis.show.terminal.checks import render_checks
+from themis.show.terminal.comparisons import render_differences
+from themis.show.terminal.results import render_apparent, render_result
+from themis.show.terminal.searches import render_search
+from themis.show.words.headlines import headline
+from themis.show.words.searches import harms
+from themis.show.words.verdicts import verdict
+
+LIMIT = 0.01
+SIZES = {"a": 12, "b": 7}  # and c, of whom there are few
+
+
+def measured(gets: Mapping[str, float], people: int, failing: int = 0) -> dict[str, Result]:
+    """A result of rows, one of a profile, and a search; each with a check of the same limit."""
+    rows = [{"race": race, "age": n} for race, n in SIZES.items() for n in range(n)]
+    rows += [{"race": "c", "age": n} for n in range(people + failing)]
+
+    def decide(person: dict[str, Any]) -> float:
+        if person["race"] == "c" and person["age"] >= people:
+            raise ValueError("no")
+        return gets[person["race"]] + person["age"] / 1000
+
+    schema = themis.Schema(race=["a", "b", "c"], age=range(40))
+    output = themis.Output(name="limit", min=0, max=1000)
+    audit = themis.Audit(
+        decide, schema, profile=rows, outputs=[output], deterministic=True, seed=1,
+        max_failures=0.9,
+    )  # fmt: skip
+    found = {
+        "rows": audit.apparent(rows, "race", measures=["group"], only_data=True),
+        "profile": audit.score([("race",)], measures=["group"]),
+        "search": audit.search_all(threshold=0.015, measures=["group"], among=["race"]),
+    }
+    return {name: _comparable(each) for name, each in found.items()}
+
+
+def _comparable(result: Result) -> Result:
+    check = limit_on("group", ("race",), LIMIT, "limit")
+    about = {"timing": {}, "subject": {"kind": "python", "fingerprint": "the same"}}
+    checks = tuple(judge_score(check, each, 0.99) for each in result.scores)
+    return replace(result, checks=checks, **about)
+
+
+def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
+    """All that is shown of a result, of its checks, and of it beside an earlier one."""
+    bare = replace(result, checks=())
+    for name, way in FORMATS.items():
+        if name != "parquet":
+            yield name, str(way.render(result))
+            yield f"{name} without checks", str(way.render(bare))
+    pages: dict[str, Callable[..., str]] = {
+        "result": render_result, "checks": render_checks, "apparent": render_apparent,
+        "search": render_search,
+    }  # fmt: skip
+    for name, page in pages.items():
+        if name == "search" and not result.searches:
+            continue
+        if name == "apparent" and result.data is None:
+            continue
+        yield name, page(withheld(result), file=io.StringIO(), everything=True)
+    differences = withheld(compare(before, result))
+    yield "diff", render_differences(differences, file=io.StringIO(), everything=True)
+    yield "diff.md", _markdown(differences, Topic())
+    yield "diff.html", _page(differences, "", Topic())
+    for thing in (bare, *result.scores, *result.searches):
+        name = type(thing).__name__
+        yield f"notebook {name}", html_of(thing)
+        yield f"picture {name}", str(plot(thing))
+        yield f"repr {name}", repr(thing)
+        yield f"str {name}", str(thing)
+    yield "repr", repr(result)
+    yield "verdict", verdict(withheld(result)).sentence
+
+
+def draw_case(seed: int) -> tuple[dict[str, float], float, float, int, int]:
+    """What two groups get, two numbers of few people on the same side of them, and how many."""
+    rng = random.Random(seed)
+    low, high = sorted(rng.sample(range(200, 800), 2))
+    high += 20
+    ends = [(0, low - 30), (low + 1, high - 1), (high + 30, 999)][seed % 3]
+    one, other = (rng.uniform(*ends) for _ in range(2))
+    gets = {"a": low, "b": high} if rng.random() < 0.5 else {"a": high, "b": low}
+    return gets, one, other, rng.randint(1, 4), rng.choice((0, 5))
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 15))]
+)
+def test_documents_do_not_depend_on_what_few_people_get(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Result, "to_dict", lambda _: {"themis": ""})  # documents carry its hash
+    gets, one, other, people, failing = draw_case(seed)
+    first, second = (measured({**gets, "c": each}, people, failing) for each in (one, other))
+    before = measured({"a": 1, "b": 500, "c": 999}, people)
+    assert first["rows"].scores[0].groups != second["rows"].scores[0].groups  # type: ignore[attr-defined]
+    for kind in first:
+        pairs = [documents(each[kind], before[kind]) for each in (first, second)]
+        for (name, text), (_, others) in zip(*pairs, strict=True):
+            assert text == others, f"{kind}: {name}"
+
+
+def score_of(*groups: Group, **changes: Any) -> GroupScore:
+    rates = [each.rate for each in groups]
+    spread = max(rates) - min(rates)
+    kind = {"statistic": "mean", "scale": (0.0, 1000.0), "population": "rows", "output": "limit"}
+    score = measured({"a": 1, "b": 2, "c": 3}, 1)["rows"].scores[0]
+    assert isinstance(score, GroupScore)
+    ends = {"score": spread, "low": spread, "high": spread}
+    return replace(score, groups=groups, **{**kind, **ends, **changes})
+
+
+def of(race: str, rate: float, people: int, **more: Any) -> Group:
+    return Group({"race": race}, rate, rate, rate, people, people=people, **more)
+
+
+def test_who_is_lowest_and_highest_is_said_of_those_shown() -> None:
+    score = withheld(score_of(of("a", 0.4, 40), of("b", 0.5, 40), of("c", 0.6, 1), of("d", 0.1, 2)))
+    assert headline(score) == (
+        "Means of limit differ by 100 between race a and race b in the rows; some of 2 groups of "
+        "fewer than 5 people are further apart, and their means are not shown "
+        "(exact: every row was run)"
+    )
+    assert next(harms(score, most=1)).startswith("highest mean shown: race b")
+    three = (of("a", 0.4, 40), of("b", 0.5, 40), of("e", 0.45, 40), of("c", 0.45, 1))
+    assert "highest of 3 groups of race that are shown in the rows" in headline(
+        withheld(score_of(*three))
+    )
+
+
+def test_answers_are_counted_and_not_people() -> None:
+    """Of six people one has an output: the mean is theirs."""
+    found = measured({"a": 200, "b": 300, "c": 777}, 1, failing=5)
+    for kind in ("rows", "profile"):
+        (score,) = found[kind].scores
+        assert isinstance(score, GroupScore)
+        assert [(each.people, each.answers) for each in score.groups][2] == (6, 1)
+        shown = withheld(score)
+        assert [each.values["race"] for each in shown.groups] == ["a", "b"]
+        assert "a group of fewer than 5 people with an output is further apart" in headline(shown)
+        assert score.to_dict()["groups"][2]["answers"] == 1
+        assert "answers" not in score.to_dict()["groups"][0]
+    found = measured({"a": 200, "b": 300, "c": 777}, 5, failing=1)
+    (score,) = found["rows"].scores
+    assert type(withheld(score)) is GroupScore
+    assert "6 people, 5 with an output" in next(harms(score, most=1))
+
+
+def test_numbers_that_few_people_do_not_change_are_shown() -> None:
+    score = score_of(of("a", 0.4, 40), of("b", 0.5, 40), of("c", 0.45, 1))
+    assert not tells_of_few(score)
+    shown = withheld(score)
+    assert isinstance(shown, FewerGroups)
+    assert shown.score == pytest.approx(score.score)
+    check = judge_score(limit_on("group", ("race",), LIMIT, "limit"), score, 0.99)
+    assert withheld_check(check, [score]).score == check.score
+    assert withheld(shown) is shown
+
+
+def test_ends_of_those_shown_allow_for_their_own_intervals() -> None:
+    groups = (
+        Group({"race": "a"}, 0.4, 0.3, 0.45, 40, people=40),
+        Group({"race": "b"}, 0.6, 0.5, 0.7, 40, people=40),
+        of("c", 0.9, 1),
+    )
+    shown = withheld(score_of(*groups, method="sampled", low=0.4, high=0.6))
+    assert (shown.low, shown.score, shown.high) == pytest.approx((0.05, 0.2, 0.4))
+    assert "was further apart in the test" in headline(shown)
+    wide = replace(groups[0], high=0.55)
+    shown = withheld(score_of(wide, *groups[1:], method="sampled", low=0.35, high=0.6))
+    assert headline(shown).startswith(
+        "Means of limit differ between groups of race in the rows, but not surely between those "
+        "shown: no difference found"
+    )
