@@ -579,6 +579,7 @@ OPTIONAL = {  # fields that a run may have
     "scores[].regions[].loses",
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
+    "search.favours",
 }
 
 
