@@ -158,9 +158,8 @@ def _search_row(names: tuple[str, ...], score: Score | None, words: Wording) -> 
 
 
 def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
-    whom = words.whom(score.population)
     if score.placebo is not None:
-        yield _line(placebo_sentence(score.placebo, whom))
+        yield _line(placebo_sentence(score, words))
     for harm in score.direction[:CHANGES]:
         of = words.tested(harm.contexts, score)
         yield _line(f"{change_sentence(harm, words, score.output)} (of {of})")

@@ -213,12 +213,11 @@ def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     style = "red" if score.low > 0 else "green"
     bar = IntervalBar(score.low, score.high, axis, style)
-    whom = words.whom(score.population)
     where = [Sentence(text) for text in joint_sentences(score, words)]
     where += [Sentence(region_sentence(region, score, words)) for region in score.regions]
     noise = []
     if score.placebo is not None:
-        noise = [Sentence(placebo_sentence(score.placebo, whom), WARNING)]
+        noise = [Sentence(placebo_sentence(score, words), WARNING)]
     picture = drawn(f"causal score {shown}", bar)
     how = Sentence(method(score, words), DIM)
     return Group(picture, how, *noise, *_harm(score, words), *where)

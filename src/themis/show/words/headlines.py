@@ -158,14 +158,29 @@ def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
 
 def _effect(score: CausalScore, share: str, words: Wording, *, past: bool = False) -> str:
     """What changes, for whom or by how much, and when."""
+    return f"{changes_text(score, share, words, past=past)} {_when(score, words, past=past)}"
+
+
+def changes_text(
+    score: CausalScore, share: str, words: Wording = PLAIN, *, past: bool = False
+) -> str:
+    """What changes, for whom or by how much: `for 2.0 % of test inputs the decision changes`."""
     name, whom = output_words(score), words.whom(score.population)
-    kind, _, tolerance = score.distance.partition(" ")
     verb = "changed" if past else "changes"
-    when = _when(score, words, past=past)
-    if kind != "exact" and not tolerance:
-        scale = "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
-        return f"on average {name} {verb} by {share}{scale} {when}"
-    return f"for {share} of {whom} {name} {verb}{beyond(score)} {when}"
+    if is_by_degrees(score):
+        of = f" for {whom}" if words.their(score.population) else ""
+        return f"on average {name} {verb} by {share}{_of_scale(score)}{of}"
+    return f"for {share} of {whom} {name} {verb}{beyond(score)}"
+
+
+def is_by_degrees(score: Score | SearchResult) -> bool:
+    """Whether a causal score is how far outputs are apart, and not for how many they differ."""
+    kind, _, tolerance = score.distance.partition(" ")
+    return kind != "exact" and not tolerance
+
+
+def _of_scale(score: Score) -> str:
+    return "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
 
 
 def beyond(score: Score) -> str:

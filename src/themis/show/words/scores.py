@@ -7,7 +7,7 @@ from typing import Any
 
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
 from themis.results.notes import Ending
-from themis.results.parts import Group
+from themis.results.parts import Group, Harm
 from themis.settings import Stopping
 from themis.show.words.headlines import (
     apart_text,
@@ -70,11 +70,13 @@ def _them(result: Result, family: int) -> str:
 
 
 def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
-    """The remark that equal rates hide changed decisions, where that is certain."""
+    """The remark that equal rates hide changed decisions, where that is certain and was seen."""
     certified = causal.stopping is group.stopping is Stopping.CERTIFIED
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
-    if group.low > 0:  # the rates show it, if not all of it
+    if group.low > 0 or group.statistic != "rate":  # the rates show it, if not all of it
+        return None
+    if not any(_offset(harm, group.high) for harm in causal.direction):
         return None
     name = set_phrase(causal.against).removesuffix(" together")
     if causal.followed:
@@ -86,6 +88,12 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
         f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} "
         f"{output_words(causal)} changes{beyond(causal)} when {name} {is_changed}"
     )
+
+
+def _offset(harm: Harm, apart: float) -> bool:
+    """Whether about as many lose as gain by a change, and more in all than rates may differ."""
+    less, more = sorted((harm.lost, harm.gained))
+    return 2 * less >= more and less + more > apart
 
 
 def seen(score: GroupScore) -> str | None:

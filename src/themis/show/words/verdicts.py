@@ -19,6 +19,7 @@ from themis.show.words.headlines import (
     compared,
     few_text,
     headline,
+    is_by_degrees,
     is_rounded,
     is_settled,
     output_words,
@@ -317,9 +318,8 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
         about = "about " if is_rounded(score) else ""
         size = f"{about}{apart_text(score, shown)}{few_text(score, words)}"
     else:
-        kind, _, tolerance = score.distance.partition(" ")
         size = percent(shown)
-        if kind != "exact" and not tolerance:
+        if is_by_degrees(score):
             least, size = f"by {least}", f"{size} on average"
         elif first:
             least, size = f"for {least}", f"{size} of {words.whom(score.population)}"
