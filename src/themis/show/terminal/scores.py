@@ -49,6 +49,7 @@ from themis.show.words.values import (
     cut_text,
     set_phrase,
     set_with_followers,
+    told_apart,
     visible,
 )
 from themis.show.words.wording import PLAIN, Wording
@@ -154,7 +155,7 @@ def pairs_table(
     if hidden:
         same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
         table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
-    outputs = [[short(visible(each), HEADLINE) for each in pair.outputs] for pair in pairs]
+    outputs = [[short(each, HEADLINE) for each in told_apart(pair.outputs)] for pair in pairs]
     table.add_row(short(visible(output or "decision"), HEADLINE), *_joined(outputs))
     return table
 
@@ -266,7 +267,8 @@ def rates_table(
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
     labels = [words.label(group.values, most=LABEL) for group in shown]
     rates = [group_text(score, group) for group in shown]
-    tested = [f"of {group.samples:,}" for group in shown]
+    of = "among" if score.statistic == "mean" else "of"
+    tested = [f"{of} {group.samples:,}" for group in shown]
     ends = [_ends(score, group) for group in shown]
     least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)
     least = max(least, len("too")) if any(ends) else 0
@@ -283,8 +285,8 @@ def rates_table(
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = [IntervalBar(group.low, group.high)] * len(bars)
-        of = short(tested[place], DIM)
-        table.add_row(Text(labels[place]), *bar, rates[place], of, *([ends[place]] * any(ends)))
+        row = [rates[place], short(tested[place], DIM), *([ends[place]] * any(ends))]
+        table.add_row(Text(labels[place]), *bar, *row)
     return table
 
 

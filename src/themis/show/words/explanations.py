@@ -11,6 +11,7 @@ from themis.show.words.headlines import beyond, changes_text, output_name, outpu
 from themis.show.words.values import (
     FEW_COUNTED,
     as_saved,
+    at_least,
     at_most,
     confidence_text,
     count,
@@ -189,7 +190,7 @@ def _between(region: Region) -> str:
     if low == high:
         return ""
     if high == 1:
-        return f" (at least {percent(low)})"
+        return f" ({at_least(percent(low))})"
     return f" (between {percent(low)} and {percent(high)})"
 
 

@@ -10,6 +10,7 @@ from themis.results.parts import Group
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_least,
     at_most,
     confidence_text,
     cut_name,
@@ -126,7 +127,7 @@ def _at_least(score: CausalScore, words: Wording) -> str:
     tried = f"{_sure(score)}; {percent(score.score)} of those tried"
     if score.low == 0:
         return f"no effect of {plain_set(score)} found, but not all combinations were tried"
-    return f"{_effect(score, f'at least {percent(score.low)}', words)} ({tried})"
+    return f"{_effect(score, at_least(percent(score.low)), words)} ({tried})"
 
 
 def _no_effect(score: CausalScore, words: Wording) -> str:
@@ -326,7 +327,9 @@ def _spread(score: GroupScore, words: Wording) -> str:
     if score.low == 0 and score.high > 0:
         return _no_difference(score, figures, between)
     if score.lower_bound:
-        return f"{figures} differ by at least {_apart(score, score.low)} {between} ({_sure(score)})"
+        return (
+            f"{figures} differ by {at_least(_apart(score, score.low))} {between} ({_sure(score)})"
+        )
     if score.method == "exact" and score.high == 0:
         return f"{figures} are equal {_equal(score, words)}{where} ({_exactly(score)})"
     about = "about " if is_rounded(score) else ""

@@ -13,6 +13,7 @@ from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
 from themis.show.words.values import (
     all_of,
+    at_least,
     at_most,
     confidence_text,
     count,
@@ -181,7 +182,7 @@ def _no_decision_of(group: Mapping[str, Any]) -> str:
 
 def _no_decision_apart(values: Values) -> str:
     return (
-        f"groups differ in how often there is no decision, by at least {points(values['apart'])}: "
+        f"groups differ in how often there is no decision, by {at_least(points(values['apart']))}: "
         f"{_no_decision(values)}"
     )
 

@@ -19,6 +19,7 @@ from themis.show.words.headlines import (
 )
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_least,
     count,
     duration,
     percent,
@@ -85,7 +86,7 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     whom = words.whom(causal.population)
     return (
         f"similar rates hide this: losses and gains offset each other. The rates differ by at most "
-        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} "
+        f"{points(group.high)}, yet for {at_least(percent(causal.low))} of {whom} "
         f"{output_words(causal)} changes{beyond(causal)} when {name} {is_changed}"
     )
 

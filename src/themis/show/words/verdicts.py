@@ -19,6 +19,7 @@ from themis.show.words.headlines import (
     compared,
     few_text,
     headline,
+    in_units,
     is_by_degrees,
     is_rounded,
     is_settled,
@@ -34,7 +35,7 @@ from themis.show.words.searches import (
     search_headline,
     verdict_words,
 )
-from themis.show.words.values import at_most, count, percent, set_phrase, visible
+from themis.show.words.values import at_least, at_most, count, percent, set_phrase, visible
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
 State = Literal["grave", "calm", "open"]
@@ -312,18 +313,16 @@ def _subject(score: Score, words: Wording) -> str:
 
 def _sized(score: Score, words: Wording, *, first: bool) -> str:
     """`sex (for 12.9 % of test inputs)`, `race (5.0 %)`."""
-    least = "at least " if score.lower_bound else ""
-    shown = score.low if score.lower_bound else score.score
+    shown = in_units(score.low if score.lower_bound else score.score, score)
+    shown = f"{'about ' * is_rounded(score)}{shown}"
+    size = at_least(shown) if score.lower_bound else shown
     if isinstance(score, GroupScore):
-        about = "about " if is_rounded(score) else ""
-        size = f"{about}{apart_text(score, shown)}{few_text(score, words)}"
-    else:
-        size = percent(shown)
-        if is_by_degrees(score):
-            least, size = f"by {least}", f"{size} on average"
-        elif first:
-            least, size = f"for {least}", f"{size} of {words.whom(score.population)}"
-    return f"{set_phrase(score.against)} ({least}{size})"
+        size += few_text(score, words)
+    elif is_by_degrees(score):
+        size = f"by {size} on average"
+    elif first:
+        size = f"for {size} of {words.whom(score.population)}"
+    return f"{set_phrase(score.against)} ({size})"
 
 
 def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
