@@ -244,9 +244,9 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
 def _share_of_scale(data: Mapping[str, Any], table: KeyPath, limit: float) -> str:
     """The remedy for a limit that is given in the units of an output; else nothing."""
     outputs, check = data.get("outputs"), data[str(table[0])][table[1]]
-    name = check.get("output", next(iter(outputs), None)) if isinstance(outputs, Mapping) else None
-    output = outputs.get(name) if isinstance(outputs, Mapping) else None
-    if not isinstance(output, Mapping):
+    named = list(outputs.items()) if isinstance(outputs, Mapping) else []
+    asked = [each for name, each in named if name == check.get("output", named[0][0])]
+    if not asked or not isinstance(output := asked[0], Mapping):
         return ""
     averaged = check.get("measure") == "group" and check.get("statistic") != "rate"
     low, high = output.get("min"), output.get("max")

@@ -66,7 +66,7 @@ def at_most(shown: str) -> str:
 def at_least(shown: str) -> str:
     """A lower end: `at least 5.0 %`, but `more than 0 %` where it is `< 0.1 %`."""
     if shown.startswith("< "):
-        return f"more than 0 {shown.rpartition(' ')[2]}"
+        return f"more than 0 {shown.split(maxsplit=2)[2]}"
     return f"more than {shown[2:]}" if shown.startswith("> ") else f"at least {shown}"
 
 
