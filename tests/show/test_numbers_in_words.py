@@ -21,6 +21,7 @@ from themis.show.terminal.parts import make_console, render
 from themis.show.terminal.scores import rates_table
 from themis.show.words.explanations import placebo_sentence
 from themis.show.words.headlines import headline
+from themis.show.words.scores import how_sure_together
 from themis.show.words.values import at_least, told_apart
 from themis.show.words.wording import Wording
 
@@ -46,6 +47,19 @@ def test_people_whose_values_are_changed_are_named_before() -> None:
     said = headline(samples.causal(**BY_DEGREES), CUSTOMERS)
     assert "from 0 to 1,000 for test customers when only their race is changed" in said
     assert "from 0 to 1,000 when only race is changed" in headline(samples.causal(**BY_DEGREES))
+
+
+def test_what_holds_together_are_means_where_no_rates_were_measured() -> None:
+    both = (samples.causal(family=2), samples.group(family=2, **MEAN))
+    assert str(how_sure_together(samples.result(*both))).startswith(
+        "All 2 scores and their groups' means hold together"
+    )
+    rates = samples.result(samples.group(family=1))
+    assert str(how_sure_together(rates)).startswith("The score and its groups' rates hold")
+    (note,) = samples.group(
+        notes=(Note.of("groups-not-listed", groups=90, listed=9),), **MEAN
+    ).notes
+    assert "the 9 with the lowest and highest means are listed" in str(note)
 
 
 @pytest.mark.parametrize(

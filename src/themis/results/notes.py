@@ -78,7 +78,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "ended-early": ("ended", "samples", "max_executions", "max_seconds"),
     "too-many-assignments": ("assignments", "tried"),
     "too-many-groups": ("groups", "tried"),
-    "groups-not-listed": ("groups", "listed"),
+    "groups-not-listed": ("groups", "listed", "span"),
     "random-members": (),
     "rows-with-counterparts": ("paired", "rows", "against", "followed"),
     "groups-without-decision": ("groups",),

@@ -353,8 +353,10 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "random-members": "a random member stands for each bin; the interval allows for the choice of "
     "members",
     "rows-with-counterparts": _rows_with_counterparts,
-    "groups-not-listed": "of {groups:,} groups, the {listed:,} with the lowest and highest rates "
-    "are listed; the score is that of all of them",
+    "groups-not-listed": lambda values: (
+        f"of {values['groups']:,} groups, the {values['listed']:,} with the lowest and highest "
+        f"{_figures('{}')(values)} are listed; the score is that of all of them"
+    ),
     "groups-without-decision": _groups_without_decision,
     "value-taken-away": _value_taken_away,
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "

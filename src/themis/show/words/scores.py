@@ -58,16 +58,23 @@ def _level(scores: Iterable[Score]) -> str:
 def _them(result: Result, family: int) -> str:
     """What holds together."""
     if result.searches and result.command == "audit":
-        return f"All {family:,} statements (scores, rates of groups, lists of the search)"
+        of = f"{figures} of groups, " if (figures := _figures(result)) else ""
+        return f"All {family:,} statements (scores, {of}lists of the search)"
     if result.searches:
         several = len(result.searches) > 1
         return f"The {'lists' if several else 'list'} and the intervals of the sets in " + (
             "them" if several else "it"
         )
     if family == 1:
-        return "The score and its groups' rates"
-    rates = " and their groups' rates" if any(e.measure == "group" for e in result.scores) else ""
+        return f"The score and its groups' {_figures(result)}"
+    rates = f" and their groups' {_figures(result)}" if _figures(result) else ""
     return f"All {family:,} scores{rates}"
+
+
+def _figures(result: Result) -> str:
+    """What groups are compared by: `rates`, `means`, or both; empty where no groups are."""
+    used = {each.statistic for each in result.scores if isinstance(each, GroupScore)}
+    return " and ".join(f"{each}s" for each in ("rate", "mean") if each in used)
 
 
 def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
