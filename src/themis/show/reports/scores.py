@@ -154,7 +154,7 @@ def details(score: Score) -> Iterator[str]:
     """How outputs differ and of whom a score is, where that needs saying."""
     if isinstance(score, GroupScore) and score.statistic == "mean":
         yield "difference of means"
-    if score.distance != "exact":
+    elif score.distance != "exact":
         yield _distance(score)
     if score.scale is not None:
         yield f"on a scale from {ends_of(score.scale)}"
