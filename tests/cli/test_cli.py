@@ -313,6 +313,27 @@ def test_score_measures_the_sets_of_the_file_unless_others_are_named(project: Pr
     assert [each["against"] for each in data["scores"]] == [["sex"]]
 
 
+def test_validate_warns_of_failures_that_are_allowed(project: Project) -> None:
+    body = "if person['income'] >= 50: raise ValueError('boom')\nreturn 1"
+    few = 'race = ["a", "b"]\nincome = { min = 0, max = 90, step = 45 }'
+    for allowed, code, said in (("0.9", 0, "warning"), ("0.01", 3, "error")):
+        path = project(body, inputs=few)
+        limit = f"favourable = [1]\nmax_failures = {allowed}"
+        path.write_text(path.read_text().replace("favourable = [1]", limit))
+        done = run("validate")
+        assert done.exit_code == code
+        assert done.stderr.startswith(f"{said}: the subject failed: crash in ")
+        counted = done.stderr.partition(" executions")[0].rpartition(" ")[2]
+        assert f"8 trial inputs, {counted} of them different" in done.stdout
+
+
+def test_validate_gives_the_precision_of_means_in_their_units(project: Project) -> None:
+    means = "[outputs.limit]\nmin = 0\nmax = 5000\n"
+    path = project("return person['income']", extra=means)
+    path.write_text(path.read_text().replace("favourable = [1]\n", ""))
+    assert "to ± 5 points, means of limit to ± 250, 99 % confidence" in run("validate").stdout
+
+
 def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
     noise = "print('noise')\nos.write(1, b'raw noise\\n')\nos.system('echo child noise')\n"
     config = project("return int(person['race'] == 'green')", head=noise)

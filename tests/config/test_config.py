@@ -542,6 +542,14 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text(rest='[[checks]]\nagainst = ["race"]\nmax_score = 5'),
         "10: checks[1].max_score: must be at most 1, got 5; write for example max_score = 0.05",
     ),
+    "limit in units": (
+        config_text(
+            rest='[outputs.limit]\nmin = 0\nmax = 5000\n[[checks]]\nagainst = ["race"]\n'
+            'measure = "group"\nmax_score = 100'
+        ),
+        "14: checks[1].max_score: must be at most 1, got 100; it is a share of the scale: write "
+        "0.02 for 100 of 0 to 5,000",
+    ),
     "no limit": (
         config_text(rest='[[checks]]\nagainst = ["race"]'),
         "8: checks[1].max_score: is missing; write max_score = 0.05",
@@ -811,7 +819,7 @@ def test_every_error_of_pydantic_has_plain_words(place: KeyPath) -> None:
     context = {"expected": "'a' or 'b'", "gt": 0, "ge": 0, "le": 1}
     for kind in get_args(ErrorType):
         fault = _Fault.of({"type": kind, "loc": place, "msg": "type=x", "input": 5, "ctx": context})
-        said = fault.complaint().mistake
+        said = fault.complaint({}).mistake
         assert said.problem, kind
         assert said.remedy, kind
         assert not any(word in str(said) for word in WORDS_OF_PYDANTIC), kind

@@ -84,7 +84,7 @@ def test_what_holds_needs_no_acceptance() -> None:
 def test_acceptance_reaches_up_to_its_own_limit(limit: float, verdict: str) -> None:
     answer = judged(0.1, accepting(acceptance(max_score=limit)))
     assert answer.verdict == verdict
-    assert ("is accepted only up to 0.14" in answer.reason) == (verdict == "violated")
+    assert ("is accepted only up to 14 %" in answer.reason) == (verdict == "violated")
 
 
 def test_interval_around_the_limit_passes_if_all_of_it_is_accepted() -> None:
@@ -176,7 +176,7 @@ def test_unfinished_search_is_not_accepted() -> None:
 def test_found_set_beyond_its_acceptance_violates() -> None:
     answer = searched(accepting(acceptance("race"), acceptance("sex", max_score=0.2)))
     assert answer.verdict == "violated"
-    assert answer.reason == "sex is accepted only up to 0.2"
+    assert answer.reason == "sex is accepted only up to 20 %"
     near = searched(accepting(acceptance("race"), acceptance("sex", max_score=0.35)))
     assert near.verdict == "not enough evidence"
 
@@ -318,7 +318,7 @@ def test_score_beyond_what_is_accepted_ends_with_1(project: Project) -> None:
     project(extra=RACE + written(max_score="0.2"))
     done = run("check")
     assert done.exit_code == 1
-    assert "race is accepted only up to 0.2" in done.stdout
+    assert "race is accepted only up to 20 %" in done.stdout
 
 
 def test_score_near_what_is_accepted_is_measured_more_precisely(project: Project) -> None:

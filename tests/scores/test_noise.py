@@ -397,8 +397,8 @@ def test_rate_and_placebo_are_shown_wherever_the_score_is() -> None:
         assert rate in flat(text)
         assert "which noise alone may explain" in flat(text)
     for text in (render_result(result), result._repr_html_(), causal._repr_html_()):
-        assert "placebo 0.0" in flat(text)
-        assert "with nothing changed, the decision changes for" in flat(text)
+        assert "noise alone gives 0.0" in flat(text)
+        assert "with nothing changed, for" in flat(text)
     assert group.conclusive
     assert "rates are averages over its noise" in str(group.notes[-1])
     shown = flat(render_result(result))

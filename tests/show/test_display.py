@@ -63,6 +63,9 @@ COMMON: dict[str, Any] = {
 PEOPLE = ({"race": "green", "age": 30}, {"race": "purple", "age": 30})
 
 
+OFFSET = (Harm({"race": "green"}, {"race": "purple"}, lost=0.06, gained=0.05, contexts=106),)
+
+
 def causal(**changes: Any) -> CausalScore:
     harm = Harm({"race": "green"}, {"race": "purple"}, lost=0.066, gained=0.0, contexts=106)
     fields: dict[str, Any] = {
@@ -276,9 +279,16 @@ def test_impact_ratio_stands_to_the_four_fifths_line() -> None:
 
 def test_equal_rates_that_hide_changed_decisions_are_pointed_out() -> None:
     equal = group(score=0.01, low=0.0, high=0.03)
-    assert "similar rates hide this" in text(result(causal(), equal))
-    assert "hide this" not in text(result(causal(), group()))
-    assert "hide this" not in text(result(replace(causal(), low=0.02), equal))
+    both = causal(direction=OFFSET)
+    assert "similar rates hide this" in text(result(both, equal))
+    assert "hide this" not in text(result(both, group()))
+    assert "hide this" not in text(result(replace(both, low=0.02), equal))
+    only_lost = causal()  # in one direction: nothing offsets it
+    assert "hide this" not in text(result(only_lost, equal))
+    unfavourable = replace(both, direction=())  # from one unfavourable decision to another
+    assert "hide this" not in text(result(unfavourable, equal))
+    means = replace(equal, statistic="mean", scale=(0.0, 5000.0))
+    assert "hide this" not in text(result(both, means))
 
 
 def test_last_line_gives_cost_and_seed() -> None:
@@ -563,7 +573,9 @@ def test_notebook_tables_are_static_and_escaped() -> None:
 
 
 def test_notebook_shows_the_headline_and_the_interval() -> None:
-    html = plain(result(causal(), group(score=0.01, low=0.0, high=0.03))._repr_html_())
+    html = plain(
+        result(causal(direction=OFFSET), group(score=0.01, low=0.0, high=0.03))._repr_html_()
+    )
     assert "For 11.3 % of test inputs the decision changes" in html
     assert "hide this" in html
     assert "seed 42" in html

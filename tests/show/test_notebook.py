@@ -21,7 +21,7 @@ from tests.show.test_display import PEOPLE, causal, group, result
 from themis.results import frames
 from themis.results.model import TestedSet
 from themis.results.notes import Ending
-from themis.results.parts import Group, Witness
+from themis.results.parts import Group, Harm, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Interval, Mark
 from themis.show.svg import LABELS, NUMBERS, WIDTH, chart
@@ -110,7 +110,9 @@ def test_a_set_without_an_example_leaves_its_cell_empty() -> None:
 
 
 def test_scores_of_different_outputs_are_not_compared() -> None:
-    both = (causal(low=0.3, score=0.35, high=0.4), group(score=0.0, low=0.0, high=0.1))
+    offset = (Harm({"race": "green"}, {"race": "purple"}, 0.18, 0.17, 106),)
+    changed = causal(low=0.3, score=0.35, high=0.4, direction=offset)
+    both = (changed, group(score=0.0, low=0.0, high=0.1))
     assert "rates hide this" in result(*both)._repr_html_()
     other = replace(both[1], output="limit")
     assert "rates hide this" not in result(both[0], other)._repr_html_()

@@ -66,7 +66,7 @@ def test_no_edit_of_a_note_is_a_bug(code: str, junk: object) -> None:
 
 def test_a_note_says_of_what_and_of_which_result_it_is() -> None:
     note = Note.of("above-baseline", high=0.25, about="race,sex")
-    assert str(note) == "race,sex: more than in the baseline, where it was at most 0.25"
+    assert str(note) == "race,sex: more than in the baseline, where it was at most 25.0 points"
     assert str(Note.of("nothing-measured", when="before")) == "before: nothing was measured"
 
 

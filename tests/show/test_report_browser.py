@@ -186,8 +186,8 @@ def test_clicking_a_set_shows_why_it_is_in_or_out(
 ) -> None:
     with opened(browser, folder / "small search page.html", width=width) as page:
         for name, why in (
-            ("race, sex", "above: its score is 0.3, counted and not estimated"),
-            ("race, city", "below: its score is 0.15, counted and not estimated"),
+            ("race, sex", "above: its score is 30\xa0%, counted and not estimated"),
+            ("race, city", "below: its score is 15\xa0%, counted and not estimated"),
             ("race, children", "follows: it contains children, which is above"),
         ):
             reason = _reason(page, name)

@@ -275,7 +275,7 @@ def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
         "given rows",
         "compared among the rows only",
         "race: risk",
-        "distance: threshold 5",
+        "numbers that differ by more than 5",
         "difference of means",
         "few rows: 4 draws",
         "people.csv",

@@ -413,7 +413,7 @@ def test_notes_on_means_are_in_the_units_of_the_output() -> None:
     mean_search = replace(search, statistic="mean", scale=(0.0, 8.0), tested=(tested,))
     assert mean_search.tested[0].reason == "the difference is 2, counted and not estimated"
     causal = replace(mean_search, measure="causal", tested=(tested,))
-    assert causal.tested[0].reason == "its score is 0.25, counted and not estimated"
+    assert causal.tested[0].reason == "its score is 25 %, counted and not estimated"
 
 
 def test_what_one_change_does_is_counted_where_the_rest_is_estimated() -> None:

@@ -48,7 +48,9 @@ def test_a_saved_result_has_its_ties(result: Result) -> None:
     jsonschema.Draft202012Validator(result_schema()).validate(data)
     assert data["search"]["ties"] == [["race"]]
     reasons = {tuple(each["against"]): each["reasons"] for each in data["search"]["sets"]}
-    assert reasons["race",] == [{"code": "equals-threshold", "values": {"score": 0.3}}]
+    assert reasons["race",] == [
+        {"code": "equals-threshold", "values": {"score": 0.3, "measure": "causal"}}
+    ]
     assert result_from_dict(data).searches[0].ties == (("race",),)
 
 
@@ -58,7 +60,7 @@ def test_reports_mark_a_tie(result: Result) -> None:
     assert 'type="at the threshold"' in render_junit(result)
     for shown in (render_page(result), str(html_of(result)), render_markdown(result)):
         assert TIE in plain(shown)
-    assert "a tie: its score is 0.3, exactly the threshold" in render_page(result)
+    assert "a tie: its score is 30 %, exactly the threshold" in plain(render_page(result))
 
 
 def test_a_set_that_contains_a_tie_is_not_said_to_contain_one_above(result: Result) -> None:

@@ -84,6 +84,8 @@ def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
     for each in scores:
         if not isinstance(each, GroupScore) or each.population != "inputs":
             continue
+        if each.statistic != "rate":
+            continue
         rates = [group.rate for group in each.groups]
         same = rates and (min(rates) >= MOSTLY or max(rates) <= 1 - MOSTLY)
         if same and max(rates) > 0 and min(rates) < 1 and each.output not in seen:

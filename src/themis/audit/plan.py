@@ -53,6 +53,7 @@ class Plan:
     searches: tuple[SearchPlan, ...]  # of the file's checks that search
     confidence: float
     error: float
+    mean_errors: Mapping[str, float]  # the same of outputs with means, in their own units
     failure: str | None  # why some trial has no decision
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
 
@@ -91,9 +92,20 @@ def make_plan(audit: Audit, checks: Sequence[Check] = ()) -> Plan:
         searches=tuple(audit.search_plan() for each in checks if each.search),
         confidence=audit.settings.confidence,
         error=audit.settings.error,
+        mean_errors=dict(_mean_errors(audit)),
         failure=audit.runner.failure_message() if failed else None,
         profile=audit.profile_facts,
     )
+
+
+def _mean_errors(audit: Audit) -> Iterator[tuple[str, float]]:
+    for measure, view in audit.score_views:
+        reading = view.sampler.reading
+        if measure == "group" and reading.statistic == "mean":
+            assert reading.output is not None
+            assert reading.output.scale is not None
+            low, high = reading.output.scale
+            yield reading.output.name, audit.settings.error * (high - low)
 
 
 def _fit_notes(audit: Audit) -> Iterable[Note]:

@@ -33,7 +33,15 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
-from themis.show.words.values import confidence_text, count, cut_name, percent, size, visible
+from themis.show.words.values import (
+    confidence_text,
+    count,
+    cut_name,
+    figure,
+    percent,
+    size,
+    visible,
+)
 
 LISTED = 20  # values of a trial input
 
@@ -56,8 +64,9 @@ def try_out(options: Options) -> int:
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:
-        say(f"error: {in_options(plan.failure)}")
-        if audit.runner.fails_too_often:
+        too_often = audit.runner.fails_too_often
+        say(f"{'error' if too_often else 'warning'}: {in_options(plan.failure)}")
+        if too_often:
             return Exit.SUBJECT_FAILED
     return Exit.DONE
 
@@ -70,7 +79,7 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield ""
     yield indented(_domain(plan))
     yield ""
-    yield _title(f"{len(plan.trials)} trial inputs")
+    yield _title(_trials_title(plan.trials))
     yield indented(_trials(plan.trials, width))
     yield ""
     has_checks = bool(plan.checks or plan.searches)
@@ -145,6 +154,13 @@ def _domain(plan: Plan) -> Table:
     return table
 
 
+def _trials_title(trials: tuple[Trial, ...]) -> str:
+    """How many there are, and how many are run: an input that is drawn twice is run once."""
+    different = len({tuple((each.values or {}).items()) for each in trials})
+    is_fewer = different < len(trials) and trials[0].values is not None
+    return f"{len(trials)} trial inputs" + (f", {different} of them different" if is_fewer else "")
+
+
 def _trials(trials: tuple[Trial, ...], width: int) -> Table:
     judged = any(trial.favourable is not None for trial in trials)
     widest = min(max(6, *(len(visible(trial.output)) for trial in trials)), 20)
@@ -179,8 +195,12 @@ def _favourable(trial: Trial) -> Text:
 
 def _costs(plan: Plan) -> Iterator[RenderableType]:
     forecast = plan.forecast
+    means = [
+        f", means of {cut_name(visible(name))} to ± {figure(error)}"
+        for name, error in plan.mean_errors.items()
+    ]
     yield Sentence(
-        f"to ± {100 * plan.error:g} points, {confidence_text(plan.confidence)}; "
+        f"to ± {100 * plan.error:g} points{''.join(means)}, {confidence_text(plan.confidence)}; "
         f"one execution takes {_tiny(plan.seconds_per_execution)}",
         DIM,
     )

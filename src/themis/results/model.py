@@ -92,6 +92,9 @@ class Score(Plotted):
     account: Account | None = None  # None: not known, of a result of an earlier version
     followed: tuple[str, ...] = ()  # characteristics that were changed with those of the set
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", in_units(self, self.notes))
+
     @property
     def is_checked(self) -> bool:
         """Whether what it rests on was run again, if there is a finding at all."""
@@ -112,7 +115,7 @@ class Score(Plotted):
         together = "" if self.family in (None, 1) else f" for all {self.family} together"
         return (
             f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
-            f"[{self.low:.3f}, {self.high:.3f}] at {self.confidence:.0%}{together} "
+            f"[{self.low:.3f}, {self.high:.3f}] at {100 * self.confidence:.10g}%{together} "
             f"({self.method}, {count_of(self.executions, 'execution')})"
         )
 
@@ -169,9 +172,6 @@ class GroupScore(Score):
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
     favours: str | None = None  # what counted as favourable; None of means, and of earlier files
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "notes", in_units(self, self.notes))
 
     def __str__(self) -> str:
         shown = hook("withheld")(self)
@@ -278,9 +278,10 @@ class SearchResult(Plotted):
     __repr__ = withheld_repr
 
     def __post_init__(self) -> None:
-        tested = (replace(e, reasons=in_units(self, e.reasons)) for e in self.tested)
-        if self.statistic == "mean":
-            object.__setattr__(self, "tested", tuple(tested))
+        told = ((each, in_units(self, each.reasons)) for each in self.tested)
+        tested = (e if e.reasons == own else replace(e, reasons=own) for e, own in told)
+        object.__setattr__(self, "tested", tuple(tested))
+        object.__setattr__(self, "notes", in_units(self, self.notes))
 
     @property
     def ties(self) -> tuple[tuple[str, ...], ...]:

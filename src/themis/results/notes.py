@@ -69,6 +69,8 @@ HARMLESS = {"values-kept", "values-between-steps", "inputs-unlike-rows"}
 PREFIXES = ("about", "when")  # any note may say of which set or output it is, or of which result
 OLD_SENTENCE = "format-1"  # of a result that held sentences
 
+UNIT = ("measure", "span")  # what tells the unit of a score or a difference: see `in_units`
+
 CODES: dict[str, tuple[str, ...]] = {
     # code: names of its values
     OLD_SENTENCE: ("text",),
@@ -76,38 +78,38 @@ CODES: dict[str, tuple[str, ...]] = {
     "ended-early": ("ended", "samples", "max_executions", "max_seconds"),
     "too-many-assignments": ("assignments", "tried"),
     "too-many-groups": ("groups", "tried"),
-    "groups-not-listed": ("groups", "listed"),
+    "groups-not-listed": ("groups", "listed", "span"),
     "random-members": (),
     "rows-with-counterparts": ("paired", "rows", "against", "followed"),
     "groups-without-decision": ("groups",),
     "value-taken-away": ("names", "changed", "inputs", "share", "low", "high", "confidence"),
     "paper-rule": (),
     "exact-not-possible": ("reason",),
-    "noise-in-score": ("high", "span"),
-    "noise-in-rates": (),
-    "noise-in-exact-rates": (),
+    "noise-in-score": ("high", *UNIT),
+    "noise-in-rates": ("span",),
+    "noise-in-exact-rates": ("span",),
     "noise-of-calls": (),
     "no-decision-rates": ("groups", "confidence"),
     "no-decision-apart": ("groups", "apart", "confidence"),
     "only-spelling": ("texts", "rows", "output", "rare"),
     "partly-spelling": ("texts", "rows", "output", "rare"),
     # of searches
-    "noise-in-group-search": (),
+    "noise-in-group-search": ("span",),
     "noise-in-search": ("differing", "inputs", "doubtful"),
     # of sets that a search looked at
     "inputs-flip": ("flips", "inputs", "untried", "unsettled", "average"),
-    "exact-score": ("score", "span"),
-    "equals-threshold": ("score", "span"),
-    "score-between": ("low", "high", "spelled", "span"),
+    "exact-score": ("score", *UNIT),
+    "equals-threshold": ("score", *UNIT),
+    "score-between": ("low", "high", "spelled", *UNIT),
     "groups-apart": ("low", "high", "contexts", "span"),
     "within-set-below": ("against",),
     "causal-score-below": ("against",),
-    "estimated-score": ("score", "span"),
-    "noise-may-explain": ("high", "span"),
+    "estimated-score": ("score", *UNIT),
+    "noise-may-explain": ("high", *UNIT),
     # of checks
     "not-checked-for-noise": (),
     "few-people": (),
-    "noise-in-finding": ("explains", "floor", "span"),
+    "noise-in-finding": ("explains", "floor", *UNIT),
     "run-ended": ("ended",),
     "search-ended": ("ended", "sets_open"),
     "subject-failed": (),
@@ -119,13 +121,13 @@ CODES: dict[str, tuple[str, ...]] = {
     "sets-near-limit": ("error", "span"),
     "sets-at-limit": (),
     "sets-undecided": ("undecided", "sets"),
-    "accepted-up-to": ("against", "max_score"),
+    "accepted-up-to": ("against", "max_score", *UNIT),
     "accepted-until": ("against", "until"),
     "not-in-baseline": (),
     "undecided-in-baseline": (),
-    "above-baseline": ("high", "few", "span"),
+    "above-baseline": ("high", "few", *UNIT),
     "baseline-unfinished": (),
-    "not-above-baseline": ("low", "high", "few", "span"),
+    "not-above-baseline": ("low", "high", "few", *UNIT),
     # of results
     "acceptance-unmatched": ("measure", "against", "output", "max_score", "line"),
     "acceptance-not-needed": ("measure", "against", "output", "max_score", "line"),
@@ -196,18 +198,21 @@ def ended_early(ended: Ending, settings: Settings, samples: int) -> Note:
 
 
 def in_units(of: Any, notes: tuple[Note, ...]) -> tuple[Note, ...]:
-    """The notes of a score, search or check: those on differences of means with what 1 stands for.
+    """The notes of a score, search or check, with what tells the unit of their numbers.
 
-    That is `span`, in the units of the output.
+    That is the `measure`, and for differences of means `span`: what 1 stands for, in the units of
+    the output.
     """
-    if of.measure == "causal" or of.statistic == "rate" or of.scale is None:
-        return notes
-    span = {"span": of.scale[1] - of.scale[0]}
-    known = ("span" in CODES.get(each.code, ()) for each in notes)
-    return tuple(
-        replace(each, values={**each.values, **span}) if own else each
-        for each, own in zip(notes, known, strict=True)
-    )
+    known: dict[str, Any] = {"measure": of.measure}
+    if of.measure == "group" and of.statistic == "mean" and of.scale is not None:
+        known["span"] = of.scale[1] - of.scale[0]
+    return tuple(_with(each, known) for each in notes)
+
+
+def _with(note: Note, known: Mapping[str, Any]) -> Note:
+    """The note with those values that its code has."""
+    own = {name: known[name] for name in CODES.get(note.code, ()) if name in known}
+    return replace(note, values={**note.values, **own}) if own else note
 
 
 def _plain(value: Any) -> Any:

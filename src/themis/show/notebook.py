@@ -34,7 +34,7 @@ from themis.show.words.scores import (
     seen,
 )
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import count, percent, visible
+from themis.show.words.values import count, percent, told_apart, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording
 
@@ -162,9 +162,8 @@ def _number(score: Score, text: str) -> Sequence[Any]:
 
 
 def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
-    whom = words.whom(score.population)
     if score.placebo is not None:
-        yield _line(placebo_sentence(score.placebo, whom))
+        yield _line(placebo_sentence(score, words))
     for harm in score.direction[:CHANGES]:
         of = words.tested(harm.contexts, score)
         yield _line(f"{change_sentence(harm, words, score.output)} (of {of})")
@@ -181,7 +180,8 @@ def _witness(witness: Witness, output: str) -> Html:
         cells = [visible(each) for each in (name, first[name], second[name])]
         changed = name in witness.differs_in
         rows.append([tag("b", each, style=_MARK) for each in cells] if changed else cells)
-    return _table([*rows, [tag("b", visible(each)) for each in (output, *witness.outputs)]])
+    outputs = (visible(output), *told_apart(witness.outputs))
+    return _table([*rows, [tag("b", each) for each in outputs]])
 
 
 def _group_parts(score: GroupScore, words: Wording) -> Iterator[Html]:

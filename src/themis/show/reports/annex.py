@@ -87,9 +87,10 @@ NYC = (
     "After the tables of New York City Local Law 144 (6 RCNY § 5-301): for each category how many "
     "were tested, how often they got the favourable decision, and that rate divided by the rate of "
     "the most favoured category; of numbers, how often a category is above the median of all that "
-    "were compared, as counted. A bias audit under that law uses historical data; where there are "
-    "too few and test data are used, its summary has to explain why historical data were not used, "
-    "and how the test data were generated and obtained (§ 5-302)."
+    "were compared, as counted: by convention a higher number counts as more favourable there, "
+    "also where it is not, as of prices. A bias audit under that law uses historical data; where "
+    "there are too few and test data are used, its summary has to explain why historical data were "
+    "not used, and how the test data were generated and obtained (§ 5-302)."
 )
 SMALL = 1e-6
 NAMED = 12  # rare categories that are named

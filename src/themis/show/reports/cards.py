@@ -21,6 +21,7 @@ from themis.show.words.explanations import (
 from themis.show.words.headlines import (
     beyond,
     headline,
+    is_by_degrees,
     kind_words,
     output_name,
     output_words,
@@ -260,8 +261,7 @@ def _picture(score: Score, scores: Sequence[Score], result: Result, room: Room) 
     several = len({each.population for each in scores}) > 1
     whom = _among_others(score, room) if several else _of_whom(score, room)
     if isinstance(score, CausalScore):
-        kind, _, tolerance = score.distance.partition(" ")
-        if kind == "exact" or tolerance:
+        if not is_by_degrees(score):
             yield _share(score, whom, result)
     elif isinstance(score, GroupScore) and _shows_rates(score, several):
         yield from (_rate(each, score.output, room) for each in shown_extremes(score))

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.withheld import whole_of
-from themis.show.words.headlines import headline, kind_words, score_text, score_words
+from themis.show.words.headlines import capital, headline, kind_words, score_text, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
@@ -118,7 +118,7 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
             score = scores.get(names)
             interval = f"{name}: {check_interval(check)}"
             text = f"{_text(score, interval, wording(result))} {limit}"
-            text += f" {reason}." if reason else ""
+            text += f" {capital(reason)}." if reason else ""
             yield about("violation", f"{name}: violated", text, against=names, score=score)
     for words, one in zip(acceptance_words(check), check.accepted, strict=True):
         score = scores.get(one.against)
@@ -163,7 +163,7 @@ def _text(score: Score | None, otherwise: str, words: Wording = PLAIN) -> str:
     parts = [headline(score, words), *harms(score, most=1, words=words)]
     pair = example(score, words)
     parts += [] if pair is None else [f"e.g. {pair}"]
-    return " ".join(f"{each}." for each in parts)
+    return " ".join(f"{capital(each)}." for each in parts)
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -8,9 +8,10 @@ from themis.show.reports.document import Room, section
 
 GLOSSARY = {
     "Causal score (counterfactual flip rate)": "The share of inputs for which the decision changes "
-    "when only the named characteristics are changed.",
+    "when only the named characteristics are changed; of numbers that are compared by degrees, by "
+    "how much of their scale they change on average.",
     "Group score (statistical parity difference)": "The largest difference between the groups’ "
-    "rates of favourable decisions, in percentage points.",
+    "rates of favourable decisions, in percentage points; of numbers, between their means.",
     "Impact ratio (disparate impact)": "The lowest rate of favourable decisions divided by the "
     "highest. The four-fifths rule asks for at least 0.80; it is a rule of thumb, not a law.",
     "Test inputs": "Inputs that Themis generated from the description of the program’s inputs. "

@@ -53,7 +53,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, unbroken, visible
+from themis.show.words.values import count, told_apart, unbroken, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import Wording, wording
 
@@ -72,12 +72,12 @@ _LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)](?:\s|$)))")  # would begin a li
 
 def render_markdown(result: Result) -> str:
     """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
-    title = f"## Themis: {escape(subject_title(result))}: {verdict(result).word}"
+    title = f"## Themis: {escape(subject_title(result), begins=False)}: {verdict(result).word}"
     parts = [title, *_verdict(result), *_tables(result), *_cautions(result)]
     parts += [_outcomes(each, result) for each in result.outcomes]
     parts += [_proxies(each, result) for each in by_proxied_set(result.proxies)]
     parts += [each for score in _worst(result) for each in _people(score, wording(result))]
-    cost = f"<sub>{escape(_certainty(result))} {escape(cost_text(result))}</sub>"
+    cost = f"<sub>{escape(f'{_certainty(result)} {cost_text(result)}'.strip())}</sub>"
     return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
 
 
@@ -91,11 +91,15 @@ def _fitting(parts: list[str], room: int) -> Iterator[str]:
         yield part
 
 
-def escape(text: str) -> str:
-    """Text that Markdown shows as it is: nothing is styled, linked, mentioned or run."""
+def escape(text: str, *, begins: bool = True) -> str:
+    """Text that Markdown shows as it is: nothing is styled, linked, mentioned or run.
+
+    What begins a line must not make it a list, a rule or code.
+    """
     if not text:
         return ""
-    text = _LEADING.sub(_entity, _SPECIAL.sub(_entity, visible(text)))
+    text = _SPECIAL.sub(_entity, visible(text))
+    text = _LEADING.sub(_entity, text) if begins else text
     text = _LINKING.sub(lambda found: f"{found[0]}<!-- -->", text)
     text = text.replace("$", "<span>$</span>")  # two of them would be a formula
     return unbroken(text)
@@ -207,7 +211,7 @@ def _pair(witness: Witness, output: str | None) -> str:
     ]
     hidden = len(names) - PEOPLE
     rows += [f"| + {hidden} more | = | = |"] if hidden > 0 else []
-    outputs = " | ".join(_bold(each, True) for each in witness.outputs)
+    outputs = " | ".join(_bold(each, True) for each in told_apart(witness.outputs))
     head = ["| | one | the other |", "| --- | --- | --- |"]
     return "\n".join([*head, *rows, f"| {_bold(output or 'decision', True)} | {outputs} |"])
 

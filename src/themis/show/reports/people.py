@@ -41,7 +41,14 @@ from themis.show.words.explanations import (
 from themis.show.words.headlines import capital
 from themis.show.words.scores import lesser
 from themis.show.words.searches import harms
-from themis.show.words.values import count, percent, share_text, visible, with_followers
+from themis.show.words.values import (
+    count,
+    percent,
+    share_text,
+    told_apart,
+    visible,
+    with_followers,
+)
 from themis.show.words.wording import Wording
 
 FEW = 3  # scores, of which more pairs are shown
@@ -56,12 +63,27 @@ def pairs_section(result: Result, room: Room) -> Html:
     return blocks(
         "people",
         "Pairs",
-        "Each card shows a pair that differs only in the set but gets different decisions. The "
-        "favoured one comes first.",
+        "Each card shows a pair that differs only in the set but gets different "
+        f"{'outputs' if all(map(_is_number, scores)) else 'decisions'}. {_comes_first(scores)}.",
         scores,
         lambda each: _people_of(each, pairs, room),
         most=room.people,
     )
+
+
+def _comes_first(scores: Sequence[CausalScore]) -> str:
+    """Which one of a pair comes first; of numbers that are not cut, nobody said which is better."""
+    if all(map(_is_number, scores)):
+        return "The one with the higher output comes first"
+    if any(map(_is_number, scores)):
+        return "The favoured one comes first; of numbers, the one with the higher output"
+    return "The favoured one comes first"
+
+
+def _is_number(score: CausalScore) -> bool:
+    """Whether the outputs of its pairs are numbers, and none of them counts as favourable."""
+    outputs = [each for pair in score.witnesses for each in pair.outputs]
+    return not score.direction and all(type(each) in (int, float) for each in outputs)
 
 
 def _people_of(score: CausalScore, pairs: int, room: Room) -> Html:
@@ -102,7 +124,7 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
 
 def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     """One of a pair: the values that differ, and what it gets."""
-    person, output = pair.inputs[place], pair.outputs[place]
+    person, output = pair.inputs[place], told_apart(pair.outputs)[place]
     shown = pair.differs_in[: 3 * room.common]
     texts = [
         tag(

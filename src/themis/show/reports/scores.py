@@ -26,6 +26,7 @@ from themis.show.reports.document import (
 )
 from themis.show.svg import picture, scale
 from themis.show.words.headlines import (
+    beyond,
     ends_of,
     in_units,
     is_told,
@@ -33,16 +34,17 @@ from themis.show.words.headlines import (
 )
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
-from themis.show.words.values import count, percent, visible
+from themis.show.words.values import at_least, count, percent, visible
 from themis.show.words.verdicts import state_of
 from themis.show.words.wording import PLAIN, Wording, is_drawn
 
 OPEN_SCORES = 8  # more of them are folded away
 MEANINGS = {
     "causal": "The causal score (counterfactual flip rate) is the share of inputs for which the "
-    "decision changes when only this is changed.",
+    "decision changes when only this is changed; of numbers that are compared by degrees, by how "
+    "much of their scale they change on average.",
     "group": "The group score (statistical parity difference) is the largest difference between "
-    "the groups’ rates of favourable decisions.",
+    "the groups’ rates of favourable decisions; of numbers, between their means.",
 }
 
 
@@ -142,7 +144,7 @@ def interval(score: Score) -> str:
     if not is_told(score):
         return "not shown"
     if score.lower_bound and score.low < score.high:
-        return f"at least {in_units(score.low, score)}"
+        return at_least(in_units(score.low, score))
     units = partial(in_units, of=score)
     return ends_text(score.low, score.high, units)
 
@@ -157,8 +159,8 @@ def details(score: Score) -> Iterator[str]:
     """How outputs differ and of whom a score is, where that needs saying."""
     if isinstance(score, GroupScore) and score.statistic == "mean":
         yield "difference of means"
-    if score.distance != "exact":
-        yield f"distance: {cut(visible(score.distance))}"
+    elif score.distance != "exact":
+        yield _distance(score)
     if score.scale is not None:
         yield f"on a scale from {ends_of(score.scale)}"
     if is_drawn(score) and isinstance(score, GroupScore):
@@ -173,6 +175,16 @@ def details(score: Score) -> Iterator[str]:
             f"noise alone would give {percent(placebo.score)} "
             f"({percent(placebo.low)} – {percent(placebo.high)})"
         )
+
+
+def _distance(score: Score) -> str:
+    """What counts as a different output."""
+    kind, _, tolerance = score.distance.partition(" ")
+    if kind == "relational" and not tolerance:
+        return "how far numbers are apart, as a share of the scale"
+    if kind in ("threshold", "relational"):
+        return f"numbers that differ{beyond(score)}"
+    return f"distance: {cut(visible(score.distance))}"
 
 
 def _limits(result: Result, score: Score) -> list[Mark]:

@@ -124,7 +124,7 @@ def _narrow_table(checks: tuple[CheckResult, ...]) -> Table:
         point = "" if each.score is None else f"{check_point(each)} "
         ends = check_interval(each)
         numbers = f"{point}({ends})" if point and ends else point or ends
-        table.add_row(Text(visible(each.name)))
+        table.add_row(Text(_named(each)))
         verdict = f"{verdict_words(each)}  {numbers}".rstrip()
         table.add_row(Sentence(verdict, STYLES[each.verdict], first="  "))
     return table
@@ -136,8 +136,15 @@ def _table(checks: tuple[CheckResult, ...]) -> Table:
     for each in checks:
         verdict = Text(verdict_words(each), STYLES[each.verdict])
         ends = short(check_interval(each))
-        table.add_row(Text(visible(each.name)), verdict, check_point(each), ends)
+        table.add_row(Text(_named(each)), verdict, check_point(each), ends)
     return table
+
+
+def _named(check: CheckResult) -> str:
+    """The name of a check, which says its limit; of means, also in the units of the output."""
+    if check.measure == "causal" or check.statistic == "rate":
+        return visible(check.name)
+    return f"{visible(check.name)} (the limit is {amount(check.max_score, check)})"
 
 
 def _details(

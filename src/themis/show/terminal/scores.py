@@ -49,6 +49,7 @@ from themis.show.words.values import (
     cut_text,
     set_phrase,
     set_with_followers,
+    told_apart,
     visible,
 )
 from themis.show.words.wording import PLAIN, Wording
@@ -154,7 +155,7 @@ def pairs_table(
     if hidden:
         same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
         table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
-    outputs = [[short(visible(each), HEADLINE) for each in pair.outputs] for pair in pairs]
+    outputs = [[short(each, HEADLINE) for each in told_apart(pair.outputs)] for pair in pairs]
     table.add_row(short(visible(output or "decision"), HEADLINE), *_joined(outputs))
     return table
 
@@ -213,12 +214,11 @@ def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
     shown = f"≥ {score.low:.3f}" if score.lower_bound else f"{score.score:.3f}"
     style = "red" if score.low > 0 else "green"
     bar = IntervalBar(score.low, score.high, axis, style)
-    whom = words.whom(score.population)
     where = [Sentence(text) for text in joint_sentences(score, words)]
     where += [Sentence(region_sentence(region, score, words)) for region in score.regions]
     noise = []
     if score.placebo is not None:
-        noise = [Sentence(placebo_sentence(score.placebo, whom), WARNING)]
+        noise = [Sentence(placebo_sentence(score, words), WARNING)]
     picture = drawn(f"causal score {shown}", bar)
     how = Sentence(method(score, words), DIM)
     return Group(picture, how, *noise, *_harm(score, words), *where)
@@ -268,7 +268,8 @@ def rates_table(
     shown, hidden = extremes(score.groups, len(score.groups) if everything else ENDS)
     labels = [words.label(group.values, most=LABEL) for group in shown]
     rates = [rate_text(score, group.rate) for group in shown]
-    tested = [f"of {group.samples:,}" for group in shown]
+    of = "among" if score.statistic == "mean" else "of"
+    tested = [f"{of} {group.samples:,}" for group in shown]
     ends = [_ends(score, group) for group in shown]
     least = max((each.narrowest for each in ends if isinstance(each, Ends)), default=0)
     least = max(least, len("too")) if any(ends) else 0
@@ -285,8 +286,8 @@ def rates_table(
         if hidden and place == len(shown) - ENDS:
             table.add_row(short(f"… {hidden:,} more …", DIM))
         bar = [IntervalBar(group.low, group.high)] * len(bars)
-        of = short(tested[place], DIM)
-        table.add_row(Text(labels[place]), *bar, rates[place], of, *([ends[place]] * any(ends)))
+        row = [rates[place], short(tested[place], DIM), *([ends[place]] * any(ends))]
+        table.add_row(Text(labels[place]), *bar, *row)
     return table
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from themis.results.model import CausalScore
-from themis.results.parts import Harm, Joint, Noise, Placebo, Region, Witness
-from themis.show.words.headlines import beyond, output_name, output_words
+from themis.results.parts import Harm, Joint, Noise, Region, Witness
+from themis.show.words.headlines import beyond, changes_text, output_name, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
     as_saved,
+    at_least,
     at_most,
     confidence_text,
     count,
@@ -189,7 +190,7 @@ def _between(region: Region) -> str:
     if low == high:
         return ""
     if high == 1:
-        return f" (at least {percent(low)})"
+        return f" ({at_least(percent(low))})"
     return f" (between {percent(low)} and {percent(high)})"
 
 
@@ -259,10 +260,11 @@ def probe_sentence(noise: Noise) -> str:
     )
 
 
-def placebo_sentence(placebo: Placebo, whom: str = "test inputs") -> str:
+def placebo_sentence(score: CausalScore, words: Wording = PLAIN) -> str:
     """The score that noise alone would give."""
+    assert score.placebo is not None
+    value, low, high = score.placebo.score, score.placebo.low, score.placebo.high
     return (
-        f"placebo {placebo.score:.3f}: with nothing changed, the decision changes for "
-        f"{percent(placebo.score)} of {whom} (between {percent(placebo.low)} and "
-        f"{percent(placebo.high)})"
+        f"noise alone gives {value:.3f}: with nothing changed, "
+        f"{changes_text(score, percent(value), words)} (between {percent(low)} and {percent(high)})"
     )

@@ -12,6 +12,7 @@ from themis.results.withheld import FewerGroups
 from themis.settings import Stopping
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_least,
     at_most,
     confidence_text,
     cut_name,
@@ -133,7 +134,7 @@ def _at_least(score: CausalScore, words: Wording) -> str:
     tried = f"{_sure(score)}; {percent(score.score)} of those tried"
     if score.low == 0:
         return f"no effect of {plain_set(score)} found, but not all combinations were tried"
-    return f"{_effect(score, f'at least {percent(score.low)}', words)} ({tried})"
+    return f"{_effect(score, at_least(percent(score.low)), words)} ({tried})"
 
 
 def _no_effect(score: CausalScore, words: Wording) -> str:
@@ -165,14 +166,29 @@ def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
 
 def _effect(score: CausalScore, share: str, words: Wording, *, past: bool = False) -> str:
     """What changes, for whom or by how much, and when."""
+    return f"{changes_text(score, share, words, past=past)} {_when(score, words, past=past)}"
+
+
+def changes_text(
+    score: CausalScore, share: str, words: Wording = PLAIN, *, past: bool = False
+) -> str:
+    """What changes, for whom or by how much: `for 2.0 % of test inputs the decision changes`."""
     name, whom = output_words(score), words.whom(score.population)
-    kind, _, tolerance = score.distance.partition(" ")
     verb = "changed" if past else "changes"
-    when = _when(score, words, past=past)
-    if kind != "exact" and not tolerance:
-        scale = "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
-        return f"on average {name} {verb} by {share}{scale} {when}"
-    return f"for {share} of {whom} {name} {verb}{beyond(score)} {when}"
+    if is_by_degrees(score):
+        of = f" for {whom}" if words.their(score.population) else ""
+        return f"on average {name} {verb} by {share}{_of_scale(score)}{of}"
+    return f"for {share} of {whom} {name} {verb}{beyond(score)}"
+
+
+def is_by_degrees(score: Score | SearchResult) -> bool:
+    """Whether a causal score is how far outputs are apart, and not for how many they differ."""
+    kind, _, tolerance = score.distance.partition(" ")
+    return kind != "exact" and not tolerance
+
+
+def _of_scale(score: Score) -> str:
+    return "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
 
 
 def beyond(score: Score) -> str:
@@ -318,7 +334,9 @@ def _spread(score: GroupScore, words: Wording) -> str:
     if score.low == 0 and score.high > 0:
         return _no_difference(score, figures, between)
     if score.lower_bound:
-        return f"{figures} differ by at least {_apart(score, score.low)} {between} ({_sure(score)})"
+        return (
+            f"{figures} differ by {at_least(_apart(score, score.low))} {between} ({_sure(score)})"
+        )
     if score.method == "exact" and score.high == 0:
         return f"{figures} are equal {_equal(score, words)}{where} ({_exactly(score)})"
     return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"

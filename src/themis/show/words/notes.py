@@ -14,6 +14,7 @@ from themis.results.notes import OLD_SENTENCE, Ending, Note
 from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
 from themis.show.words.values import (
     all_of,
+    at_least,
     at_most,
     confidence_text,
     count,
@@ -108,34 +109,51 @@ def _groups_without_decision(values: Values) -> str:
 
 def _score_between(values: Values) -> str:
     why = ENDED[Ending.SPELLING] if values.get("spelled") else "executions failed"
-    what = "the difference" if "span" in values else "its score"
-    low, high = (_number(values, end) for end in ("low", "high"))
-    return f"{what} is between {low} and {high}: {why}"
+    low, high = (_amount(values, end) for end in ("low", "high"))
+    return f"{_what(values)} is between {low} and {high}: {why}"
 
 
-def _number(values: Values, name: str, digits: int = 4) -> str:
-    """A score as a plain number; a difference of means in the units of the output."""
-    if "span" in values:
-        return figure(values["span"] * values[name])
-    return f"{values[name]:.{digits}g}"
-
-
-def _from_to(values: Values) -> str:
-    low, high = (_number(values, end, 3) for end in ("low", "high"))
-    return low if low == high else f"{low} to {high}"
+def _what(values: Values) -> str:
+    return "the difference" if "span" in values else "its score"
 
 
 def _amount(values: Values, name: str) -> str:
-    """A part of a score: in points, or in the units of the output."""
-    return _number(values, name) if "span" in values else points(values[name])
+    """A score or a part of it: in per cent or points, or in the units of the output."""
+    if "span" in values:
+        return figure(values["span"] * values[name])
+    return percent(values[name]) if values.get("measure") == "causal" else points(values[name])
+
+
+def _precisely(values: Values, name: str) -> str:
+    """The same with as many digits as tell it from a threshold."""
+    if "span" in values:
+        return _amount(values, name)
+    shown = round_points(values[name])
+    return f"{shown.split()[0]} %" if values.get("measure") == "causal" else shown
+
+
+def _from_to(values: Values) -> str:
+    low, high = (_amount(values, end) for end in ("low", "high"))
+    if low == high:
+        return low
+    unit = high.rpartition(" ")[2]
+    return f"{low.removesuffix(f' {unit}')} to {high}"
 
 
 def _score(template: str) -> Callable[[Values], str]:
     """A sentence on what a set has: a score, or a difference of means."""
 
     def words(values: Values) -> str:
-        what = "the difference" if "span" in values else "its score"
-        return template.format(what=what, score=_number(values, "score"))
+        return template.format(what=_what(values), score=_precisely(values, "score"))
+
+    return words
+
+
+def _figures(template: str) -> Callable[[Values], str]:
+    """A sentence on the rates of groups, or on their means."""
+
+    def words(values: Values) -> str:
+        return template.format("means" if "span" in values else "rates")
 
     return words
 
@@ -161,7 +179,7 @@ def _no_decision_of(group: Mapping[str, Any]) -> str:
 
 def _no_decision_apart(values: Values) -> str:
     return (
-        f"groups differ in how often there is no decision, by at least {points(values['apart'])}: "
+        f"groups differ in how often there is no decision, by {at_least(points(values['apart']))}: "
         f"{_no_decision(values)}"
     )
 
@@ -324,8 +342,10 @@ def _exact_not_possible(values: Values) -> str:
 
 def _points(template: str) -> Callable[[Values], str]:
     def words(values: Values) -> str:
-        known = "span" in values
-        return template.format(_number(values, "error") if known else round_points(values["error"]))
+        is_mean = "span" in values
+        return template.format(
+            _amount(values, "error") if is_mean else round_points(values["error"])
+        )
 
     return words
 
@@ -359,8 +379,10 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "random-members": "a random member stands for each bin; the interval allows for the choice of "
     "members",
     "rows-with-counterparts": _rows_with_counterparts,
-    "groups-not-listed": "of {groups:,} groups, the {listed:,} with the lowest and highest rates "
-    "are listed; the score is that of all of them",
+    "groups-not-listed": lambda values: (
+        f"of {values['groups']:,} groups, the {values['listed']:,} with the lowest and highest "
+        f"{_figures('{}')(values)} are listed; the score is that of all of them"
+    ),
     "groups-without-decision": _groups_without_decision,
     "value-taken-away": _value_taken_away,
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
@@ -368,18 +390,23 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "noise-in-score": lambda values: (
         f"{ENDED[Ending.NOISE]}: noise alone may explain {_amount(values, 'high')} of this score"
     ),
-    "noise-in-rates": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that this "
-    "interval holds",
+    "noise-in-rates": _figures(
+        f"{ENDED[Ending.NOISE]}; {{}} are averages over its noise, so that this interval holds"
+    ),
     "noise-of-calls": f"{ENDED[Ending.NOISE]}, and all inputs of one call are changed alike: "
     "groups that were run in different calls seem to differ, and in one call they do less",
-    "noise-in-exact-rates": f"{ENDED[Ending.NOISE]}: these are the rates of one run on every "
-    "input, and another run would give slightly different ones",
+    "noise-in-exact-rates": _figures(
+        f"{ENDED[Ending.NOISE]}: these are the {{}} of one run on every input, and another run "
+        "would give slightly different ones"
+    ),
     "no-decision-rates": lambda values: f"some executions gave no decision: {_no_decision(values)}",
     "no-decision-apart": _no_decision_apart,
     "only-spelling": _only_spelling,
     "partly-spelling": _partly_spelling,
-    "noise-in-group-search": f"{ENDED[Ending.NOISE]}; rates are averages over its noise, so that "
-    "the groups' differences hold",
+    "noise-in-group-search": _figures(
+        f"{ENDED[Ending.NOISE]}; {{}} are averages over its noise, so that the groups' "
+        "differences hold"
+    ),
     "noise-in-search": _noise_in_search,
     "inputs-flip": _inputs_flip,
     "exact-score": _score("{what} is {score}, counted and not estimated"),
@@ -405,12 +432,14 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "sets-at-limit": "found sets are exactly at the limit, and sets that contain them were not "
     "looked at",
     "sets-undecided": "{undecided:,} of {sets:,} combinations are undecided",
-    "accepted-up-to": "{against} is accepted only up to {max_score:g}",
+    "accepted-up-to": lambda values: (
+        f"{','.join(values['against'])} is accepted only up to {_precisely(values, 'max_score')}"
+    ),
     "accepted-until": "{against} was accepted until {until}",
     "not-in-baseline": "it is not in the baseline",
     "undecided-in-baseline": "the baseline could not decide it",
     "above-baseline": lambda values: (
-        f"more than in the baseline, where it was at most {_number(values, 'high', 3)}"
+        f"more than in the baseline, where it was at most {_amount(values, 'high')}"
     ),
     "baseline-unfinished": "the baseline did not measure it to the end",
     "not-above-baseline": lambda values: (

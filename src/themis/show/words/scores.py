@@ -7,19 +7,19 @@ from typing import Any
 
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
 from themis.results.notes import Ending
-from themis.results.parts import Group
+from themis.results.parts import Group, Harm
 from themis.settings import Stopping
 from themis.show.words.headlines import (
     apart_text,
     beyond,
     how_much_was_run,
-    is_told,
     output_words,
     rests_on_few,
     score_words,
 )
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    at_least,
     count,
     duration,
     percent,
@@ -58,24 +58,33 @@ def _level(scores: Iterable[Score]) -> str:
 def _them(result: Result, family: int) -> str:
     """What holds together."""
     if result.searches and result.command == "audit":
-        return f"All {family:,} statements (scores, rates of groups, lists of the search)"
+        of = f"{figures} of groups, " if (figures := _figures(result)) else ""
+        return f"All {family:,} statements (scores, {of}lists of the search)"
     if result.searches:
         several = len(result.searches) > 1
         return f"The {'lists' if several else 'list'} and the intervals of the sets in " + (
             "them" if several else "it"
         )
     if family == 1:
-        return "The score and its groups' rates"
-    rates = " and their groups' rates" if any(e.measure == "group" for e in result.scores) else ""
+        return f"The score and its groups' {_figures(result)}"
+    rates = f" and their groups' {_figures(result)}" if _figures(result) else ""
     return f"All {family:,} scores{rates}"
 
 
+def _figures(result: Result) -> str:
+    """What groups are compared by: `rates`, `means`, or both; empty where no groups are."""
+    used = {each.statistic for each in result.scores if isinstance(each, GroupScore)}
+    return " and ".join(f"{each}s" for each in ("rate", "mean") if each in used)
+
+
 def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
-    """The remark that equal rates hide changed decisions, where that is certain."""
+    """The remark that equal rates hide changed decisions, where that is certain and was seen."""
     certified = causal.stopping is group.stopping is Stopping.CERTIFIED
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
-    if group.low > 0 or not is_told(group):  # the rates show it, if not all of it
+    if group.low > 0 or group.statistic != "rate":  # the rates show it, if not all of it
+        return None
+    if not any(_offset(harm, group.high) for harm in causal.direction):
         return None
     name = set_phrase(causal.against).removesuffix(" together")
     if causal.followed:
@@ -84,9 +93,15 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     whom = words.whom(causal.population)
     return (
         f"similar rates hide this: losses and gains offset each other. The rates differ by at most "
-        f"{points(group.high)}, yet for at least {percent(causal.low)} of {whom} "
+        f"{points(group.high)}, yet for {at_least(percent(causal.low))} of {whom} "
         f"{output_words(causal)} changes{beyond(causal)} when {name} {is_changed}"
     )
+
+
+def _offset(harm: Harm, apart: float) -> bool:
+    """Whether about as many lose as gain by a change, and more in all than rates may differ."""
+    less, more = sorted((harm.lost, harm.gained))
+    return 2 * less >= more and less + more > apart
 
 
 def seen(score: GroupScore) -> str | None:

@@ -17,7 +17,7 @@ LONGEST = 32  # characters of a name or value within a sentence
 LONGEST_TEXT = 120  # and of an output
 MISSING = "missing"  # for no value
 NO_BREAK = "\u00a0"  # a space at which no line ends
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points?\b|(?:min|s|h|days)\b)")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points?\b|(?:min|µs|ms|s|h|days)\b)")
 
 
 def visible(value: Any) -> str:
@@ -27,6 +27,13 @@ def visible(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     shown = one_line(text)
     return shown if shown.strip() else repr(text)
+
+
+def told_apart(outputs: Sequence[Any]) -> list[str]:
+    """Different outputs as text: of long numbers ten digits, unless these are the same."""
+    short = [float(f"{each:.10g}") if isinstance(each, float) else each for each in outputs]
+    texts = list(map(visible, short))
+    return texts if len(set(texts)) == len(texts) else list(map(visible, outputs))
 
 
 def one_line(text: str) -> str:
@@ -54,6 +61,13 @@ def unbroken(text: str) -> str:
 def at_most(shown: str) -> str:
     """An upper end: `at most 5.0 %`, but `below 0.1 %` where it is `< 0.1 %`."""
     return f"below {shown[2:]}" if shown.startswith("< ") else f"at most {shown}"
+
+
+def at_least(shown: str) -> str:
+    """A lower end: `at least 5.0 %`, but `more than 0 %` where it is `< 0.1 %`."""
+    if shown.startswith("< "):
+        return f"more than 0 {shown.split(maxsplit=2)[2]}"
+    return f"more than {shown[2:]}" if shown.startswith("> ") else f"at least {shown}"
 
 
 def share_text(

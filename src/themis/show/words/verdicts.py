@@ -20,6 +20,8 @@ from themis.show.words.headlines import (
     compared,
     few_text,
     headline,
+    in_units,
+    is_by_degrees,
     is_settled,
     output_words,
     untold_text,
@@ -34,7 +36,7 @@ from themis.show.words.searches import (
     search_headline,
     verdict_words,
 )
-from themis.show.words.values import at_most, count, percent, set_phrase, visible
+from themis.show.words.values import at_least, at_most, count, percent, set_phrase, visible
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
 State = Literal["grave", "calm", "open"]
@@ -313,20 +315,17 @@ def _subject(score: Score, words: Wording) -> str:
 
 def _sized(score: Score, words: Wording, *, first: bool) -> str:
     """`sex (for 12.9 % of test inputs)`, `race (5.0 %)`."""
-    least = "at least " if score.lower_bound else ""
-    shown = score.low if score.lower_bound else score.score
+    shown = in_units(score.low if score.lower_bound else score.score, score)
+    size = at_least(shown) if score.lower_bound else shown
     if isinstance(score, GroupScore):
-        size = f"{apart_text(score, shown)}{few_text(score, words)}"
+        size += few_text(score, words)
         if isinstance(score, FewerGroups) and len(score.groups) < 2:
-            least, size = "", untold_text(score, words).removeprefix("; ")
-    else:
-        kind, _, tolerance = score.distance.partition(" ")
-        size = percent(shown)
-        if kind != "exact" and not tolerance:
-            least, size = f"by {least}", f"{size} on average"
-        elif first:
-            least, size = f"for {least}", f"{size} of {words.whom(score.population)}"
-    return f"{set_phrase(score.against)} ({least}{size})"
+            size = untold_text(score, words).removeprefix("; ")
+    elif is_by_degrees(score):
+        size = f"by {size} on average"
+    elif first:
+        size = f"for {size} of {words.whom(score.population)}"
+    return f"{set_phrase(score.against)} ({size})"
 
 
 def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
