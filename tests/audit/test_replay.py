@@ -507,6 +507,7 @@ def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_what_was_not_run_again_is_not_called_noise(tmp_path: Path) -> None:
     write_suite(tmp_path / "suite.csv")
     replays = [

@@ -778,6 +778,7 @@ def changed(data: Any, tables: list[KeyPath], edits: list[Change]) -> Any:
 WORDS_OF_PYDANTIC = ("Input should", "type=", "union", "Field required", "Extra inputs", "NoneType")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(changes(CROWDED, tables_of_the_file))
 def test_changed_file_is_never_described_in_the_words_of_pydantic(edits: list[Change]) -> None:

@@ -174,6 +174,7 @@ def test_all_faults_of_a_file_are_told_at_once(saved: Any) -> None:
     assert len(caught.value.mistakes) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.some_slow(core=4)
 def test_no_edit_of_a_saved_result_is_a_bug(saved: Any) -> None:
     """What is read can be reported, compared and replayed; all else is refused."""

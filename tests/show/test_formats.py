@@ -217,6 +217,7 @@ def plain(result: Result) -> Any:
     return json.loads(json.dumps(result.to_dict(), allow_nan=False))
 
 
+@pytest.mark.slow
 def test_every_kind_of_result_is_as_its_schema_says(results: dict[str, Result]) -> None:
     jsonschema.Draft202012Validator.check_schema(result_schema())
     validator = jsonschema.Draft202012Validator(strict(result_schema()))
