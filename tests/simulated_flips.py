@@ -14,6 +14,8 @@ from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 class SimulatedBook:
     """Base inputs that flip with some probability, and are found to with another."""
 
+    averages = False
+
     def __init__(
         self, seed: int, share: float, found: float, cost: int, failing: float = 0.0
     ) -> None:

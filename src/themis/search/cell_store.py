@@ -56,6 +56,11 @@ class CellStore:
         """How many assignments change all characteristics of a set."""
         return math.prod(self._count(1 << place) - 1 for place in members(self._of.changed(mask)))
 
+    @property
+    def averages(self) -> bool:
+        """Whether flips are draws of how far outputs differ."""
+        return self.sampler.reading.averages
+
     def names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
         return self._assignments(mask).names

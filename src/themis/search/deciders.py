@@ -103,7 +103,7 @@ class CausalDecider(Decider):
             inputs=counts.total,
             untried=counts.untried or None,
             unsettled=counts.unknown or None,
-            average=self.book.sampler.reading.averages or None,
+            average=self.book.averages or None,
         )
         names = self.book.names(own)
         return TestedSet(names, decision, (reason,), counts.total, counts.hits / counts.total)
