@@ -30,6 +30,7 @@ from themis.results.comparison import (
 )
 from themis.results.model import CausalScore, Result, SearchResult, TestedSet
 from themis.results.notes import Ending, Note
+from themis.results.parts import Naming
 from themis.results.saved import read_result, result_from_dict
 from themis.results.verdicts import judge_score, judge_search
 from themis.settings import Stopping
@@ -551,6 +552,14 @@ def test_rates_of_other_decisions_are_not_compared() -> None:
     assert states == ["undecided", "known"]
     earlier = result(replace(both, favours=None))  # a file that does not say it
     assert beside_baseline(checked, earlier).checks[0].baseline == "known"
+    named = replace(earlier, report=Naming(favourable=("yes", "maybe")))  # but in its words does
+    assert beside_baseline(checked, named).checks[0].baseline == "undecided"
+    search = searched(measure="group", below=[("race",)], favours=None)
+    known = replace(checked, searches=(replace(search, favours="yes"),))
+    assert compare(result(searches=(search,)), known).sets == ()
+    found = replace(known, searches=(searched(("race",), measure="group", favours="yes"),))
+    (new,) = compare(result(searches=(search,)), found).sets
+    assert new.before is not None
     other = replace(one, distance="relational", scale=(0.0, 9.0))  # of pairs, not of rates
     assert [each.change for each in compare(after, result(other)).scores] == [
         "no significant change"

@@ -15,13 +15,16 @@ from typing import Any
 import pytest
 
 import themis
+from tests import report_results as samples
 from themis.results.comparison import compare
 from themis.results.model import GroupScore, Result
 from themis.results.parts import Group
 from themis.results.verdicts import judge_score, limit_on
 from themis.results.withheld import FewerGroups, tells_of_few, withheld, withheld_check
 from themis.show.notebook import html_of, plot
+from themis.show.reports.annex import _unknown
 from themis.show.reports.comparisons import Topic, _markdown, _page
+from themis.show.reports.document import Room
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.comparisons import render_differences
@@ -197,3 +200,17 @@ def test_ends_of_those_shown_allow_for_their_own_intervals() -> None:
         "Means of limit differ between groups of race in the rows, but not surely between those "
         "shown: no difference found"
     )
+
+
+def test_an_assertion_on_what_is_not_shown_says_so() -> None:
+    many = Group({"race": "green"}, 0.1, 0.1, 0.1, 60, people=60)
+    one = Group({"race": "purple"}, 0.6, 0.6, 0.6, 1, people=1)
+    two = Group({"race": "blue"}, 0.2, 0.2, 0.2, 2, people=2)
+    ends = {"score": 0.4, "low": 0.4, "high": 0.4, "method": "exact"}
+    kind = {"population": "profile", "statistic": "mean", "scale": (0.0, 1.0)}
+    score = samples.group(groups=(one, two), **ends, **kind)
+    with pytest.raises(themis.DiscriminationError, match="numbers are not shown"):
+        score.assert_below(0.1)
+    shown = withheld(replace(score, groups=(many, one, two)))
+    assert "0.4" not in repr(judge_score(limit_on("group", ("race",), 0.1, None), score, 0.99))
+    assert "those who were tested: a group of fewer than 5 people" in _unknown(shown, Room(rows=63))

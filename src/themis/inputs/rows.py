@@ -303,6 +303,12 @@ def truth_of(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.strip().lower())
 
 
+def favourable_text(values: Iterable[Value]) -> str:
+    """What counts as favourable, whatever the order and the type of truth values."""
+    texts = (str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+    return ", ".join(sorted({*texts}))
+
+
 def is_missing(value: Any) -> bool:
     """Whether this stands for nothing."""
     if isinstance(value, str):

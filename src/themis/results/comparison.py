@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
+from themis.inputs.rows import favourable_text
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import largest_missed, least_listed, undecided_note
@@ -193,16 +194,32 @@ def _error(result: Result, part: Score | SearchResult) -> float:
 
 def alike(before: Result, after: Result) -> tuple[Result, Result]:
     """Both, as far as both say what they mean: earlier files do not say what is favourable."""
-    silent = any(
-        isinstance(score, GroupScore) and score.statistic == "rate" and score.favours is None
-        for score in (*before.scores, *after.scores)
-    )
-    return (_silent(before), _silent(after)) if silent else (before, after)
+    before, after = _told(before), _told(after)
+    if not any(map(_is_silent, (before, after))):
+        return before, after
+    return _saying(before, None), _saying(after, None)
 
 
-def _silent(result: Result) -> Result:
-    scores = (replace(e, favours=None) if isinstance(e, GroupScore) else e for e in result.scores)
-    searches = (replace(each, favours=None) for each in result.searches)
+def _is_silent(result: Result) -> bool:
+    parts: tuple[Score | SearchResult, ...] = (*result.scores, *result.searches)
+    rates = [e for e in parts if e.measure == "group" and getattr(e, "statistic", "") == "rate"]
+    return any(getattr(each, "favours", None) is None for each in rates)
+
+
+def _told(result: Result) -> Result:
+    """The result; of an earlier file, with what its words for documents say is favourable."""
+    given = () if result.report is None else result.report.favourable
+    return _saying(result, favourable_text(given)) if given and _is_silent(result) else result
+
+
+def _saying(result: Result, favours: str | None) -> Result:
+    """The result, whose rates of the decision itself are of this; with None, all rates."""
+
+    def said(part: Any) -> Any:
+        rate = part.measure == "group" and part.statistic == "rate"
+        return replace(part, favours=favours) if rate and not (favours and part.output) else part
+
+    scores, searches = map(said, result.scores), map(said, result.searches)
     return replace(result, scores=tuple(scores), searches=tuple(searches))
 
 

@@ -216,9 +216,9 @@ class TestedSet:
 
     against: tuple[str, ...]
     decision: Literal["above", "below", "undecided"]
-    reasons: tuple[Note, ...]
+    reasons: tuple[Note, ...] = field(repr=False)  # logs show no mean of few people
     samples: int = 0  # 0: it followed from another set and was not run
-    estimate: float | None = None  # a by-product of deciding, without an interval
+    estimate: float | None = field(default=None, repr=False)  # a by-product, without an interval
 
     @property
     def reason(self) -> str:
@@ -357,11 +357,11 @@ class CheckResult:
     max_score: float
     confidence: float  # that this verdict is right, by itself or with all others of its family
     verdict: Verdict
-    score: float | None = None
-    low: float | None = None
-    high: float | None = None
+    score: float | None = field(default=None, repr=False)  # logs show no mean of few people
+    low: float | None = field(default=None, repr=False)
+    high: float | None = field(default=None, repr=False)
     sets: tuple[tuple[str, ...], ...] = ()  # what a search found
-    reasons: tuple[Note, ...] = ()
+    reasons: tuple[Note, ...] = field(default=(), repr=False)
     output: str | None = None  # the output's name, where a subject has several
     statistic: Literal["rate", "mean"] = "rate"  # as of its score
     scale: tuple[float, float] | None = None

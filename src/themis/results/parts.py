@@ -107,7 +107,7 @@ class Reruns:
 
     made: int
     differing: int
-    explains: float
+    explains: float = field(repr=False)  # it may tell the score, and that a mean of few people
     trusted: bool = False  # nothing was run: somebody vouches that the subject is deterministic
 
 

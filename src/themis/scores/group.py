@@ -305,6 +305,8 @@ def _tell(
     """Report progress."""
     expected = max(target, _expected(state, count))
     ends = (state.low, state.high)
+    if sampler.reading.statistic == "mean" and sampler.population.profile:
+        ends = (0.0, 1.0)  # of few people, they would tell the mean
     sampler.tell("group", variants.assignments, count, expected, lambda: ends)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.inputs.rows import favourable_text
 from themis.subjects.answers import AnswerLabels, NumberPart, Part
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Labels
 from themis.subjects.outputs import Output, Statistic
@@ -93,8 +94,7 @@ class Reading:
             return f"more than {self.output.cut:g}"
         labels = self.labels
         given = labels.output.favourable if isinstance(labels, NumberPart) else labels.wanted
-        texts = (str(each).lower() if isinstance(each, bool) else str(each) for each in given or ())
-        return ", ".join(sorted({*texts}))
+        return favourable_text(given or ())
 
     @property
     def _scaled(self) -> bool:

@@ -245,23 +245,25 @@ def _unknown(score: GroupScore, room: Room) -> str:
             "Inputs without a value are in no category; all others are. Each category is tested by "
             "itself, however rare it is, and no longer than it takes to compare it."
         )
-    sizes, whom = [group.samples for group in score.groups], "those who were tested"
+    groups = score.groups
+    if isinstance(score, FewerGroups):
+        groups = (*groups, *(replace(each, values={}) for each in score.hidden))
+    sizes, whom = [group.samples for group in groups], "those who were tested"
     if is_drawn(score):  # each category about as often, however many people are in it
-        sizes = [group.people or 0 for group in score.groups]
+        sizes = [group.people or 0 for group in groups]
         whom = room.words.whom(score.population)
     all_listed = not any(note.code in NOT_LISTED for note in score.notes)
-    all_listed = all_listed and not isinstance(score, FewerGroups)
     text = ""
     if room.rows is not None and all_listed and all(sizes):
         text = f"Of an unknown category: {count(max(room.rows - sum(sizes), 0), 'row')}. "
-    each = zip(score.groups, sizes, strict=True)
+    each = zip(groups, sizes, strict=True)
     rare = [group for group, size in each if size < RARE * sum(sizes)]
     if not rare:
         return f"{text}No category has fewer than 2 % of {whom}."
     named = "; ".join(room.words.label(g.values) for g in rare[:NAMED])
     more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
     left = "none was left out here"
-    if any(group.few for group in score.groups):
+    if any(group.few for group in groups):
         left = "here those of too few rows to judge have no ratio, nor is any measured by them"
     return (
         f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
 from themis.results.notes import Ending
+from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
@@ -142,7 +143,8 @@ def _score_notes(result: Result) -> dict[str, list[Score]]:
 
 def _few(result: Result) -> Iterator[Caution]:
     for score in result.scores:
-        few = [each for each in score.groups if each.few] if isinstance(score, GroupScore) else []
+        whole = whole_of(score)
+        few = [each for each in whole.groups if each.few] if isinstance(whole, GroupScore) else []
         if few:
             has = "has" if len(few) == 1 else "have"
             yield Caution(

@@ -256,7 +256,8 @@ def _score_parts(score: Score, limit: float, width: int) -> Iterator[RenderableT
         pairs = other_changes_first(score.witnesses)[:WITNESSES]
         yield from map(indented, show_pairs(score, pairs, width=width, words=words))
     elif isinstance(score, GroupScore):
-        yield from [indented(rates_table(score, width=width, words=words))] * bool(score.groups)
+        if score.groups:
+            yield indented(rates_table(score, width=width, words=words))
         ratio = impact(score)
         yield from [] if ratio is None else [indented(Sentence(ratio))]
     yield from (indented(Sentence(visible(str(note)), first="note: ")) for note in score.notes)

@@ -100,17 +100,14 @@ def scores_table(scores: Sequence[Score], width: int) -> Table:
     axis = common_axis(known)
     scale = Scale((f"0 to {100 * axis.end:.0f} %",))
     heads = ("set", "measure", "score", scale, "interval")
-    bars = {"ratio": 1, "min_width": 8}
-    table = grid(
-        {"max_width": 20}, {"max_width": 32}, NUMBER, bars, NUMBER, heads=heads, expand=True
-    )
+    kind, bars = {**FOLDED, "max_width": 32}, {"ratio": 1, "min_width": 8}
+    table = grid({"max_width": 20}, kind, NUMBER, bars, NUMBER, heads=heads, expand=True)
     for score in known[:ROWS]:
         bar: RenderableType = ""
         if is_told(score):
             bar = IntervalBar(score.low, score.high, axis, "red" if score.low > 0 else "green")
         name = set_phrase(score.against).removesuffix(" together")
-        what = short(kind_words(score))
-        table.add_row(short(name), what, point(score), bar, interval_text(score))
+        table.add_row(short(name), Text(kind_words(score)), point(score), bar, interval_text(score))
     if len(known) > ROWS:
         table.add_row(short(f"… {len(known) - ROWS:,} more below", DIM))
     return table

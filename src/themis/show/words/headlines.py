@@ -366,7 +366,8 @@ def _although(score: GroupScore, words: Wording) -> str:
     """That means differ, where those that may be shown do not surely."""
     if not isinstance(score, FewerGroups) or score.low > 0 or score.whole.low == 0:
         return ""
-    return f"{_differ(score, words)}, but not surely between those shown: "
+    but = "not" if score.high == 0 else "not surely"
+    return f"{_differ(score, words)}, but {but} between those shown: "
 
 
 def _differ(score: FewerGroups, words: Wording) -> str:
@@ -378,8 +379,8 @@ def _untold(score: FewerGroups, words: Wording) -> str:
     figures, among = compared(score, words), f"groups of {plain_set(score)}{_where(score)}"
     start, whole = _differ(score, words), score.whole
     if whole.high == 0:
-        start = f"{figures} are equal in all {among}"
-    elif whole.low == 0:
+        return f"{figures} are equal in all {among} ({_exactly(whole)})"
+    if whole.low == 0:
         found = "no difference found in" if is_settled(whole) else "undecided for"
         start = f"{found} {figures} between {among}"
     return f"{start}{untold_text(score, words)}"

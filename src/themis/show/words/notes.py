@@ -359,7 +359,7 @@ UNTOLD: dict[str, str] = {  # where the numbers would tell what few people get
     "exact-score": "counted and not estimated",
     "equals-threshold": "a tie: exactly the threshold",
     "score-between": "executions failed, or outputs differ only in spelling",
-    "groups-apart": "groups differ",
+    "groups-apart": "decided by the means of its groups",
     "estimated-score": "estimated",
     "noise-may-explain": "noise alone may explain it",
     "noise-in-score": f"{ENDED[Ending.NOISE]}: noise alone may explain a part of this score",

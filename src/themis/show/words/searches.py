@@ -16,7 +16,7 @@ from themis.results.model import (
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
-from themis.results.withheld import whole_of
+from themis.results.withheld import whole_of, withheld
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.explanations import change_sentence
@@ -223,7 +223,7 @@ def _figure(search: SearchResult, words: Wording) -> str:
 def why(search: SearchResult, *against: str) -> str:
     """Why a set is in or out of the answer."""
     names = {name for part in against for name in part.split(",")}
-    for each in search.tested:
+    for each in withheld(search).tested:
         if set(each.against) == names:
             return f"{each.decision}: {each.reason}"
     for found in search.found:

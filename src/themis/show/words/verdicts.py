@@ -319,7 +319,7 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
     size = at_least(shown) if score.lower_bound else shown
     if isinstance(score, GroupScore):
         size += few_text(score, words)
-        if isinstance(score, FewerGroups) and len(score.groups) < 2:
+        if isinstance(score, FewerGroups) and not score.is_whole:
             size = untold_text(score, words).removeprefix("; ")
     elif is_by_degrees(score):
         size = f"by {size} on average"
