@@ -139,7 +139,10 @@ def _decided(request: RowRequest, whole: Views) -> Reading:
     """The output that people are compared by; raises RequestError without favourable ones."""
     reading = whole.of(request.output).sampler.reading
     if not reading.has_favourable:
-        raise RequestError([no_groups(whole.named(request.output))])
+        mistake = no_groups(whole.named(request.output))
+        problem = "nothing says which outputs are favourable, and rates of those are compared here"
+        remedy = "give it favourable = [...] or a cut"
+        raise RequestError([replace(mistake, problem=problem, remedy=remedy)])
     return reading
 
 

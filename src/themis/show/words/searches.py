@@ -39,6 +39,7 @@ from themis.show.words.values import (
     percent_sure,
     round_points,
     set_phrase,
+    told_apart,
     visible,
 )
 from themis.show.words.wording import PLAIN, Wording
@@ -342,8 +343,8 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{cut_text(visible(output))} for {words.label({name: person[name] for name in changed})}"
-        for person, output in zip(witness.inputs, witness.outputs, strict=True)
+        f"{cut_text(output)} for {words.label({name: person[name] for name in changed})}"
+        for person, output in zip(witness.inputs, told_apart(witness.outputs), strict=True)
     ]
     common = [name for name in first if name not in changed]
     both = [f"{set_phrase([name])} {set_phrase([visible(second[name])])}" for name in common]
