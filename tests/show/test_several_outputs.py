@@ -373,6 +373,10 @@ def test_noise_of_numbers_is_how_far_they_differ() -> None:
     noise = Noise(55, 0, 0.0, 0.0, 0.092, 0.99, average=True)
     said = "55 inputs run again: outputs differ by at most 9.2 % on average (99 % confidence)"
     assert probe_sentence(noise) == said
+    clear = replace(samples.result(samples.causal()), noise=noise)
+    assert said in " ".join(
+        render_page(clear).replace("&nbsp;", " ").replace("\u00a0", " ").split()
+    )
     warned = noise_warning(replace(noise, differing=3, rate=0.055, low=0.01))
     assert "outputs of 55 inputs that were run again differ by 5.5 % on average (between" in warned
     graded = themis.Output(name="price", min=0, max=10, distance="relational")

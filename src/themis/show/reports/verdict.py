@@ -11,7 +11,7 @@ from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.html import Html, cut, join, shell, table, tag, value
 from themis.show.reports.document import Room, rest, section, set_words
-from themis.show.words.explanations import noise_warning
+from themis.show.words.explanations import noise_warning, probe_sentence
 from themis.show.words.headlines import capital
 from themis.show.words.input_notes import command_without
 from themis.show.words.notes import how_it_ended
@@ -207,7 +207,9 @@ def _all_clear(result: Result) -> str:
     """Only what the result says: what was looked for, and not found."""
     parts = [ALL_CLEAR]
     noise = result.noise
-    if noise is not None:
+    if noise is not None and noise.average:
+        parts.append(f"{capital(probe_sentence(noise))}.")
+    elif noise is not None:
         parts.append(
             f"Of {count(noise.inputs, 'input')} repeated to check consistency, none got a "
             "different decision."
