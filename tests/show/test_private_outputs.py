@@ -137,14 +137,14 @@ def test_two_answers_to_one_input_are_not_named(project: Project) -> None:
     counting = """\
 import itertools
 calls = decide.__dict__.setdefault("calls", itertools.count())
-return f"case {next(calls) % 40} 48611" """
-    project(counting)
+return f"case {next(calls) % 40} MARK" """
+    project(counting.replace("MARK", MARK))
     said = " ".join(run("score", "--measure", "causal", "-v").output.split())
     assert "the same input got a rare output, and another rare output" in said
     assert MARK not in said
 
 
-MEANS = "[outputs.limit]\nmin = 0\nmax = 10000000\n"
+MEANS = "[outputs.limit]\nmin = 0\nmax = 10000000000\n"
 
 
 @pytest.mark.slow
@@ -155,18 +155,18 @@ def test_the_mean_of_one_person_is_not_shown(project: Project) -> None:
     assert isinstance(score, themis.GroupScore)
     assert score.groups == ()
     (whole,) = read_result("result.json").scores
-    assert whole.score == pytest.approx((MADE - 1) / 1e7)
+    assert whole.score == pytest.approx((MADE - 1) / 1e10)
     assert MARK in run("score", "--against", "income", "--measure", "group", "--rows").output
 
 
 def test_a_difference_does_not_tell_the_mean_of_one_person(project: Project) -> None:
-    rows = [{"sex": "f", "income": 1_000_000, "hours": 20} for _ in range(20)]
+    rows = [{"sex": "f", "income": 1_000_000_000, "hours": 20} for _ in range(20)]
     rows += [{"sex": "m", "income": int(f"{MARK}17"), "hours": 20}]
-    schema = themis.Schema(sex=["f", "m"], income=range(9_999_999), hours=range(10, 61))
-    output = themis.Output(name="limit", min=0, max=10_000_000)
+    schema = themis.Schema(sex=["f", "m"], income=range(9_999_999_999), hours=range(10, 61))
+    output = themis.Output(name="limit", min=0, max=10_000_000_000)
     audit = themis.Audit(lambda p: p["income"], schema, profile=rows, outputs=[output])
     score = audit.group("sex")
-    assert score.score == pytest.approx(0.3861117)
+    assert score.score == pytest.approx(0.3861159317)
     shown = withheld(score)
     assert [each.rate for each in shown.groups] == pytest.approx([0.1])
     for text in (str(score), repr(score), score._repr_html_(), str(score.plot())):
@@ -174,7 +174,7 @@ def test_a_difference_does_not_tell_the_mean_of_one_person(project: Project) -> 
         assert MARK not in text.replace(",", "")
     rows += 4 * rows[-1:]
     many = themis.Audit(lambda p: p["income"], schema, profile=rows, outputs=[output])
-    assert withheld(many.group("sex")).score == pytest.approx(0.3861117)
+    assert withheld(many.group("sex")).score == pytest.approx(0.3861159317)
 
 
 def test_a_message_names_no_outcome_and_no_output_of_few_people(

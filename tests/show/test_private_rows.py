@@ -1,6 +1,7 @@
 """Does nobody's row leave the machine in a document, a log or a suite, unless that was allowed?
 
-All people of these tests have an income that begins with MARK, which no generated value does.
+All people of these tests have an income that begins with MARK, which no generated value does
+and no hash in a document: it has eight digits for that.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from themis.results.saved import read_result, result_from_dict
 from themis.results.withheld import withheld
 from themis.show.reports.formats import FORMATS
 
-MARK = "48611"
+MARK = "48611593"
 MADE = 60
 INPUTS = """\
 sex = { values = ["female", "male"], protected = true }
 hours = { min = 10, max = 60 }
-income = { min = 0, max = 9999999 }
+income = { min = 0, max = 9999999999 }
 """
 # Income decides nothing: pairs of generated values flip as those of people do.
 BIASED = "return int(person['hours'] + 5 * (person['sex'] == 'male') > 40)"
 # A pair flips only with an income that nobody but these people has.
-NARROW = "return int(person['sex'] == 'male' and str(person['income']).startswith('48611'))"
+NARROW = f"return int(person['sex'] == 'male' and person['income'] // 100 == {MARK})"
 FAILING = f"""\
 if person['income'] == {MARK}07:
     raise ValueError(f"an income of {{person['income']}} is unheard of")
@@ -302,7 +303,7 @@ def test_rows_that_do_not_fit_are_named_by_their_lines(project: Project) -> None
 
 
 def test_values_that_only_rows_have_are_counted_and_not_shown(project: Project) -> None:
-    project(inputs=INPUTS.replace("9999999", "1000"))
+    project(inputs=INPUTS.replace("9999999999", "1000"))
     done = run("score", "--measure", "causal")
     assert "60 rows with a value of income" in " ".join(done.output.split())
     assert MARK not in done.output
@@ -314,7 +315,7 @@ def test_of_numbers_that_differ_only_the_first_digit_is_shown(project: Project) 
     (score,) = withheld(read_result("result.json")).scores
     assert isinstance(score, themis.CausalScore)
     shown = {str(each["income"]) for pair in score.witnesses for each in pair.inputs}
-    assert "about 5,000,000" in shown
+    assert "about 5,000,000,000" in shown
     assert all(re.fullmatch(r"\d|about \d[0,]*|lower|higher", e) for e in shown)
 
 
@@ -449,7 +450,7 @@ def test_a_rare_outcome_is_named_where_many_rows_get_it_as_an_output(
     project: Project, tmp_path: Path, rows: int, named: bool
 ) -> None:
     """The subject says of some people what one of them did."""
-    odd = f"return 'fraud {MARK}' if int(str(person['income'])[5:]) >= {MADE - rows} else 'no'"
+    odd = f"return 'fraud {MARK}' if person['income'] % 100 >= {MADE - rows} else 'no'"
     project(odd, inputs=TOWNS)
     in_towns(tmp_path)
     known = ("--label", "repaid", "--label-favourable", "1")
