@@ -11,16 +11,19 @@ from typing import Any
 
 import themis
 from themis.cli.demo import SETS, demo_audit
-from themis.results.model import (
-    CausalScore,
-    CheckResult,
-    GroupScore,
-    Result,
-    SearchResult,
-    TestedSet,
-)
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, SearchResult
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.results.parts import Group, Harm, Naming, Noise, Placebo, Region, Reruns, Witness
+from themis.results.parts import (
+    Group,
+    Harm,
+    Naming,
+    Noise,
+    Placebo,
+    Region,
+    Reruns,
+    TestedSet,
+    Witness,
+)
 from themis.results.saved import result_from_dict
 from themis.settings import Stopping
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
-    from themis.results.model import CausalScore, GroupScore, Result, SearchResult, TestedSet
+    from themis.results.model import CausalScore, GroupScore, Result, SearchResult
     from themis.results.outcomes import Outcomes, Proxy
-    from themis.results.parts import Group, Harm, Region, Witness
+    from themis.results.parts import Group, Harm, Region, TestedSet, Witness
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
     from themis.results.saved import read_result
     from themis.subjects.functions import InputTable

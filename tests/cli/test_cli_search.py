@@ -25,9 +25,9 @@ from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_proje
 from tests.report_results import plain
 from themis.cli import measure as cli_search
 from themis.events import Activity, Progress, SearchProgress
-from themis.results.model import CausalScore, Result, SearchResult, TestedSet
+from themis.results.model import CausalScore, Result, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.parts import Reruns, Witness
+from themis.results.parts import Reruns, TestedSet, Witness
 from themis.settings import Stopping
 from themis.show.notebook import html_of
 from themis.show.terminal.progress import SearchProgressLine

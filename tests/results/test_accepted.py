@@ -20,8 +20,9 @@ from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
 from themis.config.reader import format_schema, read_config
 from themis.errors import ConfigError
-from themis.results.model import Accepted, CheckResult
+from themis.results.model import CheckResult
 from themis.results.notes import Ending
+from themis.results.parts import Accepted
 from themis.results.saved import read_result
 from themis.results.verdicts import (
     Acceptance,

@@ -20,17 +20,11 @@ from tests.projects import enter, process, run, write_project
 from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
 from themis.results.baselines import beside_baseline
-from themis.results.comparison import (
-    Bounds,
-    Differences,
-    Quantity,
-    compare,
-    has_risen,
-    known,
-)
-from themis.results.model import CausalScore, Result, SearchResult, TestedSet
+from themis.results.comparison import Differences, compare
+from themis.results.model import CausalScore, Result, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.parts import Naming
+from themis.results.parts import Naming, TestedSet
+from themis.results.quantities import Bounds, Quantity, has_risen, known
 from themis.results.saved import read_result, result_from_dict
 from themis.results.verdicts import judge_score, judge_search
 from themis.settings import Stopping

@@ -19,9 +19,8 @@ import themis
 from tests.report_results import notes, plain
 from tests.show.test_display import PEOPLE, causal, group, result
 from themis.results import frames
-from themis.results.model import TestedSet
 from themis.results.notes import Ending
-from themis.results.parts import Group, Harm, Witness
+from themis.results.parts import Group, Harm, TestedSet, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Interval, Mark
 from themis.show.svg import LABELS, NUMBERS, WIDTH, chart

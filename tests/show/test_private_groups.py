@@ -16,9 +16,9 @@ import themis
 from tests.projects import enter, run, write_project
 from tests.report_results import causal, group, result, small_search
 from themis.results.comparison import Differences
-from themis.results.model import CheckResult, TestedSet
+from themis.results.model import CheckResult
 from themis.results.notes import Note
-from themis.results.parts import Group, Harm, Joint, Region
+from themis.results.parts import Group, Harm, Joint, Region, TestedSet
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
 from themis.show.reports.ci import render_junit

@@ -10,10 +10,11 @@ import pytest
 
 import themis
 from tests import report_results as samples
-from themis.results.comparison import Bounds, Quantity, ScoreDifference
-from themis.results.model import GroupScore, Result, TestedSet
+from themis.results.comparison import ScoreDifference
+from themis.results.model import GroupScore, Result
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Joint, Naming, Noise, Region, Witness
+from themis.results.parts import Group, Joint, Naming, Noise, Region, TestedSet, Witness
+from themis.results.quantities import Bounds, Quantity
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld, withheld_check
 from themis.show.reports.ci import findings, render_junit

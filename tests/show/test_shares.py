@@ -17,9 +17,10 @@ from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
 from themis.show.words.explanations import change_sentence, region_sentence
-from themis.show.words.headlines import ends_of, headline
+from themis.show.words.headlines import headline
 from themis.show.words.scores import method
 from themis.show.words.searches import harms
+from themis.show.words.units import ends_of
 from themis.show.words.values import figure, percent_sure, share_text
 from themis.show.words.verdicts import overview
 from themis.show.words.wording import PLAIN

@@ -424,3 +424,19 @@ def test_a_group_of_weighted_rows_is_counted_in_rows() -> None:
     assert PLAIN.of_group(group, score) == "7 people"
     assert PLAIN.of_group(replace(group, people=21), score) == "7 rows"
     assert PLAIN.of_group(replace(group, people=5), replace(score, method="sampled")) == "7 draws"
+
+
+@pytest.mark.parametrize(
+    ("distance", "said"),
+    [
+        ("ranking", "Among the rows the output differs by 11.3 % on average with race"),
+        ("ranking 0.2", "but whose output differs by more than 0.2"),
+        ("threshold 5", "but whose output differs by more than 5"),
+        ("exact", "but gets a different decision"),
+    ],
+)
+def test_a_tolerance_counts_rows_and_does_not_average(distance: str, said: str) -> None:
+    score = samples.causal(population="rows", counterfactuals="within", distance=distance)
+    line = headline(score)
+    assert said in line
+    assert ("on average" in line) == (distance == "ranking")

@@ -25,8 +25,9 @@ from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs
-from themis.results.model import CausalScore, GroupScore, Score, SearchResult, TestedSet
+from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.parts import TestedSet
 from themis.settings import Stopping
 from themis.subjects.base import Subject
 from themis.subjects.decisions import NO_COUNTERFACTUAL

@@ -10,17 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from themis.results.comparison import (
-    Quantity,
-    alike,
-    has_risen,
-    known,
-    rule_contrasts,
-    was_searched,
-)
+from themis.results.comparison import rule_contrasts
 from themis.results.model import CheckResult, Result
 from themis.results.notes import Ending, Note
 from themis.results.parts import exceeds
+from themis.results.quantities import Quantity, alike, has_risen, known, was_searched
 
 State = Literal["new", "undecided", "known"]  # what counts most first
 STATES: tuple[State, ...] = ("new", "undecided", "known")

@@ -13,6 +13,7 @@ from themis.results.hooks import Plotted, hook, withheld_repr
 from themis.results.notes import Ending, Note, in_units
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import (
+    Accepted,
     Account,
     Group,
     Harm,
@@ -22,6 +23,7 @@ from themis.results.parts import (
     Placebo,
     Region,
     Reruns,
+    TestedSet,
     Witness,
 )
 from themis.settings import Stopping
@@ -208,34 +210,6 @@ class GroupScore(Score):
         return "unclear"
 
 
-@dataclass(frozen=True)
-class TestedSet:
-    """What a search found about one set, and why."""
-
-    __test__ = False  # not a test, whatever pytest thinks of the name
-
-    against: tuple[str, ...]
-    decision: Literal["above", "below", "undecided"]
-    reasons: tuple[Note, ...] = field(repr=False)  # logs show no mean of few people
-    samples: int = 0  # 0: it followed from another set and was not run
-    estimate: float | None = field(default=None, repr=False)  # a by-product, without an interval
-
-    @property
-    def reason(self) -> str:
-        """The reasons as text."""
-        return "; ".join(map(str, self.reasons))
-
-    @property
-    def is_tie(self) -> bool:
-        """Whether its score, which is exact, equals the threshold."""
-        return any(each.code == "equals-threshold" for each in self.reasons)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether its score is exact, and no sample decided."""
-        return self.is_tie or any(each.code == "exact-score" for each in self.reasons)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SearchResult(Plotted):
     """The minimal sets that reach a threshold (Def. 3.9); at 0, those with a score above it.
@@ -334,16 +308,6 @@ class SearchResult(Plotted):
                 if getattr(self, name) != UNLESS_USED[name]
             },
         }
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """A finding that was let pass, why, and for how long."""
-
-    against: tuple[str, ...]
-    reason: str
-    until: str  # the last day, as 2027-03-31
-    max_score: float | None = None  # up to which score; None: whatever it is
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from themis.inputs.characteristics import Value
 from themis.results.hooks import Shown
+from themis.results.notes import Note
 
 Rare: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # names, for each of two inputs
 
@@ -152,6 +153,44 @@ class Account:
     def __add__(self, other: Account) -> Account:
         names = [each.name for each in fields(self)]
         return Account(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+@dataclass(frozen=True)
+class TestedSet:
+    """What a search found about one set, and why."""
+
+    __test__ = False  # not a test, whatever pytest thinks of the name
+
+    against: tuple[str, ...]
+    decision: Literal["above", "below", "undecided"]
+    reasons: tuple[Note, ...] = field(repr=False)  # logs show no mean of few people
+    samples: int = 0  # 0: it followed from another set and was not run
+    estimate: float | None = field(default=None, repr=False)  # a by-product, without an interval
+
+    @property
+    def reason(self) -> str:
+        """The reasons as text."""
+        return "; ".join(map(str, self.reasons))
+
+    @property
+    def is_tie(self) -> bool:
+        """Whether its score, which is exact, equals the threshold."""
+        return any(each.code == "equals-threshold" for each in self.reasons)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its score is exact, and no sample decided."""
+        return self.is_tie or any(each.code == "exact-score" for each in self.reasons)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A finding that was let pass, why, and for how long."""
+
+    against: tuple[str, ...]
+    reason: str
+    until: str  # the last day, as 2027-03-31
+    max_score: float | None = None  # up to which score; None: whatever it is
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from themis._version import __version__
@@ -11,6 +11,13 @@ from themis.inputs.characteristics import Value
 from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
 from themis.results.parts import Rare
+from themis.results.withheld import (
+    rough,
+    withheld_failures,
+    withheld_notes,
+    withheld_output,
+    withholding,
+)
 
 State = Literal[
     "still", "new", "fixed", "same", "unclear", "unconfirmed", "failed", "unknown", "not run"
@@ -124,3 +131,37 @@ class Replay:
 def _example(test: ReplayedTest) -> dict[str, Any]:
     data = {name: each for name, each in asdict(test).items() if each is not None}
     return {name: list(each) if isinstance(each, tuple) else each for name, each in data.items()}
+
+
+@withholding.register
+def _(replay: Replay) -> Replay:
+    if not replay.personal or replay.rows:
+        return replay
+    shown = (_test(each, replay.shared) for each in replay.examples)
+    return replace(
+        replay,
+        examples=tuple({str(each): each for each in shown}.values()),  # what is left of each, once
+        failures=withheld_failures(replay.failures),
+        unknown_rows=_counted(replay.unknown_rows),
+    )
+
+
+def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
+    names = [name for name in test.inputs[0] if test.inputs[0][name] != test.inputs[1][name]]
+    (then, others_then), (now, others_now) = (
+        [withheld_output(each, shared) for each in both] for both in (test.before, test.now)
+    )
+    return replace(
+        test,
+        inputs=rough(test.inputs, names or test.against, test.rare),
+        before=(then, others_then),
+        now=(now, others_now),
+        rare=None,
+    )
+
+
+def _counted(reasons: Mapping[Note, int]) -> dict[Note, int]:
+    counts: dict[Note, int] = {}
+    for note, rows in zip(withheld_notes(reasons), reasons.values(), strict=True):
+        counts[note] = counts.get(note, 0) + rows
+    return counts

@@ -14,7 +14,6 @@ from themis.errors import DiscriminationError, InconclusiveError, Mistake, Reque
 from themis.keys import key, optional
 from themis.results.hooks import hook
 from themis.results.model import (
-    Accepted,
     CausalScore,
     CheckResult,
     GroupScore,
@@ -24,7 +23,7 @@ from themis.results.model import (
     Verdict,
 )
 from themis.results.notes import Ending, Note
-from themis.results.parts import exceeds
+from themis.results.parts import Accepted, exceeds
 from themis.results.withheld import withheld, withheld_check
 from themis.statistics.thresholds import ThresholdRule
 

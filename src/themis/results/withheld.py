@@ -21,19 +21,10 @@ from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.numbers import two_digits
 from themis.inputs.personal import SHARED
-from themis.results.model import (
-    CausalScore,
-    CheckResult,
-    GroupScore,
-    Result,
-    Score,
-    SearchResult,
-    TestedSet,
-)
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
-from themis.results.parts import Group, Harm, Rare, Region, Witness
-from themis.results.replays import Replay, ReplayedTest
+from themis.results.parts import Group, Harm, Rare, Region, TestedSet, Witness
 
 Thing = TypeVar("Thing")
 Part = TypeVar("Part", bound=Result | Score)
@@ -173,7 +164,7 @@ def _(result: Result) -> Result:
         "scores": tuple(map(withheld, result.scores)),
         "searches": tuple(map(withheld, result.searches)),
         "checks": tuple(withheld_check(each, _scores(result)) for each in result.checks),
-        "failures": _failures(result.failures),
+        "failures": withheld_failures(result.failures),
         "notes": withheld_notes(result.notes),
         "data": None if result.data is None else _data(result.data),
         "outcomes": tuple(map(withheld, result.outcomes)),
@@ -250,19 +241,6 @@ def _(outcomes: Outcomes) -> Outcomes:
 def _(proxy: Proxy) -> Proxy:
     settings = (replace(each, value=_short(each.value)) for each in proxy.settings)
     return replace(proxy, settings=tuple(settings))
-
-
-@withholding.register
-def _(replay: Replay) -> Replay:
-    if not replay.personal or replay.rows:
-        return replay
-    shown = (_test(each, replay.shared) for each in replay.examples)
-    return replace(
-        replay,
-        examples=tuple({str(each): each for each in shown}.values()),  # what is left of each, once
-        failures=_failures(replay.failures),
-        unknown_rows=_counted(replay.unknown_rows),
-    )
 
 
 def _of_many(people: int | None) -> bool:
@@ -359,7 +337,7 @@ def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
     """What pairs differ in, and their outputs; each once."""
     found: dict[str, Witness] = {}
     for each in pairs:
-        first, second = _rough(each.inputs, each.differs_in, each.rare)
+        first, second = rough(each.inputs, each.differs_in, each.rare)
         pair = Witness((first, second), each.outputs, rows=each.rows or (True, True))
         found.setdefault(f"{first} {second} {each.outputs}", pair)
     return tuple(found.values())
@@ -389,21 +367,7 @@ def _rounded(text: str) -> str:
     return text if short == number else f"{ABOUT}{short:,.10g}"
 
 
-def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
-    names = [name for name in test.inputs[0] if test.inputs[0][name] != test.inputs[1][name]]
-    (then, others_then), (now, others_now) = (
-        [withheld_output(each, shared) for each in both] for both in (test.before, test.now)
-    )
-    return replace(
-        test,
-        inputs=_rough(test.inputs, names or test.against, test.rare),
-        before=(then, others_then),
-        now=(now, others_now),
-        rare=None,
-    )
-
-
-def _rough(
+def rough(
     inputs: tuple[Values, Values], names: Iterable[str], rare: Rare | None
 ) -> tuple[Values, Values]:
     """These values of two inputs; of numbers, no more than their first digit, and no rare text."""
@@ -438,7 +402,7 @@ def _about(value: Any) -> Any:
     return f"{ABOUT}{float(f'{value:.0e}'):,.10g}"
 
 
-def _failures(failures: Mapping[str, Any]) -> dict[str, Any]:
+def withheld_failures(failures: Mapping[str, Any]) -> dict[str, Any]:
     """Failures without their inputs and what they say, which may hold the inputs' values."""
     return {
         kind: {"count": each["count"], "message": "", "input": {}}
@@ -498,10 +462,3 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "partly-spelling": _spellings,
     "no-such-value": lambda values: {"value": None},
 }
-
-
-def _counted(reasons: Mapping[Note, int]) -> dict[Note, int]:
-    counts: dict[Note, int] = {}
-    for note, rows in reasons.items():
-        counts[_note(note)] = counts.get(_note(note), 0) + rows
-    return counts

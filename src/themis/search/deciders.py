@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.results.model import TestedSet
 from themis.results.notes import Note
+from themis.results.parts import TestedSet
 from themis.scores.reruns import Finding
 from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from themis.results.model import TestedSet
 from themis.results.notes import Note
+from themis.results.parts import TestedSet
 from themis.scores.exact import rounded
 from themis.scores.scorer import ExactScore, Scorer
 from themis.search.request import SearchRequest

@@ -6,8 +6,9 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.tables import Tables
 from themis.inputs.assignments import Assignments
 from themis.inputs.streams import BaseInputs
-from themis.results.model import Score, SearchResult, TestedSet
+from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.parts import TestedSet
 from themis.scores.early_ends import ending_early
 from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group, paper_variants
 from themis.search.lattice import Border, Lattice, members, minimal

@@ -10,8 +10,9 @@ from functools import partial
 from themis.engine.sampler import Sampler
 from themis.errors import RequestError
 from themis.events import SearchListener
-from themis.results.model import CausalScore, Measure, Score, SearchResult, TestedSet
+from themis.results.model import CausalScore, Measure, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.parts import TestedSet
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
 from themis.scores.early_ends import ending_early

@@ -18,9 +18,9 @@ from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
 from themis.inputs.assignments import Assignments
-from themis.results.model import Score, SearchResult, TestedSet
+from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.parts import Reruns, exceeds
+from themis.results.parts import Reruns, TestedSet, exceeds
 from themis.scores.early_ends import ending_early
 from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
 from themis.scores.means import SeenMeans

@@ -20,8 +20,8 @@ from themis.engine.sampler import Sampler
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import follow
 from themis.inputs.schema import Schema
-from themis.results.model import TestedSet
 from themis.results.notes import Note
+from themis.results.parts import TestedSet
 from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
 from themis.scores.explanations.witnesses import KEPT, Flips, Pairs
 from themis.scores.group import GroupInputs

@@ -22,7 +22,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, is_told, rate_text, score_text
+from themis.show.words.headlines import headline, is_told, score_text
 from themis.show.words.scores import (
     UNSAID,
     account_text,
@@ -34,6 +34,7 @@ from themis.show.words.scores import (
     seen,
 )
 from themis.show.words.searches import example, guarantee, search_headline, set_counts, set_text
+from themis.show.words.units import rate_text
 from themis.show.words.values import count, percent, told_apart, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording

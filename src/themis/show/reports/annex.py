@@ -53,7 +53,7 @@ from themis.show.reports.scores import (
     tested_head,
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
-from themis.show.words.headlines import capital, rate_text, untold_text
+from themis.show.words.headlines import capital, untold_text
 from themis.show.words.scores import how_sure_together, impact, ratio_text
 from themis.show.words.searches import (
     check_interval,
@@ -64,6 +64,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
+from themis.show.words.units import rate_text
 from themis.show.words.values import count, percent, percent_sure, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import is_drawn, wording

@@ -21,7 +21,6 @@ from themis.show.words.explanations import (
 from themis.show.words.headlines import (
     beyond,
     headline,
-    is_by_degrees,
     kind_words,
     output_name,
     output_words,
@@ -30,6 +29,7 @@ from themis.show.words.headlines import (
 )
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
+from themis.show.words.units import is_by_degrees
 from themis.show.words.values import count
 from themis.show.words.verdicts import (
     FOUND,

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Literal
 from xml.etree import ElementTree
 
-from themis.results.model import Accepted, CheckResult, Measure, Result, Score, SearchResult
+from themis.results.model import CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
+from themis.results.parts import Accepted
 from themis.results.withheld import whole_of
 from themis.show.words.headlines import capital, headline, kind_words, score_text, score_words
 from themis.show.words.notes import how_it_ended

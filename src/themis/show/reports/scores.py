@@ -25,15 +25,10 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.headlines import (
-    beyond,
-    ends_of,
-    in_units,
-    is_told,
-    rate_text,
-)
+from themis.show.words.headlines import beyond, is_told
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
+from themis.show.words.units import ends_of, in_units, rate_text
 from themis.show.words.values import at_least, count, percent, visible
 from themis.show.words.verdicts import state_of
 from themis.show.words.wording import PLAIN, Wording, is_drawn

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
-from themis.results.model import Result, SearchResult, TestedSet
+from themis.results.model import Result, SearchResult
+from themis.results.parts import TestedSet
 from themis.show.html import Html, cut, empty, folded, join, table, tag
 from themis.show.reports.document import LONGEST_NAME, Room, block, section, set_name
 from themis.show.reports.verdict import chip
 from themis.show.svg import stack
-from themis.show.words.headlines import capital, in_units
+from themis.show.words.headlines import capital
 from themis.show.words.searches import (
     amount,
     guarantee,
@@ -23,6 +24,7 @@ from themis.show.words.searches import (
     set_counts,
     set_text,
 )
+from themis.show.words.units import in_units
 from themis.show.words.values import count, size, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]

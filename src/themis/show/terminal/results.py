@@ -35,7 +35,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
-from themis.show.words.headlines import headline, in_units, is_told, kind_words
+from themis.show.words.headlines import headline, is_told, kind_words
 from themis.show.words.input_notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (
@@ -49,6 +49,7 @@ from themis.show.words.scores import (
     lesser,
     rows_used,
 )
+from themis.show.words.units import in_units
 from themis.show.words.values import set_phrase, visible
 from themis.show.words.verdicts import overview, verdict
 from themis.show.words.wording import Wording, wording

@@ -42,8 +42,9 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, highest_of, is_told, output_name, rate_text
+from themis.show.words.headlines import headline, highest_of, is_told, output_name
 from themis.show.words.scores import extremes, impact, method, seen
+from themis.show.words.units import rate_text
 from themis.show.words.values import (
     count,
     cut_text,

@@ -36,7 +36,7 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
-from themis.show.words.headlines import few_text, in_units, is_told
+from themis.show.words.headlines import few_text, is_told
 from themis.show.words.searches import (
     Names,
     amount,
@@ -50,6 +50,7 @@ from themis.show.words.searches import (
     sets_noun,
     telling_witness,
 )
+from themis.show.words.units import in_units
 from themis.show.words.values import count, set_phrase, visible
 from themis.show.words.wording import PLAIN, Wording, wording
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from themis.results.comparison import Bounds, Differences, Quantity, ScoreDifference, SetDifference
+from themis.results.comparison import Differences, ScoreDifference, SetDifference
+from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import Replay, ReplayedTest
 from themis.show.intervals import ends_text
 from themis.show.words.searches import set_text

@@ -5,34 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, CheckResult, GroupScore, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.results.withheld import FewerGroups
-from themis.settings import Stopping
+from themis.show.words.certainty import certainty, exactly, how, sure
 from themis.show.words.notes import how_it_ended
+from themis.show.words.units import apart_text, ends_of, in_units, is_by_degrees
 from themis.show.words.values import (
     at_least,
     at_most,
-    confidence_text,
     cut_name,
     exact_figure,
-    figure,
-    hundredths,
     percent,
-    percent_sure,
-    points,
     set_phrase,
     visible,
     with_followers,
 )
 from themis.show.words.wording import PLACES, PLAIN, Wording, is_drawn
 
-ALL_RUN = {
-    "inputs": "every input was run",
-    "profile": "everybody in the profile was run",
-    "rows": "every row was run",
-}
 ROUNDING = 1e-9
 FEW_NAMED = 3  # groups named that are too small to judge
 
@@ -56,13 +47,6 @@ def score_text(score: Score) -> str:
 def is_told(score: Score) -> bool:
     """Whether the numbers are those of the whole score, and none of it is withheld."""
     return not isinstance(score, FewerGroups) or score.is_whole
-
-
-def in_units(share: float, of: Score | CheckResult | SearchResult) -> str:
-    """A share in the units of what it is of: `12.9 %`, `5.5 points`, `1,250` between means."""
-    if of.measure == "causal" or not isinstance(of, GroupScore | CheckResult | SearchResult):
-        return percent(share)
-    return apart_text(of, share)
 
 
 def capital(text: str) -> str:
@@ -131,7 +115,7 @@ def _causal(score: CausalScore, words: Wording) -> str:
 
 
 def _at_least(score: CausalScore, words: Wording) -> str:
-    tried = f"{_sure(score)}; {percent(score.score)} of those tried"
+    tried = f"{sure(score)}; {percent(score.score)} of those tried"
     if score.low == 0:
         return f"no effect of {plain_set(score)} found, but not all combinations were tried"
     return f"{_effect(score, at_least(percent(score.low)), words)} ({tried})"
@@ -142,7 +126,7 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     if score.method == "exact" and score.high == 0:
         whom = "" if score.population == "inputs" else f" for {words.whom(score.population)}"
         never = f"{name} never changes{beyond(score)}{whom}"
-        return f"{never} {_when(score, words)} ({_exactly(score)})"
+        return f"{never} {_when(score, words)} ({exactly(score)})"
     tried, of = words.tested(score.samples, score), "in" if is_drawn(score) else "for"
     changed = f"changed{beyond(score)} {of} none of {tried}"
     if score.samples == 1:
@@ -181,12 +165,6 @@ def changes_text(
     return f"for {share} of {whom} {name} {verb}{beyond(score)}"
 
 
-def is_by_degrees(score: Score | SearchResult) -> bool:
-    """Whether a causal score is how far outputs are apart, and not for how many they differ."""
-    kind, _, tolerance = score.distance.partition(" ")
-    return kind != "exact" and not tolerance
-
-
 def _of_scale(score: Score) -> str:
     return "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
 
@@ -197,17 +175,12 @@ def beyond(score: Score) -> str:
     return f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
 
 
-def ends_of(scale: tuple[float, float]) -> str:
-    """A scale: `0 to 1,300,000`."""
-    return f"{exact_figure(scale[0])} to {exact_figure(scale[1])}"
-
-
 def _within(score: CausalScore) -> str:
     """The score among given rows alone."""
     share = percent(score.score)
     phrase = f"{plain_set(score)}{with_followers(score.against, score.followed)}"
     phrase += "," if score.followed else ""
-    if score.distance.partition(" ")[0] not in ("exact", "threshold"):
+    if is_by_degrees(score):
         name = output_words(score)
         return f"among the rows {name} differs by {share} on average with {phrase} ({how(score)})"
     another = output_name(score).removeprefix("the ")
@@ -229,21 +202,6 @@ def output_name(score: Score) -> str:
 def output_words(score: Score) -> str:
     """The same in a sentence that may begin with it: `the output limit`."""
     return output_name(score) if score.output is None else f"the output {output_name(score)}"
-
-
-def rate_text(score: GroupScore, share: float) -> str:
-    """A group's figure: a rate in per cent, or a mean in the output's own units."""
-    if score.statistic == "rate" or score.scale is None:
-        return percent(share)
-    low, high = score.scale
-    return figure(low + share * (high - low))
-
-
-def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -> str:
-    """A difference of two groups: in points, or in the output's own units."""
-    if of.statistic == "rate" or of.scale is None:
-        return points(difference)
-    return figure(difference * (of.scale[1] - of.scale[0]))
 
 
 def highest_of(score: GroupScore) -> str:
@@ -334,11 +292,9 @@ def _spread(score: GroupScore, words: Wording) -> str:
     if score.low == 0 and score.high > 0:
         return _no_difference(score, figures, between)
     if score.lower_bound:
-        return (
-            f"{figures} differ by {at_least(_apart(score, score.low))} {between} ({_sure(score)})"
-        )
+        return f"{figures} differ by {at_least(_apart(score, score.low))} {between} ({sure(score)})"
     if score.method == "exact" and score.high == 0:
-        return f"{figures} are equal {_equal(score, words)}{where} ({_exactly(score)})"
+        return f"{figures} are equal {_equal(score, words)}{where} ({exactly(score)})"
     return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"
 
 
@@ -379,7 +335,7 @@ def _untold(score: FewerGroups, words: Wording) -> str:
     figures, among = compared(score, words), f"groups of {plain_set(score)}{_where(score)}"
     start, whole = _differ(score, words), score.whole
     if whole.high == 0:
-        return f"{figures} are equal in all {among} ({_exactly(whole)})"
+        return f"{figures} are equal in all {among} ({exactly(whole)})"
     if whole.low == 0:
         found = "no difference found in" if is_settled(whole) else "undecided for"
         start = f"{found} {figures} between {among}"
@@ -446,65 +402,3 @@ def _several(score: GroupScore) -> str:
     """`3 groups of race`; where not all may be shown, that these are."""
     shown = " that are shown" if isinstance(score, FewerGroups) else ""
     return f"{len(score.groups):,} groups of {plain_set(score)}{shown}"
-
-
-def how(score: Score) -> str:
-    """What stands behind a headline's number: its interval, or that there is none."""
-    if score.method == "exact" and score.low == score.high:
-        return _exactly(score)
-    ends = _interval(score)
-    if score.method == "sampled" and score.stopping is Stopping.CERTIFIED:
-        if score.family in (None, 1):
-            return f"{percent_sure(score.confidence)} % confidence interval: {ends}"
-        return f"interval {ends}, {certainty(score)}"
-    return f"between {ends.replace('–', ' and ')}, {certainty(score)}"
-
-
-def _interval(score: Score) -> str:
-    """`11.9–13.9 %`, `0.8–10.8 points`."""
-    if isinstance(score, GroupScore) and score.statistic == "mean":
-        return f"{apart_text(score, score.low)}–{apart_text(score, score.high)}"
-    unit = "points" if score.measure == "group" else "%"
-    return f"{hundredths(score.low)}–{hundredths(score.high)} {unit}"
-
-
-def _exactly(score: Score) -> str:
-    """Why a number is exact: all was run, or what was not could not change it."""
-    if not score.conclusive:
-        return f"exact, although not {ALL_RUN[score.population]}"
-    if score.unknown:
-        return f"exact, although {_why_unknown(score)}"
-    return f"exact: {ALL_RUN[score.population]}"
-
-
-def how_much_was_run(score: Score) -> str:
-    """Of an exact method, whether all was run."""
-    if not score.conclusive and score.stopped not in (Ending.NOISE, Ending.SPELLING):
-        return f"not {ALL_RUN[score.population]}"
-    if score.unknown:
-        return f"{ALL_RUN[score.population]}, and {_why_unknown(score)}"
-    return f"exact: {ALL_RUN[score.population]}"
-
-
-def _why_unknown(score: Score) -> str:
-    """Why some rows could have gone either way."""
-    if any(note.code in ("only-spelling", "partly-spelling") for note in score.notes):
-        return how_it_ended(Ending.SPELLING)
-    return "some executions failed"
-
-
-def certainty(score: Score) -> str:
-    """How sure an interval is, or why there is one although all was run."""
-    if score.method == "exact" and score.stopped.is_early:
-        return "because the run ended early"
-    if score.method == "exact":
-        noisy = isinstance(score, CausalScore) and score.placebo is not None
-        noisy = noisy or not score.unknown
-        return "because of noise" if noisy else f"because {_why_unknown(score)}"
-    if score.stopping is Stopping.PAPER:
-        return "claimed by the paper's rule, not certified"
-    return _sure(score)
-
-
-def _sure(score: Score) -> str:
-    return confidence_text(score.confidence, score.family)

@@ -9,6 +9,7 @@ from typing import Any
 from themis.results.model import Result
 from themis.results.notes import Note
 from themis.results.withheld import Unnamed
+from themis.show.words.amounts import Values
 from themis.show.words.values import (
     LONGEST_TEXT,
     all_of,
@@ -20,8 +21,6 @@ from themis.show.words.values import (
     points,
     visible,
 )
-
-Values = Mapping[str, Any]
 
 RULES = 3  # constraints that are shown
 

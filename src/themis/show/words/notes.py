@@ -11,7 +11,17 @@ from typing import Any
 
 from themis.inputs.personal import SHARED
 from themis.results.notes import OLD_SENTENCE, Ending, Note
-from themis.show.words.input_notes import INPUT_WORDS, Values, quotes
+from themis.show.words.amounts import (
+    Values,
+    amount,
+    from_to,
+    on_error,
+    on_figures,
+    on_score,
+    precisely,
+    what,
+)
+from themis.show.words.input_notes import INPUT_WORDS, quotes
 from themis.show.words.values import (
     all_of,
     at_least,
@@ -20,11 +30,9 @@ from themis.show.words.values import (
     count,
     cut_name,
     exact_figure,
-    figure,
     one_line,
     percent,
     points,
-    round_points,
     share_text,
     visible,
 )
@@ -109,53 +117,8 @@ def _groups_without_decision(values: Values) -> str:
 
 def _score_between(values: Values) -> str:
     why = ENDED[Ending.SPELLING] if values.get("spelled") else "executions failed"
-    low, high = (_amount(values, end) for end in ("low", "high"))
-    return f"{_what(values)} is between {low} and {high}: {why}"
-
-
-def _what(values: Values) -> str:
-    return "the difference" if "span" in values else "its score"
-
-
-def _amount(values: Values, name: str) -> str:
-    """A score or a part of it: in per cent or points, or in the units of the output."""
-    if "span" in values:
-        return figure(values["span"] * values[name])
-    return percent(values[name]) if values.get("measure") == "causal" else points(values[name])
-
-
-def _precisely(values: Values, name: str) -> str:
-    """The same with as many digits as tell it from a threshold."""
-    if "span" in values:
-        return _amount(values, name)
-    shown = round_points(values[name])
-    return f"{shown.split()[0]} %" if values.get("measure") == "causal" else shown
-
-
-def _from_to(values: Values) -> str:
-    low, high = (_amount(values, end) for end in ("low", "high"))
-    if low == high:
-        return low
-    unit = high.rpartition(" ")[2]
-    return f"{low.removesuffix(f' {unit}')} to {high}"
-
-
-def _score(template: str) -> Callable[[Values], str]:
-    """A sentence on what a set has: a score, or a difference of means."""
-
-    def words(values: Values) -> str:
-        return template.format(what=_what(values), score=_precisely(values, "score"))
-
-    return words
-
-
-def _figures(template: str) -> Callable[[Values], str]:
-    """A sentence on the rates of groups, or on their means."""
-
-    def words(values: Values) -> str:
-        return template.format("means" if "span" in values else "rates")
-
-    return words
+    low, high = (amount(values, end) for end in ("low", "high"))
+    return f"{what(values)} is between {low} and {high}: {why}"
 
 
 def _no_decision(values: Values) -> str:
@@ -222,7 +185,7 @@ def _inputs_flip(values: Values) -> str:
 
 
 def _groups_apart(values: Values) -> str:
-    ends = [_amount(values, end) for end in ("low", "high")]
+    ends = [amount(values, end) for end in ("low", "high")]
     tried = count(values["contexts"], "input")
     return f"groups differ by {ends[0].removesuffix(' points')} to {ends[1]} (tried on {tried})"
 
@@ -257,7 +220,7 @@ def _scale_differs(values: Values) -> str:
 
 
 def _noise_may_explain(values: Values) -> str:
-    what = f"{_amount(values, 'high')} of it" if "high" in values else "it"
+    what = f"{amount(values, 'high')} of it" if "high" in values else "it"
     return f"noise alone may explain {what}"
 
 
@@ -340,16 +303,6 @@ def _exact_not_possible(values: Values) -> str:
     return f"sampled although exact was asked for: {why}"
 
 
-def _points(template: str) -> Callable[[Values], str]:
-    def words(values: Values) -> str:
-        is_mean = "span" in values
-        return template.format(
-            _amount(values, "error") if is_mean else round_points(values["error"])
-        )
-
-    return words
-
-
 NEAR = "so near the limit that ± {} cannot tell the side"
 
 SPELLINGS = 3  # groups of texts that are named
@@ -381,21 +334,21 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "rows-with-counterparts": _rows_with_counterparts,
     "groups-not-listed": lambda values: (
         f"of {values['groups']:,} groups, the {values['listed']:,} with the lowest and highest "
-        f"{_figures('{}')(values)} are listed; the score is that of all of them"
+        f"{on_figures('{}')(values)} are listed; the score is that of all of them"
     ),
     "groups-without-decision": _groups_without_decision,
     "value-taken-away": _value_taken_away,
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
-        f"{ENDED[Ending.NOISE]}: noise alone may explain {_amount(values, 'high')} of this score"
+        f"{ENDED[Ending.NOISE]}: noise alone may explain {amount(values, 'high')} of this score"
     ),
-    "noise-in-rates": _figures(
+    "noise-in-rates": on_figures(
         f"{ENDED[Ending.NOISE]}; {{}} are averages over its noise, so that this interval holds"
     ),
     "noise-of-calls": f"{ENDED[Ending.NOISE]}, and all inputs of one call are changed alike: "
     "groups that were run in different calls seem to differ, and in one call they do less",
-    "noise-in-exact-rates": _figures(
+    "noise-in-exact-rates": on_figures(
         f"{ENDED[Ending.NOISE]}: these are the {{}} of one run on every input, and another run "
         "would give slightly different ones"
     ),
@@ -403,19 +356,19 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "no-decision-apart": _no_decision_apart,
     "only-spelling": _only_spelling,
     "partly-spelling": _partly_spelling,
-    "noise-in-group-search": _figures(
+    "noise-in-group-search": on_figures(
         f"{ENDED[Ending.NOISE]}; {{}} are averages over its noise, so that the groups' "
         "differences hold"
     ),
     "noise-in-search": _noise_in_search,
     "inputs-flip": _inputs_flip,
-    "exact-score": _score("{what} is {score}, counted and not estimated"),
-    "equals-threshold": _score("a tie: {what} is {score}, exactly the threshold"),
+    "exact-score": on_score("{what} is {score}, counted and not estimated"),
+    "equals-threshold": on_score("a tie: {what} is {score}, exactly the threshold"),
     "score-between": _score_between,
     "groups-apart": _groups_apart,
     "within-set-below": "within {against}, which is below",
     "causal-score-below": "the causal score of {against} is below, and bounds it",
-    "estimated-score": _score("estimated at {score}"),
+    "estimated-score": on_score("estimated at {score}"),
     "noise-may-explain": _noise_may_explain,
     "run-ended": _ended,
     "search-ended": lambda values: (
@@ -427,23 +380,23 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "only-lower-bound": "there are too many combinations to try all, so only a lower bound is "
     "known",
     "executions-failed": "some executions failed, so the interval stays wide",
-    "score-near-limit": _points(f"the score is {NEAR}"),
-    "sets-near-limit": _points(f"found sets are {NEAR}"),
+    "score-near-limit": on_error(f"the score is {NEAR}"),
+    "sets-near-limit": on_error(f"found sets are {NEAR}"),
     "sets-at-limit": "found sets are exactly at the limit, and sets that contain them were not "
     "looked at",
     "sets-undecided": "{undecided:,} of {sets:,} combinations are undecided",
     "accepted-up-to": lambda values: (
-        f"{','.join(values['against'])} is accepted only up to {_precisely(values, 'max_score')}"
+        f"{','.join(values['against'])} is accepted only up to {precisely(values, 'max_score')}"
     ),
     "accepted-until": "{against} was accepted until {until}",
     "not-in-baseline": "it is not in the baseline",
     "undecided-in-baseline": "the baseline could not decide it",
     "above-baseline": lambda values: (
-        f"more than in the baseline, where it was at most {_amount(values, 'high')}"
+        f"more than in the baseline, where it was at most {amount(values, 'high')}"
     ),
     "baseline-unfinished": "the baseline did not measure it to the end",
     "not-above-baseline": lambda values: (
-        f"not shown to be more than in the baseline ({_from_to(values)})"
+        f"not shown to be more than in the baseline ({from_to(values)})"
     ),
     "acceptance-unmatched": _acceptance(
         "matches no check: nothing was tested that it could accept"
@@ -470,8 +423,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "get",
     "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
-        f"noise may explain {_amount(values, 'explains')} of it, so that only "
-        f"{_amount(values, 'floor')} are certain; more executions may tell"
+        f"noise may explain {amount(values, 'explains')} of it, so that only "
+        f"{amount(values, 'floor')} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
     "executions-take-time": lambda values: (

@@ -9,15 +9,10 @@ from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, S
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm
 from themis.settings import Stopping
-from themis.show.words.headlines import (
-    apart_text,
-    beyond,
-    how_much_was_run,
-    output_words,
-    rests_on_few,
-    score_words,
-)
+from themis.show.words.certainty import how_much_was_run
+from themis.show.words.headlines import beyond, output_words, rests_on_few, score_words
 from themis.show.words.notes import how_it_ended
+from themis.show.words.units import apart_text
 from themis.show.words.values import (
     at_least,
     count,

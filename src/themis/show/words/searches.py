@@ -19,17 +19,11 @@ from themis.results.verdicts import largest_missed, least_listed
 from themis.results.withheld import whole_of, withheld
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
+from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import (
-    ALL_RUN,
-    capital,
-    highest_of,
-    in_units,
-    rate_text,
-    rests_on_few,
-    without_few,
-)
+from themis.show.words.headlines import capital, highest_of, rests_on_few, without_few
 from themis.show.words.notes import how_it_ended
+from themis.show.words.units import in_units, is_by_degrees, rate_text
 from themis.show.words.values import (
     at_most,
     confidence_text,
@@ -202,7 +196,7 @@ def _effect(search: SearchResult, words: Wording, much: str) -> str:
     if much.endswith(")"):
         much, _, proven = much.rpartition(" (")
         proven = f" ({proven}"
-    if kind != "exact" and not tolerance:
+    if is_by_degrees(search):
         by = f"by {much} on average" if search.threshold and much else "at all"
         return f"{name} {by}{proven}"
     by = f" by more than {exact_figure(float(tolerance))}" if tolerance else ""

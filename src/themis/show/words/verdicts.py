@@ -14,14 +14,11 @@ from themis.results.model import CausalScore, GroupScore, Result, Score, SearchR
 from themis.results.notes import Ending
 from themis.results.withheld import FewerGroups, whole_of
 from themis.show.words.headlines import (
-    apart_text,
     beyond,
     capital,
     compared,
     few_text,
     headline,
-    in_units,
-    is_by_degrees,
     is_settled,
     output_words,
     untold_text,
@@ -36,6 +33,7 @@ from themis.show.words.searches import (
     search_headline,
     verdict_words,
 )
+from themis.show.words.units import apart_text, in_units, is_by_degrees
 from themis.show.words.values import at_least, at_most, count, percent, set_phrase, visible
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
