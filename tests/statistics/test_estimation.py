@@ -651,10 +651,10 @@ def test_dropped_groups_keep_their_counts_and_the_champions_stay() -> None:
 
 def test_a_dropped_group_still_counts_in_the_upper_end() -> None:
     state = GroupRule(0.95, 0.05).start(3)
-    upper = state._pairs._upper
+    upper = state._seen.pairs._upper
     upper[0], upper[:, 0], upper[0, 2] = 0.05, 0.05, 0.77
     state.active[0] = False
-    state._pairs.drop(state.active)
+    state._seen.pairs.drop(state.active)
     state.add(np.zeros((5000, 2)), np.zeros((5000, 2)))
     state.look()
     assert state.high == 0.77

@@ -44,8 +44,8 @@ def states_of(rule: GroupRule, groups: int) -> tuple[GroupState, GroupState]:
     """The same run twice: with all pairs, and with candidates."""
     states = rule.start(groups), rule.start(groups)
     bets = Bets(rule.evidence, bet_fractions(rule.error))
-    states[0]._pairs = AllPairs(groups, bets)
-    states[1]._pairs = CandidatePairs(groups, bets)
+    states[0]._seen.pairs = AllPairs(groups, bets)
+    states[1]._seen.pairs = CandidatePairs(groups, bets)
     return states
 
 
@@ -100,8 +100,8 @@ def test_of_many_groups_few_pairs_are_counted(
 
 
 def test_few_groups_are_counted_in_full_and_many_by_candidates() -> None:
-    assert isinstance(GroupRule(0.95, 0.05).start(pairs.FEW)._pairs, AllPairs)
-    assert isinstance(GroupRule(0.95, 0.05).start(pairs.FEW + 1)._pairs, CandidatePairs)
+    assert isinstance(GroupRule(0.95, 0.05).start(pairs.FEW)._seen.pairs, AllPairs)
+    assert isinstance(GroupRule(0.95, 0.05).start(pairs.FEW + 1)._seen.pairs, CandidatePairs)
 
 
 @given(st.integers(1, 40), st.floats(0.0, 0.999), st.sampled_from([5.0, 40.0, 2_000.0]))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,11 @@ from themis.scores.noise import SHARE
 from themis.scores.reruns import GROUP_MOST, SHARE_LEFT, exact_reruns, looks_for_noise
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.settings import Settings, Stopping
+from themis.statistics.numbers import FEW as FEW_NUMBERS
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.reruns import RERUNS_SHARE, interval_confidence, reruns_for
 from themis.statistics.spreads import GroupRule
-from themis.subjects.decisions import NO_COUNTERFACTUAL
+from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import FLIP
 
 FACTOR = 3  # a forecast is within this factor of what is spent then
@@ -285,7 +287,7 @@ class Forecaster:
         own = own_columns(variants, tried) if sampler.reading.graded else None
         states = sampler.reading.row_states(cells, own, tried.tolerances)
         flips = (float((states == FLIP).sum()) + 0.5) / (rows + 1.0)
-        low, high = favourable_ends(sampler, cells, 0, rows)
+        low, high = self._outcomes(cells)
         usual = (cells >= 0).mean(axis=0) > 0.5  # not what only inputs without a value have
         known = (cells >= 0)[:, usual].all(axis=1) if usual.any() else usual[:0]
         density = float((cells != NO_COUNTERFACTUAL).mean())
@@ -294,6 +296,12 @@ class Forecaster:
         good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known][:, usual]
         found = self._spread(good, flips, shares=shares_contexts(sampler, assignments))
         return replace(found, density=density, people=self._apart_as_they_are(columns, rows))
+
+    def _outcomes(self, cells: Cells) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What a score would count of the first rows: numbers, or 0 and 1."""
+        if cells.shape[1] <= FEW_NUMBERS:
+            return self.sampler.reading.share_ends(cells)
+        return favourable_ends(self.sampler, cells, 0, len(cells))
 
     def _apart_as_they_are(self, columns: tuple[int, ...], rows: int) -> float:
         """How far the groups of the first people of a profile are apart, less what chance does."""
@@ -306,7 +314,7 @@ class Forecaster:
         if listed is not None and len(listed) <= self.rows:  # all of them
             codes, cells = listed, sampler.runner.run(listed)
         cells = sampler.reading.cells(cells)
-        good = np.asarray(favourable_ends(sampler, cells[:, None], 0, len(cells))[0])[:, 0]
+        good = np.asarray(sampler.reading.share_ends(cells)[0], dtype=float)
         if good.min() == good.max():
             return 0.0  # then there is nothing to run again
         own = np.unique(codes[:, columns], axis=0, return_inverse=True)[1].ravel()
@@ -325,7 +333,7 @@ class Forecaster:
         best, worst = int(rates.argmax()), int(rates.argmin())
         variance = float((good[:, best] - good[:, worst]).var())
         if not shares:
-            variance = float(rates[best] * (1 - rates[best]) + rates[worst] * (1 - rates[worst]))
+            variance = float(good[:, best].var() + good[:, worst].var())
         variance = max(variance, 0.5 / len(good))
         apart = float(rates[best] - rates[worst]) - 2 * math.sqrt(variance / len(good))
         return _Seen(flips, variance, max(apart, 0.0))

@@ -60,8 +60,10 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     cost = Cost(sampler.runner)
     source = group_source(sampler, variants)
     rule = GroupRule(interval_confidence(settings.confidence), settings.error)
-    rows = _GroupRows(sampler, variants, source, rule.start(len(source.labels)))
-    state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
+    numbers = sampler.reading.statistic == "mean"
+    state = rule.start(len(source.labels), numbers=numbers)
+    rows = _GroupRows(sampler, variants, source, state)
+    looks, stopped = rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         while rows.advance(rows.next_step(looks)):
             if state.crossed:
@@ -142,7 +144,7 @@ class _GroupRows:
             cells = cells.T[active[columns]].T  # by column, as the table is
         self.opened.add(cells, active)
         self.means.add(cells, active)
-        self.state.add(*favourable_ends(self.sampler, cells, first, last))
+        self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
         self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
 
 
@@ -343,6 +345,15 @@ def group_population(population: Population, variants: Variants, place: int) -> 
     return population.at_levels(dict(zip(assignments.columns, levels.tolist(), strict=True)))
 
 
+def outcome_ends(
+    sampler: Sampler, state: GroupState, cells: Cells, first: int, last: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What a state counts of rows first..last, at least and at most: numbers, or 0 and 1."""
+    if state.of_numbers:
+        return sampler.reading.share_ends(cells)
+    return favourable_ends(sampler, cells, first, last)
+
+
 def favourable_ends(
     sampler: Sampler, cells: Cells, first: int, last: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -373,7 +384,6 @@ def _score(rows: _GroupRows, settings: Settings, stopped: Ending, cost: Cost) ->
         for values, each, trials in zip(labels, rates, state.trials, strict=True)
         if trials
     )
-    failed = int((state.favourable_high - state.favourable_low).sum())
     notes = [ended_early(stopped, settings, rows.count)] if stopped.is_early else []
     notes += sampled_undecided(labels, opened.undecided, state.trials, settings.confidence)
     if not variants.complete:
@@ -388,7 +398,7 @@ def _score(rows: _GroupRows, settings: Settings, stopped: Ending, cost: Cost) ->
         stopped=stopped,
         samples=rows.count,
         cost=cost,
-        unknown=failed,
+        unknown=state.unknown,
         notes=tuple(notes),
         lower_bound=not variants.complete,
         reading=opened.reading,

@@ -1,4 +1,4 @@
-"""Means of groups as they were seen, beside the ends that random tolerances give."""
+"""Means of groups as they were seen: of those who have an answer, within the ends of all."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, TestedSet, exceeds
 from themis.scores.early_ends import ending_early
-from themis.scores.group import KEPT_ROWS, GroupInputs, favourable_ends, group_source, kept_inputs
+from themis.scores.group import KEPT_ROWS, GroupInputs, group_source, kept_inputs, outcome_ends
 from themis.scores.means import SeenMeans
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Finding, looks_for_noise
@@ -442,7 +442,8 @@ class GroupDecider(Decider):
         zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
         error = min(self.settings.error, zone)
         rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)
-        state = rule.start(len(source.labels))
+        numbers = self.sampler.reading.statistic == "mean"
+        state = rule.start(len(source.labels), numbers=numbers)
         means = SeenMeans(self.sampler.reading, len(source.labels))
         kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
         count = 0
@@ -456,7 +457,7 @@ class GroupDecider(Decider):
             for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
                 cells = source.run(first, last, state.active)
                 means.add(cells, state.active)
-                state.add(*favourable_ends(self.sampler, cells, first, last))
+                state.add(*outcome_ends(self.sampler, state, cells, first, last))
                 kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
                 count = last
             if count < target:

@@ -6,6 +6,7 @@ counted that may matter: the numbers are the same.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,36 +50,31 @@ def pairs_of(groups: int, bets: Bets) -> AllPairs | CandidatePairs:
     return AllPairs(groups, bets) if groups <= FEW else CandidatePairs(groups, bets)
 
 
-class AllPairs:
+class PairEnds(ABC):
     """The ends of all ordered pairs of the running groups: `add` rows, then `look`.
 
     The end of a pair is the least that it had at any look. What `drop` removes keeps its own.
     """
 
-    def __init__(self, groups: int, bets: Bets) -> None:
-        self._bets = bets
-        self._rows = 0
-        self._plus = np.zeros((groups, groups))  # rows with high of i = 1 and low of j = 0
-        self._minus = np.zeros((groups, groups))  # rows with high of i = 0 and low of j = 1
+    def __init__(self, groups: int) -> None:
         self._upper = np.where(np.eye(groups, dtype=np.bool_), -1.0, 1.0)
         self._dropped = 0.0
 
+    @abstractmethod
     def add(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        """Count rows of the running groups: which are certainly, and possibly, favourable."""
-        for first in range(0, len(low), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
-            sure, maybe = low[part], low[part] if high is low else high[part]
-            certain, both = _counts(sure, maybe)
-            possible = certain if maybe is sure else column_sums(maybe)
-            self._plus += possible[:, None] - both
-            self._minus += certain[None, :] - both
-            self._rows += len(sure)
+        """Count rows of the running groups: what each is at least, and at most."""
+
+    @abstractmethod
+    def _ends(self) -> Floats:
+        """The ends that the rows so far give, group by group."""
+
+    @abstractmethod
+    def _keep(self, groups: Flags) -> None:
+        """Forget what was counted of all other groups."""
 
     def look(self) -> None:
         """Renew the ends."""
-        if self._rows:
-            ends = self._bets.upper(self._plus, self._minus, self._rows)
-            self._upper = np.minimum(self._upper, ends)
+        self._upper = np.minimum(self._upper, self._ends())
         np.fill_diagonal(self._upper, -1.0)
 
     @property
@@ -94,10 +90,41 @@ class AllPairs:
     def drop(self, keep: Flags) -> None:
         """Go on with these groups alone."""
         kept = np.ix_(keep, keep)
+        self._keep(keep)
         upper, self._upper = self._upper, self._upper[kept]
-        self._plus, self._minus = self._plus[kept], self._minus[kept]
         upper[kept] = -1.0
         self._dropped = max(self._dropped, float(upper.max(initial=0.0)))
+
+
+class AllPairs(PairEnds):
+    """The ends of few groups, for outcomes that are favourable or not."""
+
+    def __init__(self, groups: int, bets: Bets) -> None:
+        super().__init__(groups)
+        self._bets = bets
+        self._rows = 0
+        self._plus = np.zeros((groups, groups))  # rows with high of i = 1 and low of j = 0
+        self._minus = np.zeros((groups, groups))  # rows with high of i = 0 and low of j = 1
+
+    def add(self, low: NDArray[Any], high: NDArray[Any]) -> None:
+        """Count rows of the running groups: which are certainly, and possibly, favourable."""
+        for first in range(0, len(low), _ROWS_AT_ONCE):
+            part = slice(first, first + _ROWS_AT_ONCE)
+            sure, maybe = low[part], low[part] if high is low else high[part]
+            certain, both = _counts(sure, maybe)
+            possible = certain if maybe is sure else column_sums(maybe)
+            self._plus += possible[:, None] - both
+            self._minus += certain[None, :] - both
+            self._rows += len(sure)
+
+    def _ends(self) -> Floats:
+        if not self._rows:
+            return self._upper
+        return self._bets.upper(self._plus, self._minus, self._rows)
+
+    def _keep(self, groups: Flags) -> None:
+        kept = np.ix_(groups, groups)
+        self._plus, self._minus = self._plus[kept], self._minus[kept]
 
 
 class CandidatePairs:

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from themis.statistics.intervals import Flags, Floats, bet_fractions, difference_upper
-from themis.statistics.pairs import Bets, column_sums, pairs_of
+from themis.statistics.numbers import FEW as FEW_NUMBERS
+from themis.statistics.numbers import UNITS, Grid, NumberPairs, Tally, in_units, mean_upper
+from themis.statistics.pairs import Bets, Counts, column_sums, pairs_of
 from themis.statistics.proportions import Interval, check_request, mixture_ends
 
 _FIRST_CONTEXTS = 30  # the first look
@@ -58,9 +60,9 @@ class GroupRule:
         """What either end takes: half of α is for each."""
         return 2.0 / (1.0 - self.confidence)
 
-    def start(self, groups: int) -> GroupState:
-        """The state of a run that has seen nothing yet."""
-        return GroupState(self, groups)
+    def start(self, groups: int, *, numbers: bool = False) -> GroupState:
+        """The state of a run that has seen nothing yet; `numbers`: of means, not of rates."""
+        return GroupState(self, groups, numbers=numbers)
 
 
 class GroupState:
@@ -68,52 +70,53 @@ class GroupState:
 
     Champions and active groups change only in `look`, so that the result does not depend on
     how the rows of a look were cut into batches. `active` says which groups to run next.
+
+    Outcomes are 0 or 1. Of few groups they may be `numbers` from 0 to 1: with the same guarantee, a
+    small variance then takes fewer rows. Of more groups (`of_numbers` is false then) outcomes
+    must be 0 or 1 at random, with the number as the chance of a 1.
     """
 
-    def __init__(self, rule: GroupRule, groups: int) -> None:
+    def __init__(self, rule: GroupRule, groups: int, *, numbers: bool = False) -> None:
         self.rule = rule
         self.active: Flags = np.ones(groups, dtype=np.bool_)
         self.champions: tuple[int, int] | None = None  # no bet before the first look
         self.low = 0.0
         self.trials = np.zeros(groups, dtype=np.int64)
-        self.favourable_low = np.zeros(groups, dtype=np.int64)
+        self.favourable_low = np.zeros(groups, dtype=np.int64)  # sums, of numbers in units
         self.favourable_high = np.zeros(groups, dtype=np.int64)
-        self._bets = np.zeros(3)  # champions' rows: +1, 0, −1
-        self._fractions = bet_fractions(rule.error)
-        self._pairs = pairs_of(groups, Bets(rule.evidence, self._fractions))
+        self.of_numbers = numbers and groups <= FEW_NUMBERS
+        self._seen: _Flags | _Numbers
+        self._seen = _Numbers(rule, groups) if self.of_numbers else _Flags(rule, groups)
 
     def add(self, favourable_low: ArrayLike, favourable_high: ArrayLike) -> None:
-        """Count rows of 0/1: a row per context, a column per *active* group, in order.
+        """Count rows of outcomes: a row per context, a column per *active* group, in order.
 
         An unknown outcome is 0 in `favourable_low` and 1 in `favourable_high`.
         """
         low, high = np.asarray(favourable_low), np.asarray(favourable_high)
         assert low.shape == high.shape == (len(low), self.active.sum()), "a column per active group"
-        self._pairs.add(low, high)
-        certain = column_sums(low)
+        if self.of_numbers:
+            same, low = high is low, in_units(low)
+            high = low if same else in_units(high)
+        certain, possible = self._seen.add(low, high, self.active)
         self.trials[self.active] += len(low)
         self.favourable_low[self.active] += certain
-        self.favourable_high[self.active] += certain if high is low else column_sums(high)
+        self.favourable_high[self.active] += possible
         if self.champions is not None:
             best, worst = (int(self.active[:group].sum()) for group in self.champions)
-            won = np.count_nonzero((low[:, best] == 1) & (high[:, worst] == 0))
-            lost = np.count_nonzero((low[:, best] == 0) & (high[:, worst] == 1))
-            self._bets += (won, len(low) - won - lost, lost)
+            self._seen.bet(low[:, best], high[:, worst])
 
     def look(self) -> None:
         """Renew the ends, choose the champions of the next rows, and drop settled groups."""
-        self._pairs.look()
-        won, even, lost = self._bets
-        # A lower end is minus the upper end of what was lost and won.
-        end = difference_upper([lost], [even], [won], self.rule.evidence, fractions=self._fractions)
-        self.low = max(self.low, -float(end[0]))
+        self._seen.pairs.look()
+        self.low = max(self.low, self._seen.low_end())
         self._choose_champions()
         self._drop_settled()
 
     @property
     def high(self) -> float:
         """The upper end: the largest over all pairs, dropped groups included."""
-        return self._pairs.high
+        return self._seen.pairs.high
 
     @property
     def crossed(self) -> bool:
@@ -126,7 +129,11 @@ class GroupState:
     @property
     def done(self) -> bool:
         """Whether the score is known to ± error, but for outcomes that stay unknown."""
-        unknown = _ambiguity(self.favourable_low, self.favourable_high, self.trials)
+        unknown = 0.0
+        if not np.array_equal(self.favourable_low, self.favourable_high):
+            unknown = _ambiguity(
+                self._rates(self.favourable_low), self._rates(self.favourable_high)
+            )
         return self.high - self.low <= 2.0 * self.rule.error + unknown
 
     def interval(self) -> Interval:
@@ -134,7 +141,7 @@ class GroupState:
 
         Unknown outcomes count as unfavourable in it, as they do in the groups' rates.
         """
-        rates = self.favourable_low[self.active] / np.maximum(self.trials[self.active], 1)
+        rates = self._rates(self.favourable_low)[self.active]
         spread = _widest(rates, rates)
         ends = (self.low, self.high, spread)
         return Interval(spread, min(ends), max(ends))
@@ -146,8 +153,18 @@ class GroupState:
         statement of its own: this one *and* the score's hold together with 1 − 2α only.
         """
         alpha = (1.0 - self.rule.confidence) / len(self.trials)
-        ends = mixture_ends(self.favourable_low, self.favourable_high, self.trials, alpha, None)
-        return _rates(self.favourable_low, self.trials, *ends)
+        sums = self.favourable_low, self.favourable_high
+        rates = np.where(self.trials > 0, self._rates(self.favourable_low), math.nan)
+        ends = (rates, *self._seen.group_ends(*sums, self.trials, alpha))
+        return tuple(Interval(*each) for each in zip(*(e.tolist() for e in ends), strict=True))
+
+    @property
+    def unknown(self) -> int:
+        """How many outcomes stay unknown."""
+        return int((self.favourable_high - self.favourable_low).sum()) // self._seen.units
+
+    def _rates(self, sums: NDArray[np.int64]) -> Floats:
+        return np.asarray(sums / (np.maximum(self.trials, 1) * self._seen.units))
 
     def _choose_champions(self) -> None:
         """The pair that is furthest apart for certain; of several the first."""
@@ -164,9 +181,9 @@ class GroupState:
         if self.rule.decide_below is not None:
             settled = self.rule.decide_below
         before = self.active.copy()
-        self.active[before] = self._pairs.open_groups(settled)
+        self.active[before] = self._seen.pairs.open_groups(settled)
         self.active[list(self.champions or ())] = True
-        self._pairs.drop(self.active[before])
+        self._seen.pairs.drop(self.active[before])
 
 
 def _least_of_others(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -184,20 +201,87 @@ def _widest(top: Floats, bottom: Floats) -> float:
     return float(max((top - _least_of_others(bottom)).max(), 0.0))
 
 
-def _ambiguity(
-    certain: NDArray[np.int64], possible: NDArray[np.int64], trials: NDArray[np.int64]
-) -> float:
-    """How far the spread of these groups may move, whatever the unknown outcomes are."""
-    if np.array_equal(certain, possible):
-        return 0.0
-    low, high = certain / np.maximum(trials, 1), possible / np.maximum(trials, 1)
+def _ambiguity(low: Floats, high: Floats) -> float:
+    """How far the spread of groups may move whose rates are at least and at most these."""
     return _widest(high, low) - max(0.0, _widest(low, high))
 
 
-def _rates(
-    successes: NDArray[np.int64], trials: NDArray[np.int64], low: Floats, high: Floats
-) -> tuple[Interval, ...]:
-    rates = np.divide(successes, trials, out=np.full(len(trials), math.nan), where=trials > 0)
-    return tuple(
-        Interval(*ends) for ends in zip(rates.tolist(), low.tolist(), high.tolist(), strict=True)
-    )
+class _Flags:
+    """What was seen of outcomes that are 0 or 1."""
+
+    units = 1
+
+    def __init__(self, rule: GroupRule, groups: int) -> None:
+        self._bets = Bets(rule.evidence, bet_fractions(rule.error))
+        self._rows = np.zeros(3, dtype=np.int64)  # of champions: +1, 0, −1
+        self.pairs = pairs_of(groups, self._bets)
+
+    def add(self, low: Counts, high: Counts, active: Flags) -> tuple[Counts, Counts]:
+        """Count rows of the active groups; their sums."""
+        self.pairs.add(low, high)
+        certain = column_sums(low)
+        return certain, certain if high is low else column_sums(high)
+
+    def bet(self, best: Counts, worst: Counts) -> None:
+        """Count rows of the champions: what the best is at least, and the worst at most."""
+        won = np.count_nonzero((best == 1) & (worst == 0))
+        lost = np.count_nonzero((best == 0) & (worst == 1))
+        self._rows += (won, len(best) - won - lost, lost)
+
+    def low_end(self) -> float:
+        """The lower end: minus the upper end of what was lost and won."""
+        won, even, lost = self._rows
+        evidence, fractions = self._bets.evidence, self._bets.fractions
+        return -float(difference_upper([lost], [even], [won], evidence, fractions=fractions)[0])
+
+    def group_ends(
+        self, low: Counts, high: Counts, trials: Counts, alpha: float
+    ) -> tuple[Floats, Floats]:
+        """Ends for each group's mean, each pair of them with 1 − alpha."""
+        return mixture_ends(low, high, trials, alpha, None)
+
+
+class _Numbers:
+    """What was seen of numbers from 0 to 1, in units."""
+
+    units = UNITS
+
+    def __init__(self, rule: GroupRule, groups: int) -> None:
+        self._evidence, self._fractions = rule.evidence, bet_fractions(rule.error)
+        self.pairs = NumberPairs(groups, self._evidence, self._fractions)
+        self._apart = self.pairs.grid
+        self._champions = Tally.of_none(self._apart, (1,))  # how far the best is behind the worst
+        self._shares = Grid.of_shares()
+        self._low, self._high = (Tally.of_none(self._shares, (groups,)) for _ in range(2))
+
+    def add(self, low: Counts, high: Counts, active: Flags) -> tuple[Counts, Counts]:
+        """Count rows of the active groups; their sums."""
+        self.pairs.add(low, high)
+        for column, group in enumerate(np.flatnonzero(active).tolist()):
+            least = most = self._shares.tally(low[:, column])
+            if high is not low:
+                most = self._shares.tally(high[:, column])
+            self._low.count(group, least)
+            self._high.count(group, most)
+        certain = low.sum(axis=0)
+        return certain, certain if high is low else high.sum(axis=0)
+
+    def bet(self, best: Counts, worst: Counts) -> None:
+        """Count rows of the champions: what the best is at least, and the worst at most."""
+        self._champions.count(0, self._apart.tally(worst - best))
+
+    def low_end(self) -> float:
+        """The lower end: minus the upper end of how far the best is behind the worst."""
+        counts = self._apart.counts(self._champions)
+        return -float(mean_upper(counts, self._apart.points, self._evidence, self._fractions)[0])
+
+    def group_ends(
+        self, low: Counts, high: Counts, trials: Counts, alpha: float
+    ) -> tuple[Floats, Floats]:
+        """Ends for each group's mean, each pair of them with 1 − alpha."""
+        evidence, points = 2.0 / alpha, self._shares.points
+        # A lower end is 1 minus the upper end of what is missing to 1.
+        missing = self._shares.counts(self._low)[::-1]
+        least = 1.0 - mean_upper(missing, points, evidence, self._fractions)
+        most = mean_upper(self._shares.counts(self._high), points, evidence, self._fractions)
+        return least, most

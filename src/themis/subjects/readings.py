@@ -129,11 +129,16 @@ class Reading:
         return favourable, possible
 
     def share_ends(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """How favourable each output is, at least and at most: 0 or 1, or a share of a scale."""
+        """How favourable each output is, at least and at most: 0 or 1, or a share of a scale.
+
+        The two are one array where nothing failed.
+        """
         if self.statistic == "rate":
             return self.favourable_ends(cells)
         assert isinstance(self.labels, NumberPart)
         shares = self.labels.shares(cells)
+        if cells.size and cells.min() >= 0:
+            return shares, shares
         return shares, np.where(cells < 0, 1.0, shares)
 
     def is_spelled(self, cells: NDArray[Any]) -> NDArray[np.bool_]:

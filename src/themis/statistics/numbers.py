@@ -1,0 +1,197 @@
+"""Differences of numbers: ends for the means of groups, from counts on a grid.
+
+A number between two points of a grid counts as a part of each, such that its mean stays. The wealth
+of a gambler is then no more than with the number itself, as the logarithm is concave: the ends are
+a little wider, and hold as they do for numbers that only take those points. Numbers are whole
+multiples of `UNIT`, so that sums do not depend on the order of rows or on how they are cut.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.statistics.intervals import Flags, Floats
+from themis.statistics.pairs import Counts, PairEnds
+from themis.statistics.special import xlogy
+
+UNITS = 1 << 30
+UNIT = 1.0 / UNITS
+FEW = 24  # groups of which numbers are compared: of more it would take too long
+_ROWS_AT_ONCE = 1 << 16  # sums of so many offsets are exact as floats
+_NEWTON_STEPS = 60
+_LONGEST_STEP = 2.0
+_FARTHEST = 36.0  # beyond this, 1 − exp(−t) is 1
+
+
+def in_units(shares: NDArray[Any]) -> Counts:
+    """Shares of a scale, from 0 to 1, as whole multiples of `UNIT`."""
+    return np.asarray(np.rint(shares * UNITS), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Points in rising order, the first and last of which bound all numbers."""
+
+    points: Floats
+
+    @classmethod
+    def around_zero(cls, finest: float) -> Grid:
+        """From −1 to 1: two points to each halving, down to `finest` or less, and 0."""
+        halves = [1.0]
+        while halves[-1] > finest:
+            halves.append(halves[-1] / 2.0)
+        inner = [part * half for half in halves[:-1] for part in (1.0, 0.75)] + halves[-1:]
+        return cls(np.array([-each for each in inner] + [0.0] + inner[::-1]))
+
+    @classmethod
+    def of_shares(cls, cells: int = 64) -> Grid:
+        """From 0 to 1 in even steps."""
+        return cls(np.arange(cells + 1) / cells)
+
+    def tally(self, numbers: Counts) -> Tally:
+        """Where these numbers lie; they are in units."""
+        starts, cells = self._starts, len(self._starts) - 1
+        result = Tally(*np.zeros((2, cells), dtype=np.int64))
+        for first in range(0, len(numbers), _ROWS_AT_ONCE):
+            part = numbers[first : first + _ROWS_AT_ONCE]
+            cell = np.minimum(np.searchsorted(starts, part, side="right") - 1, cells - 1)
+            result.numbers += np.bincount(cell, minlength=cells)
+            result.beyond += np.bincount(cell, part - starts[cell], cells).astype(np.int64)
+        return result
+
+    def opposite(self, tally: Tally) -> Tally:
+        """The same numbers with the other sign; the grid must be symmetric."""
+        numbers = tally.numbers[::-1]
+        return Tally(numbers, numbers * np.diff(self._starts) - tally.beyond[::-1])
+
+    def counts(self, tally: Tally) -> Floats:
+        """How often each point is taken, one column for each row of a tally."""
+        upper = tally.beyond / np.diff(self._starts)
+        counts = np.zeros((len(self.points), len(upper)))
+        counts[1:] += upper.T
+        counts[:-1] += (tally.numbers - upper).T
+        return counts
+
+    @cached_property
+    def _starts(self) -> Counts:
+        return in_units(self.points)
+
+
+@dataclass
+class Tally:
+    """How many numbers lie in each cell of a grid, and how far beyond its start in all."""
+
+    numbers: Counts
+    beyond: Counts  # in units
+
+    @classmethod
+    def of_none(cls, grid: Grid, shape: tuple[int, ...]) -> Tally:
+        """So many tallies in which nothing is counted yet."""
+        return cls(*np.zeros((2, *shape, len(grid.points) - 1), dtype=np.int64))
+
+    def count(self, place: Any, more: Tally) -> None:
+        """Add what was seen at a place."""
+        self.numbers[place] += more.numbers
+        self.beyond[place] += more.beyond
+
+    def take(self, places: Any) -> Tally:
+        """Those at these places alone."""
+        return Tally(self.numbers[places], self.beyond[places])
+
+
+def mean_upper(
+    counts: Floats, points: Floats, evidence: float, fractions: Sequence[float]
+) -> Floats:
+    """The upper ends for the means of numbers of at most 1, valid at any stopping time.
+
+    `counts` (points × pairs) says how often each point was taken. A mean is ever above its end with
+    probability at most 1/evidence: the end is the root in μ of E(μ) = evidence, where E averages,
+    over the fractions c, the wealth ∏ (1 + λ(μ − x)), λ = c/(1 − μ), of a gambler who bets on "the
+    mean is below μ". With t = −ln(1 − μ) a factor is (1 − c) + c·(1 − x)·exp(t), so that ln E is
+    convex and increasing in t. `difference_upper` is the same for −1, 0 and 1. What numbers lose
+    when they are made multiples of `UNIT` is added.
+    """
+    below = 1.0 - points
+    rest, most = below > 0, counts[below == 0].sum(axis=0)
+    some = counts[rest].sum(axis=0) > 0
+    ends = np.ones(counts.shape[1])
+    if some.any():
+        used = rest & counts[:, some].any(axis=1)
+        t = _solve(counts[np.ix_(used, some)], below[used], most[some], evidence, fractions)
+        ends[some] = np.where(t < _FARTHEST, np.minimum(-np.expm1(-t) + UNIT, 1.0), 1.0)
+    return ends
+
+
+def _solve(
+    counts: Floats, below: Floats, most: Floats, evidence: float, fractions: Sequence[float]
+) -> Floats:
+    """Newton's method for ln E = ln evidence, as in `intervals`; each pair ends by itself."""
+    fraction = np.asarray(fractions)[:, None, None]
+    kept, target = 1.0 - fraction, math.log(evidence) + math.log(len(fractions))
+    lost = xlogy(most, kept[:, 0])
+    stake = fraction * below[:, None]
+    t = _first_guess(counts, below, most, math.log(evidence))
+    running = np.ones(t.shape, dtype=np.bool_)
+    for _ in range(_NEWTON_STEPS):
+        bet = stake * np.exp(t)
+        factor = kept + bet
+        wealth = lost + (counts * np.log(factor)).sum(axis=1)
+        top = wealth.max(axis=0)
+        share = np.exp(wealth - top)
+        total = share.sum(axis=0)
+        slope = (share * (counts * (bet / factor)).sum(axis=1)).sum(axis=0)
+        step = np.maximum((top + np.log(total) - target) * total / slope, -_LONGEST_STEP)
+        t = np.where(running, np.minimum(t - step, _FARTHEST), t)
+        running &= (np.abs(step) >= 1e-7) & (t < _FARTHEST)
+        if not running.any():
+            break
+    return t
+
+
+def _first_guess(counts: Floats, below: Floats, most: Floats, log_evidence: float) -> Floats:
+    """t at the mean plus a normal margin: any start converges."""
+    n = counts.sum(axis=0) + most
+    gap = (counts * below[:, None]).sum(axis=0) / n
+    variance = (counts * below[:, None] ** 2).sum(axis=0) / n - gap**2
+    margin = np.sqrt(2.0 * np.maximum(variance, 0.0) * log_evidence / n) + 2.0 * log_evidence / n
+    return np.asarray(-np.log(np.maximum(gap - margin, 0.01)))
+
+
+class NumberPairs(PairEnds):
+    """The ends of few groups, for numbers."""
+
+    def __init__(self, groups: int, evidence: float, fractions: Sequence[float]) -> None:
+        super().__init__(groups)
+        self._evidence, self._fractions = evidence, fractions
+        self.grid = Grid.around_zero(fractions[-1] / 5.0)
+        self._seen = Tally.of_none(self.grid, (groups, groups))
+
+    def add(self, low: Counts, high: Counts) -> None:
+        """Count rows of the running groups: what each is at least, and at most, in units."""
+        for one, other in itertools.combinations(range(low.shape[1]), 2):
+            there = self.grid.tally(high[:, one] - low[:, other])
+            if high is low:
+                back = self.grid.opposite(there)
+            else:
+                back = self.grid.tally(high[:, other] - low[:, one])
+            self._seen.count((one, other), there)
+            self._seen.count((other, one), back)
+
+    def _ends(self) -> Floats:
+        cells = self._seen.numbers.shape[-1]
+        pairs = Tally(self._seen.numbers.reshape(-1, cells), self._seen.beyond.reshape(-1, cells))
+        counts, points = self.grid.counts(pairs), self.grid.points
+        return mean_upper(counts, points, self._evidence, self._fractions).reshape(
+            self._upper.shape
+        )
+
+    def _keep(self, groups: Flags) -> None:
+        self._seen = self._seen.take(np.ix_(groups, groups))
