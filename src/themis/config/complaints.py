@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
@@ -27,6 +28,7 @@ from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.trained import WEIGHTS
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
+_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Complaint:
 def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     """All that is wrong with the keys of a file and with the types of their values."""
     readable, complaints = _settle_kind(data)
+    _make_ready()
     try:
         File.model_validate(readable)
         faults = []
@@ -58,6 +61,18 @@ def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     ]
     complaints += [each.complaint(readable) for each in told]
     return complaints + list(_choice_complaints(readable, misspelt))
+
+
+def _make_ready() -> None:
+    """Build the models once, without a look at all installed packages for plugins of pydantic."""
+    before = os.environ.get(_PLUGINS)
+    os.environ[_PLUGINS] = "__all__"
+    try:
+        File.model_rebuild()
+    finally:
+        os.environ.pop(_PLUGINS)
+        if before is not None:
+            os.environ[_PLUGINS] = before
 
 
 @dataclass(frozen=True)
