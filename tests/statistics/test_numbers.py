@@ -25,7 +25,7 @@ signed = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=60).map(np.ar
 
 def ends_of(numbers: Numbers, grid: Grid = GRID) -> float:
     tally = Tally.of_none(grid, (1,))
-    tally.count(0, grid.tally(in_units(numbers)))
+    tally.count(..., grid.tally(in_units(numbers)[:, None]))
     return float(mean_upper(grid.counts(tally), grid.points, EVIDENCE, FRACTIONS)[0])
 
 
@@ -48,9 +48,9 @@ def test_the_numbers_themselves_are_evidence_against_every_mean_above_the_end(d:
 
 @given(signed)
 def test_counts_do_not_depend_on_order_or_on_parts(d: Numbers) -> None:
-    units = in_units(d)
+    units = in_units(d)[:, None]
     whole = GRID.tally(units)
-    parts = Tally.of_none(GRID, ())
+    parts = Tally.of_none(GRID, (1,))
     for part in np.array_split(units[::-1], 3):
         parts.count(..., GRID.tally(part))
     assert np.array_equal(whole.numbers, parts.numbers)
@@ -60,9 +60,12 @@ def test_counts_do_not_depend_on_order_or_on_parts(d: Numbers) -> None:
 @given(signed)
 def test_numbers_of_the_other_sign_are_counted_from_the_same_tally(d: Numbers) -> None:
     tallies = []
-    for tally in (GRID.tally(in_units(-d)), GRID.opposite(GRID.tally(in_units(d)))):
+    for tally in (
+        GRID.tally(in_units(-d)[:, None]),
+        GRID.opposite(GRID.tally(in_units(d)[:, None])),
+    ):
         each = Tally.of_none(GRID, (1,))
-        each.count(0, tally)
+        each.count(..., tally)
         tallies.append(GRID.counts(each))
     assert tallies[0] == pytest.approx(tallies[1], abs=1e-12)
 
@@ -70,7 +73,7 @@ def test_numbers_of_the_other_sign_are_counted_from_the_same_tally(d: Numbers) -
 def test_the_mean_on_the_grid_is_that_of_the_numbers() -> None:
     d = np.random.default_rng(2).uniform(-1, 1, 1000)
     tally = Tally.of_none(GRID, (1,))
-    tally.count(0, GRID.tally(in_units(d)))
+    tally.count(..., GRID.tally(in_units(d)[:, None]))
     counts = GRID.counts(tally)[:, 0]
     assert counts.sum() == pytest.approx(1000)
     assert counts @ GRID.points / 1000 == pytest.approx(d.mean(), abs=UNIT)

@@ -8,7 +8,6 @@ multiples of `UNIT`, so that sums do not depend on the order of rows or on how t
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from themis.statistics.special import xlogy
 UNITS = 1 << 30
 UNIT = 1.0 / UNITS
 FEW = 24  # groups of which numbers are compared: of more it would take too long
-_ROWS_AT_ONCE = 1 << 16  # sums of so many offsets are exact as floats
+_AT_ONCE = 1 << 16  # numbers: sums of so many offsets are exact as floats, and copies stay small
 _NEWTON_STEPS = 60
 _LONGEST_STEP = 2.0
 _FARTHEST = 36.0  # beyond this, 1 − exp(−t) is 1
@@ -57,20 +56,24 @@ class Grid:
         return cls(np.arange(cells + 1) / cells)
 
     def tally(self, numbers: Counts) -> Tally:
-        """Where these numbers lie; they are in units."""
-        starts, cells = self._starts, len(self._starts) - 1
-        result = Tally(*np.zeros((2, cells), dtype=np.int64))
-        for first in range(0, len(numbers), _ROWS_AT_ONCE):
-            part = numbers[first : first + _ROWS_AT_ONCE]
+        """Where the numbers of each column lie; they are in units."""
+        starts, (rows, columns) = self._starts, numbers.shape
+        cells = len(starts) - 1
+        result = Tally.of_none(self, (columns,))
+        own, step = np.arange(columns) * cells, max(_AT_ONCE // max(columns, 1), 1)
+        for first in range(0, rows, step):
+            part = numbers[first : first + step]
             cell = np.minimum(np.searchsorted(starts, part, side="right") - 1, cells - 1)
-            result.numbers += np.bincount(cell, minlength=cells)
-            result.beyond += np.bincount(cell, part - starts[cell], cells).astype(np.int64)
+            place, beyond = (cell + own).ravel(), (part - starts[cell]).ravel()
+            result.numbers += np.bincount(place, minlength=columns * cells).reshape(columns, cells)
+            sums = np.bincount(place, beyond, columns * cells).reshape(columns, cells)
+            result.beyond += sums.astype(np.int64)
         return result
 
     def opposite(self, tally: Tally) -> Tally:
         """The same numbers with the other sign; the grid must be symmetric."""
-        numbers = tally.numbers[::-1]
-        return Tally(numbers, numbers * np.diff(self._starts) - tally.beyond[::-1])
+        numbers = tally.numbers[..., ::-1]
+        return Tally(numbers, numbers * np.diff(self._starts) - tally.beyond[..., ::-1])
 
     def counts(self, tally: Tally) -> Floats:
         """How often each point is taken, one column for each row of a tally."""
@@ -97,10 +100,10 @@ class Tally:
         """So many tallies in which nothing is counted yet."""
         return cls(*np.zeros((2, *shape, len(grid.points) - 1), dtype=np.int64))
 
-    def count(self, place: Any, more: Tally) -> None:
-        """Add what was seen at a place."""
-        self.numbers[place] += more.numbers
-        self.beyond[place] += more.beyond
+    def count(self, places: Any, more: Tally) -> None:
+        """Add what was seen at these places, each of which is named once."""
+        self.numbers[places] += more.numbers
+        self.beyond[places] += more.beyond
 
     def take(self, places: Any) -> Tally:
         """Those at these places alone."""
@@ -176,14 +179,13 @@ class NumberPairs(PairEnds):
 
     def add(self, low: Counts, high: Counts) -> None:
         """Count rows of the running groups: what each is at least, and at most, in units."""
-        for one, other in itertools.combinations(range(low.shape[1]), 2):
-            there = self.grid.tally(high[:, one] - low[:, other])
-            if high is low:
-                back = self.grid.opposite(there)
-            else:
-                back = self.grid.tally(high[:, other] - low[:, one])
-            self._seen.count((one, other), there)
-            self._seen.count((other, one), back)
+        one, other = np.triu_indices(low.shape[1], 1)
+        there = self.grid.tally(high[:, one] - low[:, other])
+        back = self.grid.opposite(there)
+        if high is not low:
+            back = self.grid.tally(high[:, other] - low[:, one])
+        self._seen.count((one, other), there)
+        self._seen.count((other, one), back)
 
     def _ends(self) -> Floats:
         cells = self._seen.numbers.shape[-1]

@@ -257,18 +257,15 @@ class _Numbers:
     def add(self, low: Counts, high: Counts, active: Flags) -> tuple[Counts, Counts]:
         """Count rows of the active groups; their sums."""
         self.pairs.add(low, high)
-        for column, group in enumerate(np.flatnonzero(active).tolist()):
-            least = most = self._shares.tally(low[:, column])
-            if high is not low:
-                most = self._shares.tally(high[:, column])
-            self._low.count(group, least)
-            self._high.count(group, most)
+        least = self._shares.tally(low)
+        self._low.count(active, least)
+        self._high.count(active, least if high is low else self._shares.tally(high))
         certain = low.sum(axis=0)
         return certain, certain if high is low else high.sum(axis=0)
 
     def bet(self, best: Counts, worst: Counts) -> None:
         """Count rows of the champions: what the best is at least, and the worst at most."""
-        self._champions.count(0, self._apart.tally(worst - best))
+        self._champions.count(..., self._apart.tally((worst - best)[:, None]))
 
     def low_end(self) -> float:
         """The lower end: minus the upper end of how far the best is behind the worst."""
