@@ -403,3 +403,41 @@ def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
     spent = run_checks(Audit(subject, schema), checks).executions
     assert forecast is not None
     assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR
+
+
+PRICES: dict[str, Any] = {
+    "the same for all groups": lambda p: p["d"] / 10**4,
+    "a tenth less": lambda p: p["d"] / 10**4 * (0.9 if p["a"] else 1.0),
+    "nothing in common": lambda p: (p["d"] * (7 + p["a"])) % 101,
+    "all or nothing": lambda p: 100 * (p["d"] * (7 + p["a"]) % 2),
+}
+GROUPS = {
+    "2 groups": TWO,
+    "24 groups": Schema(a=range(24), d=Integers(0, 10**6)),
+    "25 groups": Schema(a=range(25), d=Integers(0, 10**6)),
+    "2 groups apart": TIED,
+}
+
+
+@pytest.mark.some_slow(core=3)
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("groups", GROUPS)
+def test_forecasts_of_means_come_true_within_the_stated_factor(price: str, groups: str) -> None:
+    schema, decide, column = GROUPS[groups], PRICES[price], "a"
+    if schema is TIED:
+        column = "sex"
+
+        def subject(person: dict[str, Any]) -> Any:
+            return decide({"a": person["sex"] == "f", "d": 10 * person["income"]})
+    else:
+        subject = decide
+
+    def audit() -> Audit:
+        output = themis.Output(name="price", min=0, max=100)
+        return Audit(subject, schema, outputs=[output], cost="executions")
+
+    checks = [Check(against=(column,), measure="group", max_score=0.9)]
+    forecast = make_plan(audit(), checks).checks
+    spent = run_checks(audit(), checks).executions
+    assert forecast is not None
+    assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from themis.statistics.intervals import bet_fractions, difference_upper
-from themis.statistics.numbers import FEW, UNIT, Grid, Tally, in_units, mean_upper
+from themis.statistics.numbers import FEW, UNIT, Grid, Tally, in_units, log_evidence, mean_upper
 from themis.statistics.spreads import GroupRule, GroupState
 
 Numbers = NDArray[np.float64]
@@ -197,7 +197,42 @@ def test_groups_that_are_settled_are_not_run_on() -> None:
     assert state.low <= 0.25 <= state.high
 
 
+@pytest.mark.parametrize(("difference", "proven"), [(0.06, True), (0.05, True), (0.005, False)])
+def test_a_proof_that_is_half_there_is_waited_for(difference: float, proven: bool) -> None:
+    def alike(rng: np.random.Generator, rows: int) -> Numbers:
+        base = rng.random(rows) / 2
+        return np.stack([base + difference, base], axis=1)
+
+    state = run(GroupRule(0.99, 0.05), alike, 2, 6)
+    assert (state.low > 0) == proven
+    assert state.trials[0] <= 320  # twice as many as without a difference
+
+
+@given(signed)
+def test_the_evidence_against_an_end_is_what_it_takes(d: Numbers) -> None:
+    tally = Tally.of_none(GRID, (1,))
+    tally.count(..., GRID.tally(in_units(d)[:, None]))
+    counts = GRID.counts(tally)
+    (end,) = mean_upper(counts, GRID.points, EVIDENCE, FRACTIONS)
+    if end < 0.999:
+        found = log_evidence(counts, GRID.points, float(end) - UNIT, FRACTIONS)
+        assert found[0] == pytest.approx(np.log(EVIDENCE), abs=1e-4)
+
+
 def test_many_groups_are_counted_as_outcomes() -> None:
     rule = GroupRule(0.99, 0.05)
     assert rule.start(FEW, numbers=True).of_numbers
     assert not rule.start(FEW + 1, numbers=True).of_numbers
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("error", [1e-9, 1e-6, 0.8, 0.99])
+def test_ends_are_numbers_whatever_the_error_is(error: float) -> None:
+    rng, state = np.random.default_rng(7), GroupRule(0.99, error).start(3, numbers=True)
+    numbers = np.where(rng.random((500, 3)) < 0.3, 1.0, rng.random((500, 3)))
+    for _ in range(2):
+        seen = numbers[:, state.active]
+        state.add(seen, seen)
+        state.look()
+    assert 0 <= state.low <= state.high < 0.5
+    assert all(0.4 < each.low < each.score < each.high < 0.9 for each in state.group_intervals())

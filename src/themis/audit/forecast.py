@@ -299,9 +299,18 @@ class Forecaster:
 
     def _outcomes(self, cells: Cells) -> tuple[NDArray[Any], NDArray[Any]]:
         """What a score would count of the first rows: numbers, or 0 and 1."""
+        sampler = self._of_groups
         if cells.shape[1] <= FEW_NUMBERS:
-            return self.sampler.reading.share_ends(cells)
-        return favourable_ends(self.sampler, cells, 0, len(cells))
+            return sampler.reading.share_ends(cells)
+        return favourable_ends(sampler, cells, 0, len(cells))
+
+    @property
+    def _of_groups(self) -> Sampler:
+        """The run as group scores see it: by means where there are some."""
+        reading = self.sampler.reading
+        if reading.output is None or not reading.output.statistics:
+            return self.sampler
+        return self.sampler.reading_as(replace(reading, statistic=reading.output.statistics[0]))
 
     def _apart_as_they_are(self, columns: tuple[int, ...], rows: int) -> float:
         """How far the groups of the first people of a profile are apart, less what chance does."""
@@ -314,7 +323,7 @@ class Forecaster:
         if listed is not None and len(listed) <= self.rows:  # all of them
             codes, cells = listed, sampler.runner.run(listed)
         cells = sampler.reading.cells(cells)
-        good = np.asarray(sampler.reading.share_ends(cells)[0], dtype=float)
+        good = np.asarray(self._of_groups.reading.share_ends(cells)[0], dtype=float)
         if good.min() == good.max():
             return 0.0  # then there is nothing to run again
         own = np.unique(codes[:, columns], axis=0, return_inverse=True)[1].ravel()

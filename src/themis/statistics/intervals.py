@@ -117,9 +117,10 @@ def bet_fractions(error: float) -> tuple[float, ...]:
     """The bets that can find the ends of a difference to ± error: 1, ½, ¼, … ≤ 1.25·error.
 
     A bet of fraction c never brings the two ends closer to each other than c (when D is always
-    −1 or 1), so that the smallest one has to be below 2·error or a run might never end.
+    −1 or 1), so that the smallest one has to be below 2·error or a run might never end. There are
+    two at least, as the first loses everything with a single 1.
     """
-    fractions = [1.0]
+    fractions = [1.0, 0.5]
     while fractions[-1] > 1.25 * error * (1.0 + 1e-9):
         fractions.append(fractions[-1] / 2.0)
     return tuple(fractions)

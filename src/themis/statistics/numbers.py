@@ -25,6 +25,7 @@ UNITS = 1 << 30
 UNIT = 1.0 / UNITS
 FEW = 24  # groups of which numbers are compared: of more it would take too long
 _AT_ONCE = 1 << 16  # numbers: sums of so many offsets are exact as floats, and copies stay small
+_FINEST = 2.0**-24  # cells are many units wide
 _NEWTON_STEPS = 60
 _LONGEST_STEP = 2.0
 _FARTHEST = 36.0  # beyond this, 1 − exp(−t) is 1
@@ -45,7 +46,7 @@ class Grid:
     def around_zero(cls, finest: float) -> Grid:
         """From −1 to 1: two points to each halving, down to `finest` or less, and 0."""
         halves = [1.0]
-        while halves[-1] > finest:
+        while halves[-1] > max(finest, _FINEST):
             halves.append(halves[-1] / 2.0)
         inner = [part * half for half in halves[:-1] for part in (1.0, 0.75)] + halves[-1:]
         return cls(np.array([-each for each in inner] + [0.0] + inner[::-1]))
@@ -133,6 +134,15 @@ def mean_upper(
     return ends
 
 
+def log_evidence(counts: Floats, points: Floats, mean: float, fractions: Sequence[float]) -> Floats:
+    """ln E(μ) of `mean_upper` at one μ below 1: what speaks against a mean of at least that."""
+    fraction = np.asarray(fractions)[:, None]
+    factor = 1.0 + fraction * (mean - points) / (1.0 - mean)
+    wealth = xlogy(counts.T[:, None], factor).sum(axis=2)
+    top = wealth.max(axis=1)
+    return np.asarray(top + np.log(np.exp(wealth - top[:, None]).mean(axis=1)))
+
+
 def _solve(
     counts: Floats, below: Floats, most: Floats, evidence: float, fractions: Sequence[float]
 ) -> Floats:
@@ -180,12 +190,15 @@ class NumberPairs(PairEnds):
     def add(self, low: Counts, high: Counts) -> None:
         """Count rows of the running groups: what each is at least, and at most, in units."""
         one, other = np.triu_indices(low.shape[1], 1)
-        there = self.grid.tally(high[:, one] - low[:, other])
-        back = self.grid.opposite(there)
-        if high is not low:
-            back = self.grid.tally(high[:, other] - low[:, one])
-        self._seen.count((one, other), there)
-        self._seen.count((other, one), back)
+        step = max(_AT_ONCE // max(len(one), 1), 1)
+        for first in range(0, len(low), step):
+            least, most = low[first : first + step], high[first : first + step]
+            there = self.grid.tally(most[:, one] - least[:, other])
+            back = self.grid.opposite(there)
+            if high is not low:
+                back = self.grid.tally(most[:, other] - least[:, one])
+            self._seen.count((one, other), there)
+            self._seen.count((other, one), back)
 
     def _ends(self) -> Floats:
         cells = self._seen.numbers.shape[-1]

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from themis.statistics.intervals import Flags, Floats, bet_fractions, difference_upper
 from themis.statistics.numbers import FEW as FEW_NUMBERS
-from themis.statistics.numbers import UNITS, Grid, NumberPairs, Tally, in_units, mean_upper
+from themis.statistics.numbers import (
+    UNITS,
+    Grid,
+    NumberPairs,
+    Tally,
+    in_units,
+    log_evidence,
+    mean_upper,
+)
 from themis.statistics.pairs import Bets, Counts, column_sums, pairs_of
 from themis.statistics.proportions import Interval, check_request, mixture_ends
 
@@ -128,7 +136,13 @@ class GroupState:
 
     @property
     def done(self) -> bool:
-        """Whether the score is known to ± error, but for outcomes that stay unknown."""
+        """Whether the score is known to ± error, but for outcomes that stay unknown.
+
+        Of numbers, a difference that is not proven, but will be with about as many rows again, is
+        waited for: all pairs may differ a little, and "none was found" would be an odd answer.
+        """
+        if self.rule.decide_below is None and self.low <= 0.0 and self._seen.is_nearly_proven():
+            return False
         unknown = 0.0
         if not np.array_equal(self.favourable_low, self.favourable_high):
             unknown = _ambiguity(
@@ -234,6 +248,10 @@ class _Flags:
         evidence, fractions = self._bets.evidence, self._bets.fractions
         return -float(difference_upper([lost], [even], [won], evidence, fractions=fractions)[0])
 
+    def is_nearly_proven(self) -> bool:
+        """Whether to wait for a proof; of rates it comes about when they are known."""
+        return False
+
     def group_ends(
         self, low: Counts, high: Counts, trials: Counts, alpha: float
     ) -> tuple[Floats, Floats]:
@@ -271,6 +289,12 @@ class _Numbers:
         """The lower end: minus the upper end of how far the best is behind the worst."""
         counts = self._apart.counts(self._champions)
         return -float(mean_upper(counts, self._apart.points, self._evidence, self._fractions)[0])
+
+    def is_nearly_proven(self) -> bool:
+        """Whether half of the proof is there that the champions differ; it grows evenly."""
+        counts = self._apart.counts(self._champions)
+        proof = log_evidence(counts, self._apart.points, 0.0, self._fractions)
+        return bool(proof[0] >= math.log(self._evidence) / 2.0)
 
     def group_ends(
         self, low: Counts, high: Counts, trials: Counts, alpha: float

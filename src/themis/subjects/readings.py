@@ -3,8 +3,9 @@
 A base input has a tolerance between 0 and 1, drawn for it once. It flips when some variant's output
 is farther from its own than that: with distances of 0 and 1 that is Definition 3.7 to the letter,
 and with others the chance of a flip is the largest distance. So one rule serves all distances, and
-every guarantee that holds for flips holds for expected distances. Means of numbers are measured
-alike: an output counts as favourable when its share of the scale exceeds the tolerance.
+every guarantee that holds for flips holds for expected distances. Means of very many groups, and
+those of the paper's procedures, are measured alike: an output counts as favourable when its share
+of the scale exceeds the tolerance.
 """
 
 from __future__ import annotations
