@@ -34,6 +34,7 @@ from themis.show.words.values import (
     percent,
     points,
     share_text,
+    told_apart,
     visible,
 )
 from themis.show.words.wording import PLAIN
@@ -199,7 +200,7 @@ INCONSISTENT = {
 def _inconsistent_example(values: Values) -> str:
     """One input with its two outputs."""
     person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in values["input"].items())
-    first, second = map(visible, values["outputs"])
+    first, second = told_apart(values["outputs"])
     when = INCONSISTENT[values["how"]]
     if not person:
         return f"an example: the same input got {first}, and {second} {when}"
