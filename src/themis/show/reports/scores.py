@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ from themis.show.words.headlines import beyond, is_told
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
 from themis.show.words.units import ends_of, in_units, rate_text
-from themis.show.words.values import at_least, count, percent, visible
+from themis.show.words.values import at_least, count, exact_figure, percent, visible
 from themis.show.words.verdicts import state_of
 from themis.show.words.wording import PLAIN, Wording, is_drawn
 
@@ -152,11 +153,12 @@ def about(score: Score, words: Wording = PLAIN) -> Html:
 
 def details(score: Score) -> Iterator[str]:
     """How outputs differ and of whom a score is, where that needs saying."""
-    if isinstance(score, GroupScore) and score.statistic == "mean":
+    is_rate = isinstance(score, GroupScore) and score.statistic == "rate"
+    if isinstance(score, GroupScore) and not is_rate:
         yield "difference of means"
     elif score.distance != "exact":
-        yield _distance(score)
-    if score.scale is not None:
+        yield _rates(score) if isinstance(score, GroupScore) else _distance(score)
+    if score.scale is not None and not is_rate:
         yield f"on a scale from {ends_of(score.scale)}"
     if is_drawn(score) and isinstance(score, GroupScore):
         yield "drawn from the profile"
@@ -170,6 +172,17 @@ def details(score: Score) -> Iterator[str]:
             f"noise alone would give {percent(placebo.score)} "
             f"({percent(placebo.low)} – {percent(placebo.high)})"
         )
+
+
+def _rates(score: GroupScore) -> str:
+    """Of which numbers rates are, where that is known."""
+    if score.favours is None:
+        return "difference of rates"
+    above = re.fullmatch(r"more than (-?\d[\d.]*(?:e[-+]?\d+)?)", score.favours)
+    if above is not None:
+        at = exact_figure(float(above[1]))
+        return f"difference of rates: above the cut of {at} is favourable"
+    return f"difference of rates: favourable is {cut(visible(score.favours))}"
 
 
 def _distance(score: Score) -> str:

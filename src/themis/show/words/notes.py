@@ -217,7 +217,7 @@ def _scale_differs(values: Values) -> str:
         for low, high in (values["before"], values["after"])
     )
     where = f"the scale{_of_output(values).replace(' in ', ' of ')} differs"
-    return f"{where} ({before} before, {after} after), so that shares of it are not compared"
+    return f"{where} (before: {before}; after: {after}), so that shares of it are not compared"
 
 
 def _noise_may_explain(values: Values) -> str:
@@ -461,8 +461,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "constraints-differ": "the constraints differ",
     "scale-differs": _scale_differs,
     "favourable-differs": lambda values: (
-        f"what counts as favourable{_of_output(values)} differs ({values['before']} before, "
-        f"{values['after']} after), so that rates are not compared"
+        f"what counts as favourable{_of_output(values)} differs (before: {values['before']}; "
+        f"after: {values['after']}), so that rates are not compared"
     ),
     "rows-differ": "the given rows differ",
     "setting-differs": _setting_differs,
