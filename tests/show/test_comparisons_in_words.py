@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from themis.results.comparison import Differences, ScoreDifference
 from themis.results.notes import Ending, Note
 from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import Replay, ReplayedSet
-from themis.show.reports.comparisons import Topic, _markdown
+from themis.show.reports.comparisons import render_comparison
 from themis.show.terminal.comparisons import show_replay
 from themis.show.terminal.parts import make_console, render
 from themis.show.words.comparisons import guarantee, random_answers
@@ -78,7 +79,7 @@ def test_a_replay_says_that_the_subject_answers_at_random_where_many_tests_do() 
         "when they were run again; the others may be chance as well"
     )
     assert random_answers(many) == said
-    assert f"- {said}.\n" in _markdown(many, Topic())
+    assert f"- {said}.\n" in render_comparison(many, Path("x.md"))
     shown = render(list(show_replay(many, width=80, everything=False)), make_console(None))
     assert f"{said}." in " ".join(shown.split())
     assert random_answers(replayed(unclear=3)) is not None

@@ -98,9 +98,10 @@ class Wording:
         """A value: its word, or as it is; whole where another one would look the same if cut."""
         text = visible(self._word(name, value) or value)
         shown = cut_name(text, most)
-        if shown == text or all(cut_name(each, most) != shown for each in self.long - {text}):
-            return shown
-        return text
+        if shown == text:
+            return text
+        alike = any(each != text and cut_name(each, most) == shown for each in self.long)
+        return text if alike else shown
 
     def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
