@@ -47,7 +47,7 @@ def test_everything_is_in_one_folder_and_tells_the_same(folder: Path) -> None:
         assert "The decision changes with race" in text, name
     for name in ("report.html", "annex.html", "README.md"):
         assert digest(result) in (Path("out") / name).read_text(), name
-    assert "themis audit" in Path("out/README.md").read_text()
+    assert "\nthemis audit --output out\n" in Path("out/README.md").read_text()
     assert "All 8 statements" in " ".join(done.stdout.split())
 
 
@@ -157,7 +157,7 @@ def _files(name: str) -> dict[Path, bytes]:
     return {each: each.read_bytes() for each in Path(name).iterdir()}
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+import themis
 from tests import report_results as samples
 from themis.audit.notes import mostly_same
 from themis.results.model import CheckResult
 from themis.results.notes import Note
 from themis.results.parts import Group, Naming, Placebo, Witness
+from themis.show.reports.annex import render_annex
 from themis.show.reports.ci import findings
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
@@ -199,3 +201,39 @@ def test_markdown_escapes_digits_only_where_they_begin_a_line() -> None:
     text = render_markdown(result)
     assert text.startswith("## Themis: 1. model")
     assert "<sub> " not in text
+
+
+def test_rates_above_a_cut_are_no_shares_of_a_scale() -> None:
+    rates = {"distance": "relational", "scale": (-50.0, 50.0), "output": "price"}
+    for favours, said in (
+        ("more than 20000000000000", ": favourable is more than 20000000000000"),
+        ("more than -1.5", ": favourable is more than -1.5"),
+        ("2, 3", ": favourable is 2, 3"),
+        (None, ""),
+    ):
+        score = samples.group(favours=favours, **rates)
+        assert list(details(score)) == [f"difference of rates{said}"]
+        for render_it in (render_page, render_annex):
+            page = samples.plain(render_it(samples.result(score)))
+            assert f"ifference of rates{said}" in page
+            assert "on a scale from -50" not in page
+    assert "on a scale from 0 to 5,000" in list(details(samples.group(**MEAN)))
+
+
+def test_no_effect_of_less_than_a_tolerance_is_not_no_effect() -> None:
+    none = {"score": 0.0, "low": 0.0, "high": 0.05, "witnesses": (), "direction": ()}
+    price = samples.causal(output="price", distance="threshold 50", **none)
+    assert headline(price).startswith(
+        "No effect of more than 50 found for race: the output price changed by more than 50 for"
+    )
+    untried = replace(price, lower_bound=True)
+    assert headline(untried).startswith("No effect of more than 50 found for race, but not all")
+    assert headline(samples.causal(**none)).startswith("No effect of race found: the decision")
+
+
+def test_cuts_that_differ_in_their_last_digit_are_told_apart() -> None:
+    schema = themis.Schema(sex=["f", "m"], age=range(3))
+    for cut in (1_234_567, 1_234_568):
+        price = themis.Output(min=0, max=2e6, cut=cut, distance="relational")
+        scores = themis.Audit(lambda person: 1_234_568, schema, outputs=price).score([["sex"]])
+        assert f"more than {cut}" in [getattr(each, "favours", None) for each in scores.scores]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.audit_folder import RESULT, SUITE, AuditFolder
+from themis.cli.audit_folder import FOLDER, RESULT, SUITE, AuditFolder
 from themis.cli.files import check_targets
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from themis.cli.session import Session, Watch
     from themis.engine.suites import Suite
     from themis.results.model import Result
-
-FOLDER = Path("themis-audit")
 
 
 @with_options(

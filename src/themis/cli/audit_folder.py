@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RESULT, SUITE = "result.json", "suite.csv"
 DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
 COVER = "README.md"
+FOLDER = Path("themis-audit")  # unless another one is given
 UNFINISHED = "-unfinished"  # the folder of an audit that ended early, beside a finished one
 STAGE = ".new-"
 LOST = "nothing of this audit was written; make room or choose another place"
@@ -83,10 +84,10 @@ class AuditFolder:
         from themis.show.reports.folder import render_cover
         from themis.show.reports.formats import FORMATS
 
-        result = _read(self.stage)
+        result, given = _read(self.stage), str(self.path) if self.path != FOLDER else None
         for name, kind in DOCUMENTS.items():
             save(self.stage / name, FORMATS[kind].render(result))
-        save(self.stage / COVER, render_cover(result, names))
+        save(self.stage / COVER, render_cover(result, names, folder=given))
         # What lies beside may be on another disk, where a file can't just be renamed.
         move = os.replace if target == self.path else shutil.move
         with interrupts_wait(*SIGNALS):

@@ -183,13 +183,18 @@ class GroupScore(Score):
 
     @property
     def most_favoured(self) -> Group | None:
-        """The group with the highest observed rate."""
-        return max(self.groups, key=lambda group: group.rate, default=None)
+        """The group with the highest observed rate; of several the largest that is named."""
+        return max(self.groups, key=lambda group: (group.rate, *group.weight), default=None)
 
     @property
     def least_favoured(self) -> Group | None:
-        """The group with the lowest observed rate; of equal ones another than the most favoured."""
-        return min(reversed(self.groups), key=lambda group: group.rate, default=None)
+        """The group with the lowest observed rate; of several the largest that is named.
+
+        Another than the most favoured, where there is one.
+        """
+        best = self.most_favoured
+        others = [each for each in reversed(self.groups) if each is not best] or self.groups
+        return max(others, key=lambda group: (-group.rate, *group.weight), default=None)
 
     @property
     def observed(self) -> float | None:

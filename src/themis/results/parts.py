@@ -135,6 +135,11 @@ class Group(Shown):
     people: int | None = None  # of given people: how many are in it
     answers: int | None = None  # so many of them have an output; None: all
 
+    @property
+    def weight(self) -> tuple[bool, bool, int]:
+        """How much it tells: whether it is named, can be judged, and of how many it is."""
+        return bool(self.values), not self.few, self.people or self.samples
+
 
 @dataclass(frozen=True)
 class Account:

@@ -71,7 +71,7 @@ class Quantity:
             for field in ("output", "distance", "population", "counterfactuals", "statistic")
             if getattr(self, field) != getattr(plain, field)
         ]
-        more += [] if self.scale is None else [f"{self.scale[0]:,.10g} to {self.scale[1]:,.10g}"]
+        more += [] if self.scale is None else [f"{self.scale[0]:,.15g} to {self.scale[1]:,.15g}"]
         more += [] if self.favours is None else [f"favourable: {self.favours}"]
         return f"{self.measure} {','.join(self.against)}" + (f" ({', '.join(more)})" * bool(more))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from themis.show.words.values import unbroken, visible
+from themis.show.words.values import cut_name, unbroken, visible
 
 LONGEST = 160  # characters of a value
 
@@ -67,11 +67,11 @@ def literal(shown: str) -> Html:
 
 def value(each: Any, longest: int = LONGEST) -> Html:
     """A name or value, which may be empty, long or run from right to left."""
-    return tag("bdi", literal(cut(visible(each), longest)))
+    return tag("bdi", literal(cut_name(visible(each), longest)))
 
 
 def cut(shown: str, longest: int = LONGEST) -> str:
-    """The text, cut to a number of characters."""
+    """The beginning of a sentence or of a list, cut to a number of characters."""
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 

@@ -178,7 +178,7 @@ def _witness(witness: Witness, output: str) -> Html:
     first, second = witness.inputs
     rows: list[Sequence[Any]] = []
     for name in first:
-        cells = [visible(each) for each in (name, first[name], second[name])]
+        cells = [visible(name), *told_apart([first[name], second[name]])]
         changed = name in witness.differs_in
         rows.append([tag("b", each, style=_MARK) for each in cells] if changed else cells)
     outputs = (visible(output), *told_apart(witness.outputs))

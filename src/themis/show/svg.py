@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from themis.show.html import Html, cut, empty, tag
+from themis.show.html import Html, empty, tag
 from themis.show.intervals import Axis, Interval, Mark
-from themis.show.words.values import percent, visible
+from themis.show.words.values import percent, told_apart, visible
 
 HEIGHT = 26
 MIDDLE = HEIGHT / 2
@@ -135,12 +135,15 @@ def chart(
     axis = axis or Axis.reaching(reach)
     bottom = TOP + LINE * len(rows)
     height = bottom + BOTTOM + (14 if marks else 0)  # names of marks stand below the numbers
-    title = visible(title)
+    title, labels = visible(title), told_apart([row.label for row in rows], LETTERS)
     return tag(
         "svg",
         tag("title", title),
         tag("g", *_ticks(axis, bottom, units)),
-        *(_row(row, TOP + LINE * place, axis, units) for place, row in enumerate(rows)),
+        *(
+            _row(row, label, TOP + LINE * place, axis, units)
+            for place, (row, label) in enumerate(zip(rows, labels, strict=True))
+        ),
         *(part for mark in marks for part in _mark(mark, bottom, axis)),
         xmlns="http://www.w3.org/2000/svg",
         role="img",
@@ -165,7 +168,7 @@ def _ticks(axis: Axis, bottom: int, units: Units) -> Iterator[Html]:
         yield _text(units(at).replace(".0 %", " %"), x, bottom + 17, "middle")
 
 
-def _row(row: Interval, top: int, axis: Axis, units: Units) -> Html:
+def _row(row: Interval, label: str, top: int, axis: Axis, units: Units) -> Html:
     start, low, high = (_x(axis, each) for each in (0.0, row.low, row.high))
     bars = [_bar(start, low - start, top), _bar(low, max(high - low, 1.0), top, fill_opacity=".45")]
     if row.point is not None:
@@ -175,7 +178,7 @@ def _row(row: Interval, top: int, axis: Axis, units: Units) -> Html:
     numbers = units(row.point) if row.point is not None and row.low == row.high else ends
     return tag(
         "g",
-        _text(cut(visible(row.label), LETTERS), LABELS - 8, top + 15, "end"),
+        _text(label, LABELS - 8, top + 15, "end"),
         *bars,
         _text(numbers, WIDTH - NUMBERS + 8, top + 15, "start"),
     )

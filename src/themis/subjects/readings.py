@@ -92,7 +92,7 @@ class Reading:
         if self.statistic != "rate" or not self.has_favourable:
             return None
         if self.output is not None and self.output.cut is not None:
-            return f"more than {self.output.cut:g}"
+            return f"more than {self.output.cut:.15g}"
         labels = self.labels
         given = labels.output.favourable if isinstance(labels, NumberPart) else labels.wanted
         return favourable_text(given or ())

@@ -30,7 +30,7 @@ from themis.show.words.headlines import (
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
 from themis.show.words.units import is_by_degrees
-from themis.show.words.values import count
+from themis.show.words.values import count, cut_name
 from themis.show.words.verdicts import (
     FOUND,
     GRAVITY,
@@ -328,7 +328,7 @@ def _limit(score: Score, result: Result) -> float | None:
 
 def _rate(group: Group, output: str | None, room: Room) -> Html:
     """How many of a hundred of a group get the favourable decision."""
-    text, name = hundred_text(group.rate), cut(room.words.label(group.values), LONGEST_NAME)
+    text, name = hundred_text(group.rate), cut_name(room.words.label(group.values), LONGEST_NAME)
     get = f"get {room.words.favour(output)}"
     drawn = dots([("rate", of_hundred(group.rate))], f"{name}: {text} {get}")
     return tag(

@@ -26,6 +26,7 @@ from themis.show.words.comparisons import (
     guarantee,
     pair_outcome,
     quantity_text,
+    random_answers,
     replay_cost,
     replay_headline,
     shared_values,
@@ -130,6 +131,8 @@ def _remarks(found: Differences | Replay) -> Iterator[str]:
         return
     for reason, rows in found.unknown_rows.items():
         yield f"Unknown: {count(rows, 'row')} of {visible(found.source)}: {reason}"
+    if noise := random_answers(found):
+        yield f"{noise}."
     yield from (f"Note: {note}" for note in found.notes)
     yield replay_cost(found)
 

@@ -14,7 +14,7 @@ from themis.results.model import Result, Score
 from themis.show.html import Html, cut, empty, join, tag
 from themis.show.words.headlines import headline
 from themis.show.words.searches import protection, set_text
-from themis.show.words.values import count, set_phrase, visible
+from themis.show.words.values import count, cut_name, set_phrase, visible
 from themis.show.words.wording import PLAIN, Wording
 
 # One style for screens, phones and paper, in light and in dark. Blue and orange are told apart by
@@ -119,7 +119,7 @@ def score_name(score: Score) -> Html:
     name = set_name(score.against)
     if score.output is None:
         return name
-    return join([name, ": ", tag("bdi", cut(visible(score.output), LONGEST_NAME))])
+    return join([name, ": ", tag("bdi", cut_name(visible(score.output), LONGEST_NAME))])
 
 
 def set_words(against: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ def set_words(against: Sequence[str]) -> str:
 
 def group_name(values: Mapping[str, Any], room: Room) -> Html:
     """A group: `green · male`."""
-    return tag("bdi", cut(room.words.label(values), LONGEST_NAME))
+    return tag("bdi", cut_name(room.words.label(values), LONGEST_NAME))
 
 
 def score_sentence(score: Score, room: Room) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator
 
 from themis.results.model import Result
@@ -20,12 +21,17 @@ FILES = {
 }
 
 
-def render_cover(result: Result, files: Collection[str] = tuple(FILES)) -> str:
-    """The note as Markdown, about these files; it says no more of people than they do."""
-    return "\n\n".join(_parts(withheld(result), files)) + "\n"
+def render_cover(
+    result: Result, files: Collection[str] = tuple(FILES), *, folder: str | None = None
+) -> str:
+    """The note as Markdown, about these files; it says no more of people than they do.
+
+    `folder` is what was given for them, which is no part of a result.
+    """
+    return "\n\n".join(_parts(withheld(result), files, folder)) + "\n"
 
 
-def _parts(result: Result, files: Collection[str]) -> Iterator[str]:
+def _parts(result: Result, files: Collection[str], folder: str | None) -> Iterator[str]:
     found = verdict(result)
     yield f"# Audit of {escape(subject_title(result))}"
     yield f"**{escape(found.sentence)}.**"
@@ -35,6 +41,7 @@ def _parts(result: Result, files: Collection[str]) -> Iterator[str]:
     rows = [f"| [{name}]({name}) | {what} |" for name, what in FILES.items() if name in files]
     yield "\n".join(["| file | what it is |", "| --- | --- |", *rows])
     yield "The command that made this folder (the same seed gives the same result):"
-    yield f"```\n{command_again(result).line}\n```"
+    where = "" if folder is None else f" --output {shlex.quote(folder)}"
+    yield f"```\n{command_again(result).line}{where}\n```"
     yield f"SHA-256 of the result: `{digest(result)}`. Whoever has the file can compute it:"
     yield f"```\n{RECIPE}\n```"

@@ -9,7 +9,6 @@ from themis.results.model import CausalScore, CheckResult, GroupScore, Result, S
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Witness
 from themis.results.withheld import whole_of
-from themis.show.html import cut
 from themis.show.reports.page import subject_title
 from themis.show.reports.scores import interval, point
 from themis.show.words.explanations import pairs_origin
@@ -53,7 +52,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, told_apart, unbroken, visible
+from themis.show.words.values import count, cut_name, told_apart, unbroken, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import Wording, wording
 
@@ -205,13 +204,13 @@ def _pair(witness: Witness, output: str | None) -> str:
     changed = witness.differs_in
     names = [*changed, *(name for name in first if name not in changed)]
     rows = [
-        f"| {_bold(name, name in changed)} | {_bold(first[name], name in changed)} "
-        f"| {_bold(second[name], name in changed)} |"
+        "| " + " | ".join(_bold(each, name in changed) for each in (name, *shown)) + " |"
         for name in names[:PEOPLE]
+        for shown in [told_apart([first[name], second[name]], LONGEST)]
     ]
     hidden = len(names) - PEOPLE
     rows += [f"| + {hidden} more | = | = |"] if hidden > 0 else []
-    outputs = " | ".join(_bold(each, True) for each in told_apart(witness.outputs))
+    outputs = " | ".join(_bold(each, True) for each in told_apart(witness.outputs, LONGEST))
     head = ["| | one | the other |", "| --- | --- | --- |"]
     return "\n".join([*head, *rows, f"| {_bold(output or 'decision', True)} | {outputs} |"])
 
@@ -259,7 +258,7 @@ def _proxies(proxies: Sequence[Proxy], result: Result) -> str:
 
 
 def _bold(value: object, changed: bool) -> str:
-    shown = escape(cut(visible(value), LONGEST))
+    shown = escape(cut_name(visible(value), LONGEST))
     return f"**{shown}**" if changed else shown
 
 

@@ -194,9 +194,9 @@ def facts(result: Result) -> Iterator[Fact]:
 def _data(result: Result) -> Iterator[Fact]:
     """What rows were given and what became of them."""
     if result.data is not None:
-        yield "Given rows", value(rows_used(result.data), 400)
+        yield "Given rows", tag("bdi", cut(rows_used(result.data), 400))
         if ignored := result.data.get("ignored"):
-            yield "Columns not used", value(", ".join(map(visible, ignored)), 400)
+            yield "Columns not used", tag("bdi", cut(", ".join(map(visible, ignored)), 400))
 
 
 def started(result: Result) -> str:
@@ -281,7 +281,7 @@ def _values(spec: Any, room: Room) -> Html:
         values = given["values"]
         text = ", ".join(visible(each) for each in values)
         start = "" if len(values) < 8 else f"{size(len(values))} values: "
-        parts = [start, value(text, 2 * room.letters)]
+        parts = [start, tag("bdi", cut(text, 2 * room.letters))]
     else:
         step = f", step {given['step']:g}" if "step" in given else ""
         parts = [f"{given.get('min')} to {given.get('max')}{step}"]

@@ -43,6 +43,7 @@ from themis.show.words.scores import lesser
 from themis.show.words.searches import harms
 from themis.show.words.values import (
     count,
+    cut_name,
     percent,
     share_text,
     told_apart,
@@ -124,15 +125,10 @@ def pair_block(pair: Witness, score: CausalScore, room: Room) -> Html:
 
 def _side(pair: Witness, place: int, score: CausalScore, room: Room) -> Html:
     """One of a pair: the values that differ, and what it gets."""
-    person, output = pair.inputs[place], told_apart(pair.outputs)[place]
+    person, output = pair.inputs[place], told_apart(pair.outputs, room.letters)[place]
     shown = pair.differs_in[: 3 * room.common]
-    texts = [
-        tag(
-            "mark",
-            tag("bdi", _breaking(cut(_difference(pair, name, person[name], room), room.letters))),
-        )
-        for name in shown
-    ]
+    values = (_difference(pair, name, person[name], room) for name in shown)
+    texts = [tag("mark", tag("bdi", _breaking(cut_name(v, room.letters)))) for v in values]
     more = len(pair.differs_in) - len(shown)
     if more > 0:
         texts.append(tag("small", f"and {count(more, 'more difference')}"))

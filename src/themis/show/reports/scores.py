@@ -152,11 +152,12 @@ def about(score: Score, words: Wording = PLAIN) -> Html:
 
 def details(score: Score) -> Iterator[str]:
     """How outputs differ and of whom a score is, where that needs saying."""
-    if isinstance(score, GroupScore) and score.statistic == "mean":
+    is_rate = isinstance(score, GroupScore) and score.statistic == "rate"
+    if isinstance(score, GroupScore) and not is_rate:
         yield "difference of means"
     elif score.distance != "exact":
-        yield _distance(score)
-    if score.scale is not None:
+        yield _rates(score) if isinstance(score, GroupScore) else _distance(score)
+    if score.scale is not None and not is_rate:
         yield f"on a scale from {ends_of(score.scale)}"
     if is_drawn(score) and isinstance(score, GroupScore):
         yield "drawn from the profile"
@@ -170,6 +171,13 @@ def details(score: Score) -> Iterator[str]:
             f"noise alone would give {percent(placebo.score)} "
             f"({percent(placebo.low)} – {percent(placebo.high)})"
         )
+
+
+def _rates(score: GroupScore) -> str:
+    """Of which numbers rates are, where that is known."""
+    if score.favours is None:
+        return "difference of rates"
+    return f"difference of rates: favourable is {cut(visible(score.favours))}"
 
 
 def _distance(score: Score) -> str:

@@ -34,6 +34,7 @@ from themis.show.words.comparisons import (
     guarantee,
     pair_outcome,
     quantity_text,
+    random_answers,
     replay_cost,
     replay_headline,
     shared_values,
@@ -69,6 +70,8 @@ def show_replay(
         text = f"{count(rows, 'row')} of {visible(replay.source)}: {visible(str(reason))}"
         yield Sentence(text, WARNING, first="unknown: ")
     yield from failures(replay.failures)
+    if noise := random_answers(replay):
+        yield Sentence(f"{noise}.", WARNING)
     for note in replay.notes:
         yield Sentence(visible(str(note)), DIM, first="note: ")
     yield Sentence(replay_cost(replay), DIM)

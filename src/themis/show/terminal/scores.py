@@ -47,7 +47,6 @@ from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.units import rate_text
 from themis.show.words.values import (
     count,
-    cut_text,
     set_phrase,
     set_with_followers,
     told_apart,
@@ -156,7 +155,7 @@ def pairs_table(
     if hidden:
         same = [[short("=", DIM), short("=", DIM)] for _ in pairs]
         table.add_row(short(f"+ {len(hidden)} more", DIM), *_joined(same))
-    outputs = [[short(each, HEADLINE) for each in told_apart(pair.outputs)] for pair in pairs]
+    outputs = [[_whole(each, HEADLINE) for each in told_apart(pair.outputs)] for pair in pairs]
     table.add_row(short(visible(output or "decision"), HEADLINE), *_joined(outputs))
     return table
 
@@ -165,16 +164,16 @@ def _two(pair: Witness, name: str, width: int) -> list[Text]:
     """One characteristic of two people; marked where they differ."""
     if name not in pair.inputs[0]:  # withheld: the two have the same value
         return [short("=", DIM), short("=", DIM)]
-    first, second = (visible(each[name]) for each in pair.inputs)
+    first, second = told_apart([each[name] for each in pair.inputs])
     if name in pair.differs_in:
         mark = "‹" if max(map(len, second.split(" "))) + 2 > width else "‹ "  # on a line with it
-        return [_whole(first), _whole(f"{mark}{second}")]
+        return [_whole(first, MARK), _whole(f"{mark}{second}", MARK)]
     return [short(first, DIM), short(second, DIM)]
 
 
-def _whole(text: str) -> Text:
+def _whole(text: str, style: str) -> Text:
     """What two people differ in, on several lines where it is long: cut, it might look the same."""
-    return Text(cut_text(text), MARK, no_wrap=False, overflow="fold")
+    return Text(text, style, no_wrap=False, overflow="fold")
 
 
 def _joined(cells: Sequence[Sequence[Text]]) -> Iterator[Text]:

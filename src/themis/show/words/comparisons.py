@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
@@ -23,6 +24,8 @@ from themis.show.words.values import (
 from themis.show.words.wording import PLACES, PLAIN, Wording
 
 NAMED = 3  # scores or sets in a headline
+AN = re.compile(r"8|1[18](?!\d)")  # numbers that are spoken with a vowel first
+AT_RANDOM = 0.1  # of the tests that discriminate once: so many that do not again are noise
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
@@ -58,6 +61,18 @@ def replay_headline(replay: Replay) -> str:
         if number:
             text += f"; {number:,} {word}"
     return text
+
+
+def random_answers(replay: Replay) -> str | None:
+    """That the subject answers at random, where many tests discriminate once and not again."""
+    unclear, confirmed = replay.count("unclear"), replay.count("still", "new")
+    if unclear < 2 or unclear < AT_RANDOM * (unclear + confirmed):
+        return None
+    others = "; the others may be chance as well" if confirmed else ""
+    return (
+        f"The subject seems to answer at random: of {unclear + confirmed:,} tests that "
+        f"discriminated once, {unclear:,} did not when they were run again{others}"
+    )
 
 
 def _unconfirmed(number: int) -> str:
@@ -138,23 +153,35 @@ def _improved(found: Differences) -> Iterator[str]:
 
 def guarantee(found: Differences) -> str:
     """How sure the claimed changes are."""
-    if not found.compared:
+    once = any(note.code in ("measured-once", "searched-once") for note in found.open)
+    if not found.compared or (once and not found.scores and not found.sets):
         return "Nothing was compared: it takes something that was measured before and after."
     if found.confidence == 1.0:
-        return "All of this is exact: nothing was sampled."
+        if _is_exact(found):
+            return "All of this is exact: nothing was sampled."
+        return "Nothing was sampled; a score that has two ends is not known exactly."
     parts = []
-    if found.scores:
-        worst = max(each.error for each in found.scores)
+    worst = max((each.error for each in found.scores), default=0.0)
+    if 0 < worst < 1:
         parts.append(
-            f"Each reported change of a score has at most a {_chance(worst)} chance of being false."
+            f"Each reported change of a score has at most {_chance(worst)} chance of being false."
         )
     if found.confidence > 0:
         parts.append(f"All changes together: {confidence_text(found.confidence)}.")
     return " ".join(parts) or "Nothing is certain about all changes together."
 
 
+def _is_exact(found: Differences) -> bool:
+    """Whether all that was compared are numbers, and no intervals."""
+    compared: list[ScoreDifference | SetDifference] = [*found.scores, *found.sets]
+    known = (ends for each in compared for ends in (each.before, each.after) if ends is not None)
+    return all(ends.low == ends.high and ends.certified for ends in known)
+
+
 def _chance(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    """A share with its article: `a 2 %`, `an 8 %`, `an 11 %`."""
+    shown = figure(100 * share, digits=2)
+    return f"{'an' if AN.match(shown) else 'a'} {shown} %"
 
 
 def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:

@@ -117,7 +117,7 @@ def _causal(score: CausalScore, words: Wording) -> str:
 def _at_least(score: CausalScore, words: Wording) -> str:
     tried = f"{sure(score)}; {percent(score.score)} of those tried"
     if score.low == 0:
-        return f"no effect of {plain_set(score)} found, but not all combinations were tried"
+        return f"{_none_found(score)}, but not all combinations were tried"
     return f"{_effect(score, at_least(percent(score.low)), words)} ({tried})"
 
 
@@ -132,11 +132,15 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     if score.samples == 1:
         changed = f"did not change{beyond(score)} {of} the one {tried.removeprefix('1 ')} tried"
     when = _when(score, words, past=True)
-    found = "no effect of {} found" if score.conclusive else "undecided for {}"
-    return (
-        f"{found.format(plain_set(score))}: {name} {changed} {when} "
-        f"({at_most(percent(score.high))}, {certainty(score)})"
-    )
+    found = _none_found(score) if score.conclusive else f"undecided for {plain_set(score)}"
+    return f"{found}: {name} {changed} {when} ({at_most(percent(score.high))}, {certainty(score)})"
+
+
+def _none_found(score: CausalScore) -> str:
+    """`no effect of sex found`, with a tolerance `no effect of more than 50 found for sex`."""
+    if not (by := beyond(score)):
+        return f"no effect of {plain_set(score)} found"
+    return f"no effect{by.replace(' by ', ' of ', 1)} found for {plain_set(score)}"
 
 
 def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:

@@ -34,6 +34,7 @@ from themis.show.words.values import (
     percent,
     points,
     share_text,
+    told_apart,
     visible,
 )
 from themis.show.words.wording import PLAIN
@@ -199,7 +200,7 @@ INCONSISTENT = {
 def _inconsistent_example(values: Values) -> str:
     """One input with its two outputs."""
     person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in values["input"].items())
-    first, second = map(visible, values["outputs"])
+    first, second = told_apart(values["outputs"])
     when = INCONSISTENT[values["how"]]
     if not person:
         return f"an example: the same input got {first}, and {second} {when}"
@@ -216,7 +217,7 @@ def _scale_differs(values: Values) -> str:
         for low, high in (values["before"], values["after"])
     )
     where = f"the scale{_of_output(values).replace(' in ', ' of ')} differs"
-    return f"{where} ({before} before, {after} after), so that shares of it are not compared"
+    return f"{where} (before: {before}; after: {after}), so that shares of it are not compared"
 
 
 def _noise_may_explain(values: Values) -> str:
@@ -465,8 +466,8 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "constraints-differ": "the constraints differ",
     "scale-differs": _scale_differs,
     "favourable-differs": lambda values: (
-        f"what counts as favourable{_of_output(values)} differs ({values['before']} before, "
-        f"{values['after']} after), so that rates are not compared"
+        f"what counts as favourable{_of_output(values)} differs (before: {values['before']}; "
+        f"after: {values['after']}), so that rates are not compared"
     ),
     "rows-differ": "the given rows differ",
     "setting-differs": _setting_differs,

@@ -28,7 +28,6 @@ from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
-    cut_text,
     exact_figure,
     percent_sure,
     round_points,
@@ -337,7 +336,7 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
     first, second = witness.inputs
     changed = witness.differs_in
     got = [
-        f"{cut_text(output)} for {words.label({name: person[name] for name in changed})}"
+        f"{output} for {words.label({name: person[name] for name in changed})}"
         for person, output in zip(witness.inputs, told_apart(witness.outputs), strict=True)
     ]
     common = [name for name in first if name not in changed]

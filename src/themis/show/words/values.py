@@ -29,11 +29,30 @@ def visible(value: Any) -> str:
     return shown if shown.strip() else repr(text)
 
 
-def told_apart(outputs: Sequence[Any]) -> list[str]:
-    """Different outputs as text: of long numbers ten digits, unless these are the same."""
+def told_apart(outputs: Sequence[Any], most: int = LONGEST_TEXT) -> list[str]:
+    """Different outputs or values as text that is cut: of long numbers ten digits.
+
+    Where these are the same all digits, and of texts what comes behind their common beginning.
+    """
     short = [float(f"{each:.10g}") if isinstance(each, float) else each for each in outputs]
-    texts = list(map(visible, short))
-    return texts if len(set(texts)) == len(texts) else list(map(visible, outputs))
+    texts = [cut_name(visible(each), most) for each in short]
+    alike: dict[str, list[str]] = {}
+    for text, output in zip(texts, outputs, strict=True):
+        alike.setdefault(text, []).append(visible(output))
+    return [
+        text if len(set(alike[text])) == 1 else _end_of(visible(output), alike[text], most)
+        for text, output in zip(texts, outputs, strict=True)
+    ]
+
+
+def _end_of(text: str, others: Sequence[str], most: int) -> str:
+    """A text that is cut behind what it has in common with others."""
+    if len(text) <= most:
+        return text
+    places = enumerate(zip(*others, strict=False))
+    common = next((at for at, letters in places if len(set(letters)) > 1), min(map(len, others)))
+    start = max(0, common - most // 4)
+    return cut_name(f"…{text[start:]}" if start else text, most)
 
 
 def one_line(text: str) -> str:
@@ -200,9 +219,15 @@ def with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
     return f", and {set_phrase(followed).removesuffix(' together')} with {it}"
 
 
-def cut_name(text: str) -> str:
-    """A name or value that is not longer than a sentence can bear."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def cut_name(text: str, most: int = LONGEST) -> str:
+    """A name or value that is not longer than a sentence can bear: its beginning and its end.
+
+    Three quarters are of its beginning: many differ there, and most of the others at their end.
+    """
+    if len(text) <= most:
+        return text
+    end = max(0, most - 1) // 4
+    return f"{text[: max(0, most - 1 - end)]}…{text[len(text) - end :]}"
 
 
 def cut_text(text: str) -> str:

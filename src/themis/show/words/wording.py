@@ -7,19 +7,21 @@ that were given are people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from themis.inputs.personal import SHARED
-from themis.results.model import GroupScore, Result, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Naming, Region
 from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE
-from themis.show.words.values import count, cut_name, visible
+from themis.show.words.values import LONGEST, count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
 VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing", LOWER, HIGHER, *RARE}
 EQUALS, LISTS = (" = ", " ≠ "), (" is one of ", " is none of ")  # in conditions
+SHORT = 8  # letters of a value that is hardly ever cut
 PLACES = {"rows": "in the rows", "profile": "in the profile"}
 
 
@@ -28,6 +30,7 @@ class Wording:
     """How the sentences of a report name things; every sentence gets it."""
 
     naming: Naming = field(default_factory=Naming)
+    long: frozenset[str] = frozenset()  # values, of which two may look the same where they are cut
 
     def whom(self, population: str = "inputs") -> str:
         """Of whom a share is: `test inputs`, `test applicants`, `the applicants in the rows`."""
@@ -91,9 +94,14 @@ class Wording:
             return f"'{cut_name(visible(self.naming.favourable[0]))}'"
         return "the favourable decision"
 
-    def value(self, name: str, value: Any) -> str:
-        """A value: its word, or as it is."""
-        return cut_name(visible(self._word(name, value) or value))
+    def value(self, name: str, value: Any, most: int = LONGEST) -> str:
+        """A value: its word, or as it is; whole where another one would look the same if cut."""
+        text = visible(self._word(name, value) or value)
+        shown = cut_name(text, most)
+        if shown == text:
+            return text
+        alike = any(each != text and cut_name(each, most) == shown for each in self.long)
+        return text if alike else shown
 
     def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
@@ -115,12 +123,12 @@ class Wording:
         room = (most - 3 * (len(plain) - 1)) // len(plain)
         if sum(map(len, plain)) + 3 * (len(plain) - 1) <= most:
             return " · ".join(plain)
-        return " · ".join(each if len(each) <= room else f"{each[: room - 1]}…" for each in plain)
+        return " · ".join(self.value(*each, most=room) for each in values.items())
 
     def named(self, name: str, value: Any) -> str:
         """A value with the name of its characteristic, unless there is a word: `race green`."""
-        word = self._word(name, value)
-        return cut_name(word) if word else f"{cut_name(visible(name))} {self.value(name, value)}"
+        text = self.value(name, value)
+        return text if self._word(name, value) else f"{cut_name(visible(name))} {text}"
 
     def condition(self, text: str) -> str:
         """A condition of a region with the words of its values: `sex = women`."""
@@ -163,10 +171,28 @@ def is_drawn(measured: Score | SearchResult) -> bool:
 
 def wording(result: Result) -> Wording:
     """The words of a result."""
-    return PLAIN if result.report is None else Wording(result.report)
+    specs = result.schema.get("inputs", {}).values()
+    listed = (each.get("values", ()) if isinstance(each, Mapping) else each for each in specs)
+    return _worded(result.report or Naming(), chain(chain(*listed), _values(result.scores)))
 
 
 def brought(scores: Iterable[Score]) -> Wording:
     """The words that scores bring along which are shown alone: those of their audit."""
+    scores = list(scores)
     known = (each.naming for each in scores if each.naming is not None)
-    return next((Wording(each) for each in known), PLAIN)
+    return _worded(next(known, Naming()), _values(scores))
+
+
+def _worded(naming: Naming, values: Iterable[Any]) -> Wording:
+    words = chain(*(each.values() for each in naming.values.values()))
+    texts = (each for each in chain(values, words) if isinstance(each, str))
+    return Wording(naming, frozenset(visible(each) for each in texts if len(each) > SHORT))
+
+
+def _values(scores: Iterable[Score]) -> Iterator[Any]:
+    """The values of groups and of pairs."""
+    for score in scores:
+        groups = [each.values for each in score.groups] if isinstance(score, GroupScore) else []
+        pairs = score.witnesses if isinstance(score, CausalScore) else ()
+        for known in (*groups, *(each for pair in pairs for each in pair.inputs)):
+            yield from known.values()

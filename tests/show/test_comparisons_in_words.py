@@ -1,0 +1,87 @@
+"""Do sentences on differences and replays claim no more than is known?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from themis.results.comparison import Differences, ScoreDifference
+from themis.results.notes import Ending, Note
+from themis.results.quantities import Bounds, Quantity
+from themis.results.replays import Replay, ReplayedSet
+from themis.show.reports.comparisons import render_comparison
+from themis.show.terminal.comparisons import show_replay
+from themis.show.terminal.parts import make_console, render
+from themis.show.words.comparisons import guarantee, random_answers
+
+EXACT = "All of this is exact: nothing was sampled."
+RACE = Quantity("group", ("race",))
+
+
+def found(*ends: Bounds, confidence: float = 1.0, **changes: Any) -> Differences:
+    scores = tuple(
+        ScoreDifference(RACE, "no significant change", ends[at], ends[at + 1])
+        for at in range(0, len(ends), 2)
+    )
+    return replace(Differences(scores, (), (), (), confidence), **changes)
+
+
+def test_only_numbers_without_an_interval_are_exact() -> None:
+    one, wide = Bounds(0.1, 0.1, 0.0), Bounds(0.1, 0.7, 0.0)
+    assert guarantee(found(one, one)) == EXACT
+    for pair in ((one, wide), (wide, one), (one, replace(one, certified=False))):
+        assert guarantee(found(one, one, *pair)) == (
+            "Nothing was sampled; a score that has two ends is not known exactly."
+        )
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(0.01, "a 2 %"), (0.04, "an 8 %"), (0.055, "an 11 %"), (0.09, "an 18 %"), (0.4, "an 80 %"),
+     (0.0425, "an 8.5 %"), (0.05, "a 10 %"), (0.0004, "a 0.08 %")],
+)  # fmt: skip
+def test_a_chance_has_its_article(error: float, said: str) -> None:
+    sampled = Bounds(0.1, 0.2, error)
+    assert guarantee(found(sampled, sampled, confidence=0.5)).startswith(
+        f"Each reported change of a score has at most {said} chance of being false."
+    )
+
+
+def test_nothing_is_said_of_a_chance_that_is_none_or_all() -> None:
+    for error in (0.0, 0.6):
+        ends = Bounds(0.1, 0.1, error)
+        assert guarantee(found(ends, ends, confidence=0.96)) == (
+            "All changes together: 96 % confidence."
+        )
+
+
+def test_nothing_is_sure_where_nothing_was_compared() -> None:
+    once = Note.of("measured-once", name="causal sex", only="before")
+    for confidence in (0.96, 1.0):
+        assert guarantee(found(confidence=confidence, open=(once,))).startswith("Nothing was comp")
+    assert guarantee(found(confidence=0.96)) == "All changes together: 96 % confidence."
+
+
+def replayed(**states: int) -> Replay:
+    sets = (ReplayedSet(("sex",), sum(states.values()), states),)  # type: ignore[arg-type]
+    return Replay(source="suite.csv", kind="suite", subject={}, sets=sets, examples=(), inputs=200,
+                  changed=0, executions=200, cache_hits=0, stopped=Ending.DONE,
+                  failures={})  # fmt: skip
+
+
+def test_a_replay_says_that_the_subject_answers_at_random_where_many_tests_do() -> None:
+    many = replayed(still=3, new=20, unclear=27, same=50)
+    said = (
+        "The subject seems to answer at random: of 50 tests that discriminated once, 27 did not "
+        "when they were run again; the others may be chance as well"
+    )
+    assert random_answers(many) == said
+    assert f"- {said}.\n" in render_comparison(many, Path("x.md"))
+    shown = render(list(show_replay(many, width=80, everything=False)), make_console(None))
+    assert f"{said}." in " ".join(shown.split())
+    assert random_answers(replayed(unclear=3)) is not None
+    for few in (replayed(still=30, unclear=2), replayed(unclear=1, still=1), replayed(still=9)):
+        assert random_answers(few) is None

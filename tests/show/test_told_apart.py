@@ -1,0 +1,88 @@
+"""Can values shown beside each other be told apart, and do sentences name those who count?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+
+from tests.report_results import causal, group, plain, result
+from themis.results.model import Result
+from themis.results.parts import Group, Witness
+from themis.show.notebook import html_of
+from themis.show.reports.annex import render_annex
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.page import render_page
+from themis.show.terminal.results import render_result
+from themis.show.words.headlines import headline
+from themis.show.words.values import LONGEST, cut_name, told_apart
+from themis.show.words.wording import Wording, wording
+
+SAME = "Department of Social Affairs and Integration"
+ENDS = [f"{SAME}, {end}" for end in ("North", "South", "East")]
+MIDDLES = [f"{SAME} {place} of the city and the county" for place in ("north", "south", "east")]
+SHOWN = {render_page: 3, render_annex: 3, render_markdown: 2, html_of: 3, render_result: 2}
+
+
+def long_values(values: list[str]) -> Result:
+    rates = (0.6, 0.4, 0.5)
+    groups = tuple(Group({"dept": v}, r, r, r, 100) for v, r in zip(values, rates, strict=True))
+    inputs = ({"dept": values[0]}, {"dept": values[1]})
+    outputs = tuple(f"Approved by the office of consumer loans, {end}" for end in ("A", "B"))
+    return result(
+        causal(against=("dept",), witnesses=(Witness(inputs, outputs),), direction=()),
+        group(against=("dept",), groups=groups),
+        schema={"inputs": {"dept": {"values": values}}, "constraints": {}},
+    )
+
+
+@pytest.mark.parametrize("values", [ENDS, MIDDLES])
+@pytest.mark.parametrize("show", SHOWN)
+def test_long_values_can_be_told_apart_in_every_format(
+    show: Callable[[Result], str], values: list[str]
+) -> None:
+    made = long_values(values)
+    words = wording(made)
+    labels = [words.label({"dept": each}) for each in values]
+    assert len(set(labels)) == 3
+    text = " ".join(plain(unescape(re.sub("<[^>]*>", " ", show(made)))).split())
+    assert [label in text for label in labels[: SHOWN[show]]] == [True] * SHOWN[show]
+    pairs = () if show is render_annex else ("loans, A", "loans, B")
+    assert [end in text for end in pairs] == [True] * len(pairs)
+
+
+def test_a_name_keeps_its_beginning_and_its_end_and_is_whole_where_another_looks_the_same() -> None:
+    assert cut_name(ENDS[0]) == "Department of Social Aff…, North"
+    assert len(cut_name(ENDS[0])) == LONGEST
+    assert [len(cut_name("x" * 99, most)) for most in (1, 2, 3, 9)] == [1, 2, 3, 9]
+    words = wording(long_values(MIDDLES))
+    assert words.value("dept", MIDDLES[0]) == MIDDLES[0]
+    assert words.label({"dept": MIDDLES[1]}, most=20) == MIDDLES[1]
+    assert len(Wording().label({"dept": MIDDLES[1]}, most=20)) == 20
+
+
+def test_outputs_that_look_the_same_are_cut_behind_what_they_have_in_common() -> None:
+    first, second = (f"{'x' * 500}{letter}{'y' * 500}" for letter in "ab")
+    shown = told_apart([first, second])
+    assert shown[0] != shown[1]
+    assert max(map(len, shown)) <= 120
+    assert told_apart([first, first, "c"]) == [cut_name(first, 120)] * 2 + ["c"]
+    assert told_apart([0.1 + 0.2, 0.5]) == ["0.3", "0.5"]
+    assert told_apart([0.1 + 0.2, 0.3]) == ["0.30000000000000004", "0.3"]
+
+
+def people(race: str, rate: float, number: int) -> Group:
+    return Group({"race": race}, rate, rate, rate, number, few=number < 5, people=number)
+
+
+def test_of_equal_groups_the_largest_that_is_named_is_the_lowest_or_highest() -> None:
+    groups = [people("green", 1.0, 60), people("blue", 1.0, 2), people("red", 0.0, 40),
+              people("purple", 0.0, 1)]  # fmt: skip
+    unnamed = [Group({}, 0.0, 0.0, 0.0, 90, people=90), Group({}, 1.0, 1.0, 1.0, 90, people=90)]
+    for made in (groups, groups[::-1], [*unnamed, *groups]):
+        score = group(groups=tuple(made), score=1.0, low=1.0, high=1.0, method="exact")
+        assert "between red and green, the lowest and highest" in headline(score)
+    alike = group(groups=tuple(people(race, 0.5, 9) for race in ("green", "red")))
+    assert alike.most_favoured is not alike.least_favoured
