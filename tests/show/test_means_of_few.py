@@ -7,23 +7,27 @@ same documents.
 from __future__ import annotations
 
 import io
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import themis
 from tests import report_results as samples
+from themis.cli import app
 from themis.results.comparison import compare
 from themis.results.model import GroupScore, Result
-from themis.results.parts import Group
+from themis.results.parts import Group, Naming
 from themis.results.verdicts import judge_score, limit_on
 from themis.results.withheld import FewerGroups, tells_of_few, withheld, withheld_check
 from themis.show.notebook import html_of, plot
 from themis.show.reports.annex import _unknown
-from themis.show.reports.comparisons import Topic, _markdown, _page
+from themis.show.reports.comparisons import Topic, _markdown, render_comparison
 from themis.show.reports.document import Room
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
@@ -89,7 +93,8 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
     differences = withheld(compare(before, result))
     yield "diff", render_differences(differences, file=io.StringIO(), everything=True)
     yield "diff.md", _markdown(differences, Topic())
-    yield "diff.html", _page(differences, "", Topic())
+    yield "diff.html", render_comparison(compare(before, result), Path("diff.html"))
+    yield "diff.json", str(differences.to_dict())
     for thing in (bare, *result.scores, *result.searches):
         name = type(thing).__name__
         yield f"notebook {name}", html_of(thing)
@@ -214,3 +219,40 @@ def test_an_assertion_on_what_is_not_shown_says_so() -> None:
     shown = withheld(replace(score, groups=(many, one, two)))
     assert "0.4" not in repr(judge_score(limit_on("group", ("race",), 0.1, None), score, 0.99))
     assert "those who were tested: a group of fewer than 5 people" in _unknown(shown, Room(rows=63))
+
+
+def test_beside_a_number_that_is_shown_none_is_told_to_be_the_same() -> None:
+    shown = measured({"a": 200, "b": 300, "c": 400}, 5)["rows"]
+    hidden = replace(shown, scores=(hiding(shown.scores[0]),))
+    assert compare(shown, hidden).scores[0].change == "the same"
+    for pair in ((shown, hidden), (hidden, shown)):
+        (each,) = withheld(compare(*pair)).scores
+        assert each.change == "not shown"
+        assert {each.before.told, each.after.told} == {True, False}
+    fewer = measured({"a": 200, "b": 300, "c": 301}, 5)["rows"]
+    assert withheld(compare(shown, fewer)).scores[0].change == "fallen"
+    assert withheld(compare(hidden, fewer)).scores[0].change == "not shown"
+    risen = withheld(compare(fewer, hidden))
+    assert risen.scores[0].change == "risen"  # as the verdict says
+    assert risen.verdict == compare(fewer, hidden).verdict == "new discrimination"
+    assert withheld(compare(hidden, hidden)).scores[0].change == "the same"
+
+
+def hiding(score: Any) -> Any:
+    """The same score, with one person in the last group."""
+    *others, last = score.groups
+    return replace(score, groups=(*others, replace(last, people=1)))
+
+
+def test_the_json_of_a_comparison_withholds_as_its_pages_do(tmp_path: Path) -> None:
+    result = measured({"a": 200, "b": 300, "c": 777}, 1)["rows"]
+    allowed = replace(result, report=Naming(rows=True))
+    printed = []
+    for number, each in enumerate((result, allowed)):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(each.to_dict()), encoding="utf-8")
+        ran = CliRunner().invoke(app, ["diff", str(path), str(path), "--json"])
+        printed.append(json.loads(ran.stdout)["scores"][0])
+    ends = {"score": None, "low": None, "high": None, "confidence": 1.0}
+    assert printed[0]["before"] == printed[0]["after"] == ends
+    assert printed[1]["before"]["score"] == pytest.approx(result.scores[0].score)
