@@ -176,14 +176,14 @@ def test_what_no_result_can_hold_is_refused_with_its_place(
         (("outcomes", 0, "against"), ["x"], "outcomes[0].against: the schema has no"),
         (("outcomes",), None, "outcomes: must be a list, got nothing"),
         (("scores", 0, "witnesses"), None, "scores[0].witnesses: must be a list, got nothing"),
-        (("scores", 1, "witnesses"), None, "scores[1].witnesses: must be a list, got nothing"),
+        (("scores", 2, "witnesses"), None, "scores[2].witnesses: must be a list, got nothing"),
     ],
 )
 def test_what_no_result_of_rows_can_hold_is_refused_with_its_place(
     place: tuple[Any, ...], value: Any, words: str
 ) -> None:
     data = _of_rows()
-    assert {each["measure"] for each in data["scores"]} == {"causal", "group"}
+    assert [each["measure"] for each in data["scores"]] == ["causal", "causal", "group"]
     result_from_dict(data)
     put(data, place, value)
     with pytest.raises(RequestError) as caught:
