@@ -17,16 +17,18 @@ from themis._version import __version__
 from themis.results.model import Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.quantities import (
+    ROUNDING,
     Bounds,
     Quantity,
     alike,
     found_sets,
     has_risen,
     known,
+    may_have_risen,
     measured,
     total_error,
 )
-from themis.results.verdicts import undecided_note
+from themis.results.verdicts import nobody_favoured, undecided_note
 from themis.results.withheld import withholding
 from themis.settings import Stopping
 
@@ -188,7 +190,7 @@ def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differe
         scores=tuple(_score_differences(before, after, tolerance)),
         sets=tuple(_set_differences(before, after, tolerance)),
         unlike=tuple(contrasts(before, after)),
-        open=tuple(_reasons_to_doubt(before, after)),
+        open=tuple(_reasons_to_doubt(before, after, tolerance)),
         confidence=max(1.0 - total_error(before) - total_error(after), 0.0),
         compared=_says_anything(before) and _says_anything(after),
         one_search=bool(before.searches) != bool(after.searches),
@@ -260,7 +262,8 @@ def _score_change(before: Bounds, after: Bounds, tolerance: float) -> ScoreChang
     if has_risen(after, before, tolerance):
         return "fallen"
     exact = before.low == before.high and after.low == after.high
-    return "the same" if exact and tolerance == 0.0 else "no significant change"
+    equal = exact and abs(after.low - before.low) <= ROUNDING and tolerance == 0.0
+    return "the same" if equal else "no significant change"
 
 
 def _set_differences(before: Result, after: Result, tolerance: float) -> Iterator[SetDifference]:
@@ -288,7 +291,7 @@ def _contained(quantity: Quantity, found: tuple[Quantity, ...]) -> tuple[str, ..
     return next((each.against for each in found if quantity.contains(each)), None)
 
 
-def _reasons_to_doubt(before: Result, after: Result) -> Iterator[Note]:
+def _reasons_to_doubt(before: Result, after: Result, tolerance: float) -> Iterator[Note]:
     for when, result in (("before", before), ("after", after)):
         if result.stopped is not Ending.DONE:
             yield Note.of("run-ended", ended=result.stopped, when=when)
@@ -296,11 +299,18 @@ def _reasons_to_doubt(before: Result, after: Result) -> Iterator[Note]:
             yield Note.of("run-ended", ended=Ending.NOISE, when=when)
         if any(score.stopped is Ending.SPELLING for score in result.scores):
             yield Note.of("run-ended", ended=Ending.SPELLING, when=when)
+        if any(score.samples and nobody_favoured(score) for score in result.scores):
+            yield Note.of("never-favourable", when=when)
         for search in result.searches:
             if search.undecided:
                 yield undecided_note(search, when)
         if Stopping.PAPER in result.rules:
             yield Note.of("paper-rule-used", when=when)
+    for each in _score_differences(before, after, tolerance):
+        certified = each.before.certified and each.after.certified
+        unseen = certified and each.change in ("the same", "no significant change")
+        if unseen and may_have_risen(each.before, each.after, tolerance):
+            yield Note.of("maybe-risen", name=each.quantity.name)
     yield from _not_compared(before, after)
 
 

@@ -344,6 +344,11 @@ class CheckResult:
         """The reasons as text; empty where there are none."""
         return "; ".join(map(str, self.reasons))
 
+    def rests_on(self, score: Score) -> bool:
+        """Whether this is the score that decided it: other checks may have measured it as well."""
+        ends = (self.measure, self.output, self.score, self.low, self.high)
+        return ends == (score.measure, score.output, score.score, score.low, score.high)
+
     @property
     def fails(self) -> bool:
         """Whether this is a reason to stop: a violation, unless a baseline knows it already."""

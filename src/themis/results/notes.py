@@ -127,6 +127,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "undecided-in-baseline": (),
     "above-baseline": ("high", "few", *UNIT),
     "baseline-unfinished": (),
+    "maybe-above-baseline": ("high", "few", *UNIT),
     "not-above-baseline": ("low", "high", "few", *UNIT),
     # of results
     "acceptance-unmatched": ("measure", "against", "output", "max_score", "line"),
@@ -184,6 +185,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "max-size-differs": ("measure", "before", "after"),
     "paper-rule-used": (),
     "measured-once": ("name", "only"),
+    "maybe-risen": ("name",),
     "searched-once": ("measure", "only"),
     "nothing-measured": (),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from themis.inputs.rows import favourable_text
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
-from themis.results.verdicts import largest_missed, least_listed
+from themis.results.verdicts import largest_missed, least_listed, nobody_favoured
 from themis.results.withheld import tells_of_few
 from themis.settings import Stopping
 
@@ -53,7 +53,14 @@ class Quantity:
         if search.measure == "group":
             own = {"statistic": search.statistic, "favours": search.favours}
         scale = None if own.get("statistic") == "rate" else search.scale
-        return cls(search.measure, tuple(sorted(names)), search.output, scale=scale, **own)
+        return cls(
+            search.measure,
+            tuple(sorted(names)),
+            search.output,
+            population=search.population,
+            scale=scale,
+            **own,
+        )
 
     @property
     def name(self) -> str:
@@ -79,7 +86,8 @@ class Bounds:
     """Where a score lies, except with probability `error`: low ≤ truth ≤ high.
 
     With `above_low` the truth is more than low, with `below_high` less than high. Ends that are not
-    `certified` (the paper's rule, a subject that answers at random) prove nothing.
+    `certified` (the paper's rule, a subject that answers at random, or one that never gives what
+    counts as favourable) prove nothing.
     """
 
     low: float
@@ -90,6 +98,7 @@ class Bounds:
     below_high: bool = False
     certified: bool = True
     conclusive: bool = True
+    width: float = 0.0  # that sampling to its error gives it; it is wider where executions failed
     few: bool = False  # it tells the mean of few people
     told: bool = True  # whether the numbers are there
 
@@ -143,20 +152,26 @@ def total_error(result: Result) -> float:
 def _from_scores(result: Result, quantity: Quantity) -> Iterator[Bounds]:
     for score in result.scores:
         if score.samples and Quantity.of(score) == quantity:
-            yield Bounds(
-                low=score.low,
-                high=score.high,
-                error=_error(result, score),
-                score=score.score,
-                certified=_is_certified(score),
-                conclusive=score.conclusive,
-                few=tells_of_few(score),
-            )
+            yield bounds_of(result, score)
+
+
+def bounds_of(result: Result, score: Score) -> Bounds:
+    """Where a score of a result lies."""
+    return Bounds(
+        low=score.low,
+        high=score.high,
+        error=_error(result, score),
+        score=score.score,
+        certified=_is_certified(score),
+        conclusive=score.conclusive,
+        width=2.0 * score.error if score.method == "sampled" else 0.0,
+        few=tells_of_few(score),
+    )
 
 
 def _is_certified(score: Score) -> bool:
     rule = score.stopping is Stopping.CERTIFIED or score.method == "exact"
-    return rule and score.stopped is not Ending.NOISE
+    return rule and score.stopped is not Ending.NOISE and not nobody_favoured(score)
 
 
 def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
@@ -223,3 +238,10 @@ def has_risen(before: Bounds, after: Bounds, tolerance: float = 0.0) -> bool:
         return False
     gap = after.low - before.high - tolerance
     return gap > ROUNDING or (gap >= -ROUNDING and (after.above_low or before.below_high))
+
+
+def may_have_risen(before: Bounds, after: Bounds, tolerance: float = 0.0) -> bool:
+    """Whether a score may be larger than before by more than sampling alone leaves open."""
+    if not after.certified:
+        return True
+    return after.high - before.high - after.width - tolerance > ROUNDING

@@ -195,7 +195,7 @@ def judge_score(
     """
     verdict: Verdict = "not enough evidence"
     certain = score.samples > 0 and (score.conclusive or score.stopped.is_early)
-    certain = certain and not _nobody_favoured(score)
+    certain = certain and not nobody_favoured(score)
     if certain and exceeds(score.floor, check.max_score):
         verdict = "violated"
     elif certain and not exceeds(score.high, check.max_score):
@@ -311,7 +311,7 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     if isinstance(outcome, SearchResult):
         return outcome.conclusive
     settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
-    return outcome.conclusive and settled and not _nobody_favoured(outcome)
+    return outcome.conclusive and settled and not nobody_favoured(outcome)
 
 
 def _cover(
@@ -337,7 +337,7 @@ def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> Iterator
         yield Note.of("accepted-until", against=found.against, until=found.until.isoformat())
 
 
-def _nobody_favoured(score: Score) -> bool:
+def nobody_favoured(score: Score) -> bool:
     """Whether no output was favourable, so that groups can't differ whatever the subject does."""
     if not isinstance(score, GroupScore) or score.statistic != "rate":
         return False
@@ -352,7 +352,7 @@ def _spelling(part: Score | SearchResult) -> Note | None:
 def _why_open(score: Score, limit: float) -> Note:
     if (note := _spelling(score)) is not None:
         return note
-    if score.samples and _nobody_favoured(score):
+    if score.samples and nobody_favoured(score):
         return Note.of("never-favourable")
     if exceeds(score.low, limit) and not score.is_checked:
         return Note.of("not-checked-for-noise")

@@ -59,7 +59,7 @@ class Mark:
 
 def cards_section(result: Result, room: Room) -> Html:
     """A card for each set, those of protected characteristics first and apart."""
-    sets = list(by_set(result.scores).values())
+    sets = [_once(each) for each in by_set(result.scores).values()]
     if not sets:
         return Html()
     ranked = sorted(sets, key=lambda each: _order(result, each))
@@ -68,6 +68,16 @@ def cards_section(result: Result, room: Room) -> Html:
     few = min(len(protected), len(ordinary)) < 2  # they share a row, each with its kind
     kinds = [ranked] if few else [protected, ordinary]
     return section("findings", "Findings", *(_cards(each, result, room) for each in kinds))
+
+
+def _once(scores: Sequence[Score]) -> list[Score]:
+    """The scores of a set; of those that several checks measured, the most precise."""
+    best: dict[tuple[object, ...], Score] = {}
+    for each in scores:
+        key = (*_what(each), each.counterfactuals, each.distance)
+        if key not in best or each.high - each.low < best[key].high - best[key].low:
+            best[key] = each
+    return list(best.values())
 
 
 def _order(result: Result, scores: Sequence[Score]) -> tuple[object, ...]:

@@ -321,6 +321,7 @@ UNTOLD: dict[str, str] = {  # where the numbers would tell what few people get
     "sets-near-limit": "found sets are so near the limit that the side cannot be told",
     "above-baseline": "more than in the baseline",
     "not-above-baseline": "not shown to be more than in the baseline",
+    "maybe-above-baseline": "too uncertain to say that it is not more than in the baseline",
 }
 WORDS: dict[str, str | Callable[[Values], str]] = {
     OLD_SENTENCE: "{text}",
@@ -395,6 +396,10 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"more than in the baseline, where it was at most {amount(values, 'high')}"
     ),
     "baseline-unfinished": "the baseline did not measure it to the end",
+    "maybe-above-baseline": lambda values: (
+        f"too uncertain to say that it is not more than in the baseline, where it was at most "
+        f"{amount(values, 'high')}"
+    ),
     "not-above-baseline": lambda values: (
         f"not shown to be more than in the baseline ({from_to(values)})"
     ),
@@ -472,6 +477,9 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "among-differs": "the {measure} search is among different characteristics",
     "max-size-differs": "the {measure} search has a different largest size: {before}, then {after}",
     "paper-rule-used": "the paper's stopping rule gives intervals that need not hold",
+    "maybe-risen": lambda values: (
+        f"{values['name']} is too uncertain now to say that it has not risen"
+    ),
     "measured-once": lambda values: _once(values, f"{values['name']} was measured"),
     "searched-once": lambda values: _once(values, f"{values['measure']} scores were searched"),
     "nothing-measured": "nothing was measured",

@@ -367,12 +367,17 @@ def protection(result: Result, names: Iterable[str]) -> int:
 
 
 def scores_about(result: Result, part: SearchResult | CheckResult) -> dict[Names, Score]:
-    """The scores that a search or a check is about, by their sets; of several, the most precise."""
+    """The scores that a search or a check is about, by their sets.
+
+    Of several, a check has the one that decided it, and a search the most precise.
+    """
     own = (part.measure, part.output)
     about = [score for score in result.scores if score.samples]
     about = [score for score in about if (score.measure, score.output) == own]
     same = [score for score in about if getattr(score, "statistic", "rate") == part.statistic]
     about = sorted(same or about, key=lambda score: score.low - score.high)  # none: an earlier file
+    if isinstance(part, CheckResult):
+        about.sort(key=part.rests_on)
     return {score.against: score for score in about}
 
 

@@ -31,6 +31,7 @@ from themis.show.words.searches import (
     checks_guarantee,
     checks_headline,
     protected_first,
+    scores_about,
     search_headline,
     verdict_words,
 )
@@ -104,14 +105,9 @@ def _violations(result: Result) -> Iterator[str]:
     words = wording(result)
     violated = [each for each in result.checks if each.verdict == "violated"]
     for check in violated[:VIOLATIONS]:
-        scores = [
-            each
-            for each in result.scores
-            if (each.measure, each.output) == (check.measure, check.output)
-            if each.against == check.against and each.samples
-        ]
-        limit = f"the limit is {amount(check.max_score, check)}"
-        for score in scores[:1]:
+        score = scores_about(result, check).get(check.against or ())
+        if score is not None:
+            limit = f"the limit is {amount(check.max_score, check)}"
             yield f"{split(headline(score, words))[0]}; {limit}."
 
 
