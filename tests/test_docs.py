@@ -580,6 +580,7 @@ OPTIONAL = {  # fields that a run may have
     *("source", "source.file", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
     "search.favours",
+    "scores[].of_few",
 }
 
 

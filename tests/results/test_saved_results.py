@@ -164,6 +164,41 @@ def test_what_no_result_can_hold_is_refused_with_its_place(
     assert not list(Path().glob("*.html"))
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (("data", "distinct"), "<b>", "data.distinct: must be a whole number, got '<b>'"),
+        (("data", "kept"), "x", "data.kept: must be a list, got 'x'"),
+        (("data", "kept", 0, "rows"), "x", "data.kept[0].rows: must be a whole number, got 'x'"),
+        (("data", "reasons"), {}, "data.reasons: must be a list, got an object"),
+        (("data", "ignored"), None, "data.ignored: must be a list, got nothing"),
+        (("outcomes", 0, "against"), [], "outcomes[0].against: must name a characteristic"),
+        (("outcomes", 0, "against"), ["x"], "outcomes[0].against: the schema has no"),
+        (("outcomes",), None, "outcomes: must be a list, got nothing"),
+        (("scores", 0, "witnesses"), None, "scores[0].witnesses: must be a list, got nothing"),
+        (("scores", 2, "witnesses"), None, "scores[2].witnesses: must be a list, got nothing"),
+    ],
+)
+def test_what_no_result_of_rows_can_hold_is_refused_with_its_place(
+    place: tuple[Any, ...], value: Any, words: str
+) -> None:
+    data = _of_rows()
+    assert [each["measure"] for each in data["scores"]] == ["causal", "causal", "group"]
+    result_from_dict(data)
+    put(data, place, value)
+    with pytest.raises(RequestError) as caught:
+        result_from_dict(data)
+    assert words in str(caught.value)
+
+
+def _of_rows() -> Any:
+    rows = [{"race": "ab"[n % 2], "age": 30 + n, "paid": n > 3} for n in range(8)]
+    rows[0]["age"] = 99  # which the schema does not know, and keeps
+    audit = Audit(lambda person: person["age"] > 33, themis.Schema(race=["a", "b"], age=range(60)))
+    result = audit.apparent(rows, "race", label="paid", label_favourable=True, only_data=True)
+    return json.loads(json.dumps(result.to_dict()))
+
+
 def test_all_faults_of_a_file_are_told_at_once(saved: Any) -> None:
     put(saved, ("scores", 0, "score"), "abc")
     put(saved, ("scores", 1, "confidence"), 0)

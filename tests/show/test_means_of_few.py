@@ -6,24 +6,32 @@ same documents.
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import themis
 from tests import report_results as samples
+from themis.cli import app
 from themis.results.comparison import compare
 from themis.results.model import GroupScore, Result
-from themis.results.parts import Group
+from themis.results.parts import Group, Naming
+from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, limit_on
 from themis.results.withheld import FewerGroups, tells_of_few, withheld, withheld_check
+from themis.scores.people import rests_on_few
 from themis.show.notebook import html_of, plot
 from themis.show.reports.annex import _unknown
-from themis.show.reports.comparisons import Topic, _markdown, _page
+from themis.show.reports.comparisons import Topic, _markdown, render_comparison
 from themis.show.reports.document import Room
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
@@ -89,7 +97,8 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
     differences = withheld(compare(before, result))
     yield "diff", render_differences(differences, file=io.StringIO(), everything=True)
     yield "diff.md", _markdown(differences, Topic())
-    yield "diff.html", _page(differences, "", Topic())
+    yield "diff.html", render_comparison(compare(before, result), Path("diff.html"))
+    yield "diff.json", str(differences.to_dict())
     for thing in (bare, *result.scores, *result.searches):
         name = type(thing).__name__
         yield f"notebook {name}", html_of(thing)
@@ -214,3 +223,135 @@ def test_an_assertion_on_what_is_not_shown_says_so() -> None:
     shown = withheld(replace(score, groups=(many, one, two)))
     assert "0.4" not in repr(judge_score(limit_on("group", ("race",), 0.1, None), score, 0.99))
     assert "those who were tested: a group of fewer than 5 people" in _unknown(shown, Room(rows=63))
+
+
+def test_beside_a_number_that_is_shown_none_is_told_to_be_the_same() -> None:
+    shown = measured({"a": 200, "b": 300, "c": 400}, 5)["rows"]
+    hidden = replace(shown, scores=(hiding(shown.scores[0]),))
+    assert compare(shown, hidden).scores[0].change == "the same"
+    for pair in ((shown, hidden), (hidden, shown)):
+        (each,) = withheld(compare(*pair)).scores
+        assert each.change == "not shown"
+        assert {each.before.told, each.after.told} == {True, False}
+    fewer = measured({"a": 200, "b": 300, "c": 301}, 5)["rows"]
+    assert withheld(compare(shown, fewer)).scores[0].change == "fallen"
+    assert withheld(compare(hidden, fewer)).scores[0].change == "not shown"
+    risen = withheld(compare(fewer, hidden))
+    assert risen.scores[0].change == "risen"  # as the verdict says
+    assert risen.verdict == compare(fewer, hidden).verdict == "new discrimination"
+    assert withheld(compare(hidden, hidden)).scores[0].change == "the same"
+
+
+def hiding(score: Any) -> Any:
+    """The same score, with one person in the last group."""
+    *others, last = score.groups
+    return replace(score, groups=(*others, replace(last, people=1)))
+
+
+def test_the_json_of_a_comparison_withholds_as_its_pages_do(tmp_path: Path) -> None:
+    result = measured({"a": 200, "b": 300, "c": 777}, 1)["rows"]
+    allowed = replace(result, report=Naming(rows=True))
+    printed = []
+    for number, each in enumerate((result, allowed)):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(each.to_dict()), encoding="utf-8")
+        ran = CliRunner().invoke(app, ["diff", str(path), str(path), "--json"])
+        printed.append(json.loads(ran.stdout)["scores"][0])
+    ends = {"score": None, "low": None, "high": None, "confidence": 1.0}
+    assert printed[0]["before"] == printed[0]["after"] == ends
+    assert printed[1]["before"]["score"] == pytest.approx(result.scores[0].score)
+
+
+# Averages of differences ---------------------------------------------------------------------
+def averaged(number: float, kind: str, pairs: int = 1, tolerance: float | None = None) -> Result:
+    """Prices of rows of whom few have a counterpart, or change; one of them gets the number."""
+    alone = [{"race": "ab"[n % 2], "age": n} for n in range(30)]
+    both = [{"race": race, "age": 100 + n} for n in range(pairs) for race in "ab"]
+
+    def decide(person: dict[str, Any]) -> float:
+        return number if person["race"] == "a" and person["age"] >= 100 else 0.0
+
+    schema = themis.Schema(race=["a", "b"], age=range(200))
+    distance = "relational" if tolerance is None else "threshold"
+    output = themis.Output(name="price", min=0, max=1000, distance=distance, tolerance=tolerance)
+    audit = themis.Audit(decide, schema, outputs=[output], deterministic=True, seed=1)
+    result = audit.apparent(
+        [*alone, *both], "race", measures=["causal"], counterfactuals=kind, only_data=True
+    )
+    (score,) = result.scores
+    check = judge_score(limit_on("causal", ("race",), LIMIT, "price"), score, 0.99)
+    about = {"timing": {}, "subject": {"kind": "python", "fingerprint": "the same"}}
+    return replace(result, checks=(check,), **about)
+
+
+@pytest.mark.parametrize("kind", ["within", "generated"])
+def test_documents_do_not_depend_on_how_far_few_people_differ(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Result, "to_dict", lambda _: {"themis": ""})  # documents carry its hash
+    one, other = averaged(876.54, kind), averaged(881.23, kind)
+    assert one.scores[0].score != other.scores[0].score
+    before = averaged(999, kind)
+    pairs = zip(documents(one, before), documents(other, before), strict=True)
+    for (name, text), (_, others) in pairs:
+        assert text == others, name
+        assert "not shown" in " ".join(text.split()) or name not in (
+            "md",
+            "html",
+            "annex",
+            "result",
+            "apparent",
+        )
+    (row,) = csv.DictReader(io.StringIO(str(FORMATS["csv"].render(one))))
+    assert {row["score"], row["low"], row["high"]} == {""}
+
+
+def test_an_average_of_few_differences_says_that_they_differ() -> None:
+    (score,) = averaged(876.54, "within").scores
+    assert headline(withheld(score)) == (
+        "The output price differs between rows that differ only in race; how much is not shown, "
+        "as that would tell of fewer than 5 people"
+    )
+    assert str(score) == "causal score against race: not shown, as it would tell of few people"
+    (score,) = averaged(876.54, "generated").scores
+    assert headline(withheld(score)) == (
+        "The output price changes for some of the people in the rows when only their race is "
+        "changed; how much is not shown, as that would tell of fewer than 5 people"
+    )
+    unsure = replace(score, low=0.0)
+    assert headline(withheld(unsure)).startswith("Undecided for race: the output price changed")
+    saved = result_from_dict(averaged(876.54, "within").to_dict())
+    assert tells_of_few(saved.scores[0])
+    earlier = replace(saved.scores[0], of_few=False)  # and 2 rows have a counterpart
+    assert tells_of_few(earlier)
+    assert not tells_of_few(replace(earlier, score=0.0, low=0.0, high=0.0))
+
+
+@pytest.mark.parametrize("kind", ["within", "generated"])
+def test_averages_of_many_and_counts_of_few_are_shown(kind: str) -> None:
+    assert tells_of_few(averaged(500, kind, pairs=4 if kind == "within" else 2).scores[0])
+    assert not tells_of_few(averaged(500, kind, pairs=5).scores[0])
+    assert not tells_of_few(averaged(500, kind, tolerance=10).scores[0])
+    assert not tells_of_few(averaged(0, kind).scores[0])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "heads", "few"),
+    [
+        ([], [1, 1], False),
+        ([(0, 1)], [1, 1], True),
+        ([(0, 1)], [1, 400], True),  # all of these differ from one person
+        ([(0, 1)], [5, 400], False),
+        ([(0, n) for n in range(1, 9)], [1] * 9, True),
+        ([(2 * n, 2 * n + 1) for n in range(4)], [1] * 8, True),
+        ([(2 * n, 2 * n + 1) for n in range(5)], [1] * 10, False),
+        ([(0, 1), (2, 3)], [50, 50, 1, 1], True),  # the one of many may be known
+        ([(3, 4), (2, 3), (1, 2), (0, 1)], [9, 9, 9, 9, 1], True),
+        ([(0, 0), (1, 1)], [2, 3], False),
+    ],
+)
+def test_differences_are_of_as_many_as_the_rarest_row(
+    pairs: list[tuple[int, int]], heads: list[int], few: bool
+) -> None:
+    places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    assert rests_on_few(places, np.array(heads, dtype=float)) is few

@@ -193,7 +193,7 @@ def diff(
     if report is not None:
         save(report, render_comparison(found, report, topic_of(*results)))
     if options.as_json:
-        write(f"{json.dumps(found.to_dict(), indent=2)}\n")
+        write(f"{json.dumps(shown.to_dict(), indent=2)}\n")
     elif options.quiet:
         print_line(differences_headline(shown))
     else:

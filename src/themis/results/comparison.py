@@ -115,7 +115,7 @@ def _searches(before: Result, after: Result) -> Iterator[Note]:
                 yield Note.of("max-size-differs", measure=measure, before=sizes[0], after=sizes[1])
 
 
-ScoreChange = Literal["risen", "fallen", "the same", "no significant change"]
+ScoreChange = Literal["risen", "fallen", "the same", "no significant change", "not shown"]
 SetChange = Literal[
     "new", "possibly new", "gone", "possibly gone", "already implied", "still implied"
 ]
@@ -203,8 +203,18 @@ def _(found: Differences) -> Differences:
     """The differences, which exact numbers decided, without those that tell of few people."""
     if found.rows:
         return found
-    scores = (replace(e, before=e.before.shown, after=e.after.shown) for e in found.scores)
-    return replace(found, scores=tuple(scores), sets=tuple(map(_shown_set, found.sets)))
+    scores, sets = map(_shown_score, found.scores), map(_shown_set, found.sets)
+    return replace(found, scores=tuple(scores), sets=tuple(sets))
+
+
+def _shown_score(each: ScoreDifference) -> ScoreDifference:
+    """The score; beside a number that is shown, "the same" would tell the one that is not.
+
+    That it has risen is the verdict, which stays.
+    """
+    before, after = each.before.shown, each.after.shown
+    hides = before.told != after.told and each.change != "risen"
+    return replace(each, change="not shown" if hides else each.change, before=before, after=after)
 
 
 def _shown_set(each: SetDifference) -> SetDifference:
@@ -229,8 +239,8 @@ def _as_dict(each: ScoreDifference | SetDifference) -> dict[str, Any]:
 def _ends(bounds: Bounds) -> dict[str, Any]:
     return {
         "score": bounds.score,
-        "low": bounds.low,
-        "high": bounds.high,
+        "low": bounds.low if bounds.told else None,
+        "high": bounds.high if bounds.told else None,
         "confidence": round(1.0 - bounds.error, 12),
     }
 

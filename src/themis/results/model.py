@@ -51,6 +51,7 @@ UNLESS_USED: dict[str, Any] = {
     "followed": [],
     "joint": None,
     "decide_only": False,
+    "of_few": False,
 }
 _OF_SEARCHES = (
     *("output", "distance", "scale", "statistic", "account", "family", "decide_only"),
@@ -113,6 +114,9 @@ class Score(Plotted):
         return self.stopped.is_conclusive
 
     def __str__(self) -> str:
+        shown = hook("withheld")(self)
+        if type(shown) is not type(self):
+            return str(shown)
         bound = "at least " if self.lower_bound else ""
         together = "" if self.family in (None, 1) else f" for all {self.family} together"
         return (
@@ -162,6 +166,9 @@ class CausalScore(Score):
     regions: tuple[Region, ...] = ()
     placebo: Placebo | None = None
     joint: Joint | None = None  # of a set of two: what only both change
+    of_few: bool = False  # an average that would tell what fewer than five of the given people get
+
+    __repr__ = withheld_repr
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,10 +181,6 @@ class GroupScore(Score):
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
     favours: str | None = None  # what counted as favourable; None of means, and of earlier files
-
-    def __str__(self) -> str:
-        shown = hook("withheld")(self)
-        return super().__str__() if type(shown) is type(self) else str(shown)
 
     __repr__ = withheld_repr
 
@@ -458,6 +461,12 @@ class Result(Plotted):
             **({"outcomes": plain(self.outcomes)} if self.outcomes else {}),
             **({"proxies": plain(self.proxies)} if self.proxies else {}),
         }
+
+
+def is_by_degrees(score: Score | SearchResult) -> bool:
+    """Whether a causal score is how far outputs are apart, and not for how many they differ."""
+    kind, _, tolerance = score.distance.partition(" ")
+    return kind != "exact" and not tolerance
 
 
 def _used(witness: Mapping[str, Any]) -> dict[str, Any]:

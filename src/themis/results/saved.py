@@ -207,10 +207,32 @@ class _Source:
 
 
 @dataclass(frozen=True)
+class _Kept:
+    name: str
+    rows: int
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Reason:
+    where: str
+    reason: str
+    rows: int
+    examples: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class _Data:
+    file: str = ""
     rows: int = 0
     used: int = 0
     dropped: int = 0
+    distinct: int = 0
+    weightless: int = 0
+    weights: str = ""
+    ignored: tuple[str, ...] = ()
+    kept: tuple[_Kept, ...] = ()
+    reasons: tuple[_Reason, ...] = ()
 
 
 def _measure(score: Any) -> str:
@@ -332,26 +354,36 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str, str]:
-    """Characteristics that a score is about and the schema lacks, and people who lack some."""
-    if {"scores", "schema", "schema.inputs"} & faults.keys():
+    """Sets that name nothing or what the schema lacks, and people who lack some of it."""
+    if {"schema", "schema.inputs"} & faults.keys():
         return {}
     known, found = set(data["schema"]["inputs"]), {}
-    for number, score in enumerate(data["scores"]):
-        place = f"scores[{number}]"
-        if any(each == place or each.startswith(f"{place}.") for each in faults):
-            continue
-        if not score["against"]:
-            found[f"{place}.against"] = "must name a characteristic, got an empty list"
-        for name in score["against"]:
-            if name not in known:
-                found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
-        for pair, witness in enumerate(score.get("witnesses", ())):
-            for which, person in enumerate(witness["inputs"]):
-                if person.keys() != known:
-                    found[f"{place}.witnesses[{pair}].inputs[{which}]"] = (
-                        "must have a value for each characteristic of the schema"
-                    )
+    for part in ("scores", "outcomes", "proxies"):
+        for number, each in enumerate(() if part in faults else data.get(part, ())):
+            place = f"{part}[{number}]"
+            if any(fault == place or fault.startswith(f"{place}.") for fault in faults):
+                continue
+            if not each["against"]:
+                found[f"{place}.against"] = "must name a characteristic, got an empty list"
+            for name in each["against"]:
+                if name not in known:
+                    found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
+            if part == "scores":
+                found |= _pair_faults(each, f"{place}.witnesses", known)
     return found
+
+
+def _pair_faults(score: Mapping[str, Any], place: str, known: set[str]) -> dict[str, str]:
+    pairs = score.get("witnesses", [])
+    if not isinstance(pairs, list):
+        return {place: f"must be a list, got {_show(pairs)}"}
+    return {
+        f"{place}[{number}].inputs[{which}]": "must have a value for each characteristic of the "
+        "schema"
+        for number, pair in enumerate(pairs if score["measure"] == "causal" else ())
+        for which, person in enumerate(pair["inputs"])
+        if person.keys() != known
+    }
 
 
 def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,15 @@ from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.numbers import two_digits
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
+from themis.results.model import (
+    CausalScore,
+    CheckResult,
+    GroupScore,
+    Result,
+    Score,
+    SearchResult,
+    is_by_degrees,
+)
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
 from themis.results.parts import Group, Harm, Rare, Region, TestedSet, Witness
@@ -93,10 +101,24 @@ class FewerGroups(GroupScore):
         return len(self.groups) > 1 and all(abs(one - other) < ROUNDING for one, other in pairs)
 
     def __str__(self) -> str:
-        about = f"{self.measure} score against {','.join(self.against)}"
         if len(self.groups) < 2:
-            return f"{about}: not shown, as it would tell of few people"
+            return _untold_text(self)
         return f"{super().__str__()}, among groups of {SHARED} people or more"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class UntoldScore(CausalScore):
+    """An average that would tell what fewer than SHARED people get; its numbers mean nothing."""
+
+    whole: CausalScore = field(repr=False)  # to decide with, and not to show
+
+    def __str__(self) -> str:
+        return _untold_text(self)
+
+
+def _untold_text(score: Score) -> str:
+    about = f"{score.measure} score against {','.join(score.against)}"
+    return f"{about}: not shown, as it would tell of few people"
 
 
 def withheld(thing: Thing) -> Thing:
@@ -107,7 +129,7 @@ def withheld(thing: Thing) -> Thing:
 
 def whole_of(part: Part) -> Part:
     """The result or score with its exact numbers, to decide with and not to show."""
-    whole: Any = part.whole if isinstance(part, Withheld | FewerGroups) else part
+    whole: Any = part.whole if isinstance(part, Withheld | FewerGroups | UntoldScore) else part
     return cast("Part", whole)
 
 
@@ -144,8 +166,14 @@ def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
 
 def tells_of_few(score: Score) -> bool:
     """Whether the score would tell the mean of fewer than SHARED people."""
-    shown = withheld(score)
-    return isinstance(shown, FewerGroups) and not shown.is_whole
+    return not is_told(withheld(score))
+
+
+def is_told(shown: Score) -> bool:
+    """Whether the numbers of what may be shown of a score are those of the whole score."""
+    if isinstance(shown, FewerGroups):
+        return shown.is_whole
+    return not isinstance(shown, UntoldScore)
 
 
 @singledispatch
@@ -192,7 +220,7 @@ def _(score: Score) -> Score:
 
 @withholding.register
 def _(score: CausalScore) -> CausalScore:
-    if score.population == "inputs":
+    if score.population == "inputs" or isinstance(score, UntoldScore):
         return score
     pairs = tuple(map(_without_rare_outputs, score.witnesses))
     made_up = tuple(each for each in pairs if each.generated)
@@ -203,6 +231,8 @@ def _(score: CausalScore) -> CausalScore:
         joint=score.joint if score.joint and _of_many(score.joint.inputs) else None,
         notes=withheld_notes(score.notes),
     )
+    if _is_of_few_pairs(score):
+        return _untold_score(shown, score)
     few = tuple(each for each in score.direction if not _of_many(each.contexts))
     if not few:
         return shown
@@ -280,6 +310,22 @@ def _fewer_groups(score: GroupScore) -> GroupScore:
     own = {each.name: getattr(score, each.name) for each in fields(GroupScore)}
     own |= {**ends, "groups": groups, "notes": tuple(_among(e, named) for e in score.notes)}
     return FewerGroups(**own, whole=score)
+
+
+def _is_of_few_pairs(score: CausalScore) -> bool:
+    """Whether it is marked so; an earlier file says only how many rows have a counterpart."""
+    if score.of_few or not (is_by_degrees(score) and score.score > 0):
+        return score.of_few
+    paired = (e.values.get("paired") for e in score.notes if e.code == "rows-with-counterparts")
+    return any(isinstance(each, int) and each < SHARED for each in paired)
+
+
+def _untold_score(shown: CausalScore, whole: CausalScore) -> UntoldScore:
+    """The score without its size, and without how much single changes change."""
+    own = {each.name: getattr(shown, each.name) for each in fields(CausalScore)}
+    own |= {"score": 0.0, "low": 0.0, "high": 1.0, "notes": tuple(map(_untold, shown.notes))}
+    own |= {"flip_rate": None, "direction": (), "placebo": None, "joint": None}
+    return UntoldScore(**own, whole=whole)
 
 
 def _untold(note: Note) -> Note:

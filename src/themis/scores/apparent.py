@@ -32,6 +32,7 @@ from themis.scores.people import (
     compare_within,
     find_pairs,
     measure_within,
+    rests_on_few,
     weigh,
 )
 from themis.scores.undecided import people_undecided
@@ -190,7 +191,7 @@ def causal_within(
         sure = compare(reading.merged(cells))
         spelled, found = found.least > sure.least, replace(found, least=sure.least)
     pool = FlipPool(run.people.schema, reading)
-    flipping = np.flatnonzero(found.least > 0)[:POOL]
+    flipping, pairs = np.flatnonzero(found.least > 0)[:POOL], np.empty((0, 2), dtype=np.int64)
     if len(flipping):
         if followed is not None:
             pairs = followed.farthest(cells, flipping, reading.distances)
@@ -223,7 +224,8 @@ def causal_within(
         **reading.details(),
     )
     score = explained(score, pool, run.sampler.reading_as(reading), people=run.codes)
-    return replace(score, counterfactuals="within")
+    of_few = reading.averages and rests_on_few(pairs, run.heads)
+    return replace(score, counterfactuals="within", of_few=of_few)
 
 
 def _apart(first: Cells, second: Cells) -> NDArray[np.float64]:

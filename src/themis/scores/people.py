@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
 from themis.inputs.assignments import Assignments
 from themis.inputs.keys import Keys, first_places
 from themis.inputs.people import People
+from themis.inputs.personal import SHARED
 from themis.inputs.streams import ORDER, BaseInputs
 from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
@@ -212,6 +213,9 @@ def causal_generated(
         **reading.details(),
     )
     score = explained(score, table.pool, run.sampler.reading_as(reading), people=run.codes)
+    if reading.averages:
+        changed = np.flatnonzero(table.least > 0)
+        score = replace(score, of_few=rests_on_few(np.stack([changed, changed], axis=1), run.heads))
     return score if table.joint is None else table.joint.explain(score)
 
 
@@ -471,6 +475,24 @@ def find_pairs(
         partner = int(others[np.where(levels[others] != levels[row], apart, -1.0).argmax()])
         pairs[min(row, partner), max(row, partner)] = None
     return np.array(list(pairs), dtype=np.int64)
+
+
+def rests_on_few(pairs: Numbers, heads: NDArray[np.float64]) -> bool:
+    """Whether an average of differences would tell what fewer than SHARED people get.
+
+    `pairs` are the rows that differ from each other, or twice the same from what was made up;
+    `heads` says how many people each row is. Differences between rows that are linked count as
+    one, of as many as its rarest row is. What SHARED people have may be known, and hides nothing.
+    """
+    if not len(pairs):
+        return False
+    linked = np.arange(len(heads))
+    while (linked[pairs[:, 0]] != linked[pairs[:, 1]]).any():
+        np.minimum.at(linked, pairs, linked[pairs].min(axis=1, keepdims=True))
+    rows = np.unique(pairs)
+    rarest = np.full(len(heads), np.inf)
+    np.minimum.at(rarest, linked[rows], heads[rows])
+    return bool(0 < rarest[rarest < SHARED].sum() < SHARED)
 
 
 def _pair(first: Numbers, second: Numbers) -> Numbers:

@@ -10,7 +10,7 @@ from themis.inputs.schema import Schema
 from themis.results.hooks import Plot
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Witness
-from themis.results.withheld import withheld
+from themis.results.withheld import is_told, withheld
 from themis.settings import Settings
 from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
@@ -22,7 +22,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, is_told, score_text
+from themis.show.words.headlines import headline, score_text
 from themis.show.words.scores import (
     UNSAID,
     account_text,
@@ -254,7 +254,7 @@ def _plot(thing: Any) -> Plot:
 
 @_plot.register
 def _(score: Score) -> Plot:
-    return Plot(chart([_interval(score)], headline(score)))
+    return Plot(chart([_interval(score)] if is_told(score) else [], headline(score)))
 
 
 @_plot.register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
+from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, is_by_degrees
 from themis.results.parts import Group
 from themis.show.html import Html, cut, folded, join, tag
 from themis.show.reports.document import LONGEST_NAME, Room, left_out, section, set_name
@@ -29,7 +29,6 @@ from themis.show.words.headlines import (
 )
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import amount, protection
-from themis.show.words.units import is_by_degrees
 from themis.show.words.values import count, cut_name
 from themis.show.words.verdicts import (
     FOUND,

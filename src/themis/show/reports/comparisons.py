@@ -72,7 +72,8 @@ def render_comparison(found: Differences | Replay, path: Path, topic: Topic | No
     shown, topic = withheld(found), topic or Topic()
     if path.suffix == ".md":
         return _markdown(shown, topic)
-    hashed = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
+    printed = (found if isinstance(found, Replay) else shown).to_dict()  # by --json
+    hashed = hashlib.sha256(json.dumps(printed, sort_keys=True).encode()).hexdigest()
     return _page(shown, hashed, topic)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.results.model import CausalScore, GroupScore, Result, Score
-from themis.results.withheld import withheld
-from themis.show.words.headlines import is_told
+from themis.results.withheld import is_told, withheld
 from themis.show.words.wording import PLAIN
 
 

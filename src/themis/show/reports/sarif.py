@@ -12,8 +12,8 @@ from urllib.parse import quote
 from themis._version import __version__
 from themis.results.model import Measure, Result, Score
 from themis.results.notes import Ending
+from themis.results.withheld import is_told
 from themis.show.reports.ci import Finding, findings, place
-from themis.show.words.headlines import is_told
 from themis.show.words.values import set_phrase
 
 SCHEMA = (

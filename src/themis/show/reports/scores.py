@@ -9,6 +9,7 @@ from typing import Literal
 
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
 from themis.results.parts import Group
+from themis.results.withheld import is_told
 from themis.show.html import Html, cut, folded, join, table, tag
 from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.reports.document import (
@@ -25,7 +26,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
-from themis.show.words.headlines import beyond, is_told
+from themis.show.words.headlines import beyond
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
 from themis.show.words.units import ends_of, in_units, rate_text

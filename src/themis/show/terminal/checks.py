@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
-from themis.results.withheld import whole_of
+from themis.results.withheld import is_told, whole_of
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     FOLDED,
@@ -32,7 +32,7 @@ from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.scores import WITNESSES, rates_table, show_pairs
 from themis.show.terminal.searches import NARROW, show_people
 from themis.show.words.explanations import other_changes_first
-from themis.show.words.headlines import headline, is_told, score_text
+from themis.show.words.headlines import headline, score_text
 from themis.show.words.scores import impact
 from themis.show.words.searches import (
     acceptance_words,

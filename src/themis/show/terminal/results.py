@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.withheld import is_told
 from themis.show.intervals import Axis
 from themis.show.terminal.outcomes import show_outcomes, show_proxies
 from themis.show.terminal.parts import (
@@ -35,7 +36,7 @@ from themis.show.terminal.parts import (
 )
 from themis.show.terminal.scores import show_score
 from themis.show.words.explanations import noise_warning, probe_sentence
-from themis.show.words.headlines import headline, is_told, kind_words
+from themis.show.words.headlines import headline, kind_words
 from themis.show.words.input_notes import command_without
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import (

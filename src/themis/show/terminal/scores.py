@@ -13,6 +13,7 @@ from rich.text import Text
 from themis.results import parts
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.parts import Witness
+from themis.results.withheld import is_told
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
@@ -42,7 +43,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, highest_of, is_told, output_name
+from themis.show.words.headlines import headline, highest_of, output_name
 from themis.show.words.scores import extremes, impact, method, seen
 from themis.show.words.units import rate_text
 from themis.show.words.values import (
@@ -219,7 +220,7 @@ def _causal_details(score: CausalScore, words: Wording, axis: Axis) -> Group:
     noise = []
     if score.placebo is not None:
         noise = [Sentence(placebo_sentence(score, words), WARNING)]
-    picture = drawn(f"causal score {shown}", bar)
+    picture = drawn(f"causal score {shown}", bar) if is_told(score) else Group()
     how = Sentence(method(score, words), DIM)
     return Group(picture, how, *noise, *_harm(score, words), *where)
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.withheld import is_told
 from themis.show.intervals import Axis
 from themis.show.terminal.parts import (
     DIM,
@@ -36,7 +37,7 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
-from themis.show.words.headlines import few_text, is_told
+from themis.show.words.headlines import few_text
 from themis.show.words.searches import (
     Names,
     amount,

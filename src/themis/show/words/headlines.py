@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.model import CausalScore, GroupScore, Score, is_by_degrees
 from themis.results.notes import Ending
 from themis.results.parts import Group
-from themis.results.withheld import FewerGroups
+from themis.results.withheld import FewerGroups, UntoldScore, is_told
 from themis.show.words.certainty import certainty, exactly, how, sure
 from themis.show.words.notes import how_it_ended
-from themis.show.words.units import apart_text, ends_of, in_units, is_by_degrees
+from themis.show.words.units import apart_text, ends_of, in_units
 from themis.show.words.values import (
     at_least,
     at_most,
@@ -42,11 +42,6 @@ def is_settled(score: Score) -> bool:
 def score_text(score: Score) -> str:
     """How large it is: `12.9 %`, `5.6 points`; `not shown` where that would tell of few people."""
     return in_units(score.score, score) if is_told(score) else "not shown"
-
-
-def is_told(score: Score) -> bool:
-    """Whether the numbers are those of the whole score, and none of it is withheld."""
-    return not isinstance(score, FewerGroups) or score.is_whole
 
 
 def capital(text: str) -> str:
@@ -102,6 +97,8 @@ def _not_measured(score: Score) -> str:
 
 
 def _causal(score: CausalScore, words: Wording) -> str:
+    if isinstance(score, UntoldScore):
+        return _untold_effect(score, words)
     if score.counterfactuals == "within":
         return _within(score)
     if score.lower_bound:
@@ -112,6 +109,32 @@ def _causal(score: CausalScore, words: Wording) -> str:
         effect = _effect(score, percent(score.score), words, past=True)
         return f"{effect}, which noise alone may explain ({how(score)})"
     return f"{_effect(score, percent(score.score), words)} ({how(score)})"
+
+
+def _untold_effect(score: UntoldScore, words: Wording) -> str:
+    """That outputs differ, where it may not be shown how much on average."""
+    certain = score.whole.low > 0
+    if score.counterfactuals == "within":
+        verb, when = "differ", f"between rows that differ only in {_changed_with(score)}"
+    else:
+        whom = f"for some of {words.whom(score.population)} "
+        verb, when = "change", f"{whom}{_when(score, words, past=not certain)}"
+    name, size = output_words(score), f"; {untold_size(words)}"
+    if certain:
+        return f"{name} {verb}s {when.rstrip(',')}{size}"
+    past = "differed" if verb == "differ" else "changed"
+    return f"undecided for {plain_set(score)}: {name} {past} {when.rstrip(',')}{size}"
+
+
+def untold_size(words: Wording = PLAIN) -> str:
+    """That it is not shown how large an average is."""
+    return f"how much is not shown, as that would tell of fewer than {SHARED} {words.people}"
+
+
+def _changed_with(score: CausalScore) -> str:
+    """The set in the middle of a sentence, with what follows it."""
+    follow = with_followers(score.against, score.followed)
+    return f"{plain_set(score)}{follow}{',' if score.followed else ''}"
 
 
 def _at_least(score: CausalScore, words: Wording) -> str:
@@ -181,9 +204,7 @@ def beyond(score: Score) -> str:
 
 def _within(score: CausalScore) -> str:
     """The score among given rows alone."""
-    share = percent(score.score)
-    phrase = f"{plain_set(score)}{with_followers(score.against, score.followed)}"
-    phrase += "," if score.followed else ""
+    share, phrase = percent(score.score), _changed_with(score)
     if is_by_degrees(score):
         name = output_words(score)
         return f"among the rows {name} differs by {share} on average with {phrase} ({how(score)})"

@@ -12,6 +12,7 @@ from themis.results.model import (
     Result,
     Score,
     SearchResult,
+    is_by_degrees,
 )
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
@@ -23,7 +24,7 @@ from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import capital, highest_of, rests_on_few, without_few
 from themis.show.words.notes import how_it_ended
-from themis.show.words.units import in_units, is_by_degrees, rate_text
+from themis.show.words.units import in_units, rate_text
 from themis.show.words.values import (
     at_most,
     confidence_text,

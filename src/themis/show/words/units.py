@@ -31,9 +31,3 @@ def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -
 def ends_of(scale: tuple[float, float]) -> str:
     """A scale: `0 to 1,300,000`."""
     return f"{exact_figure(scale[0])} to {exact_figure(scale[1])}"
-
-
-def is_by_degrees(score: Score | SearchResult) -> bool:
-    """Whether a causal score is how far outputs are apart, and not for how many they differ."""
-    kind, _, tolerance = score.distance.partition(" ")
-    return kind != "exact" and not tolerance

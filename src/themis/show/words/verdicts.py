@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult, is_by_degrees
 from themis.results.notes import Ending
-from themis.results.withheld import FewerGroups, whole_of
+from themis.results.withheld import FewerGroups, UntoldScore, whole_of
 from themis.show.words.headlines import (
     beyond,
     capital,
@@ -21,6 +21,7 @@ from themis.show.words.headlines import (
     headline,
     is_settled,
     output_words,
+    untold_size,
     untold_text,
 )
 from themis.show.words.notes import how_it_ended
@@ -34,7 +35,7 @@ from themis.show.words.searches import (
     search_headline,
     verdict_words,
 )
-from themis.show.words.units import apart_text, in_units, is_by_degrees
+from themis.show.words.units import apart_text, in_units
 from themis.show.words.values import at_least, at_most, count, percent, set_phrase, visible
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
@@ -315,6 +316,8 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
         size += few_text(score, words)
         if isinstance(score, FewerGroups) and not score.is_whole:
             size = untold_text(score, words).removeprefix("; ")
+    elif isinstance(score, UntoldScore):
+        size = untold_size(words)
     elif is_by_degrees(score):
         size = f"by {size} on average"
     elif first:
