@@ -11,13 +11,8 @@ from themis.inputs.characteristics import Value
 from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
 from themis.results.parts import Rare
-from themis.results.withheld import (
-    rough,
-    withheld_failures,
-    withheld_notes,
-    withheld_output,
-    withholding,
-)
+from themis.results.rough import rough
+from themis.results.withheld import withheld_failures, withheld_notes, withheld_output, withholding
 
 State = Literal[
     "still", "new", "fixed", "same", "unclear", "unconfirmed", "failed", "unknown", "not run"

@@ -15,11 +15,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import singledispatch
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
-from themis.inputs.numbers import two_digits
 from themis.inputs.personal import SHARED
 from themis.results.model import (
     CausalScore,
@@ -32,31 +31,18 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
-from themis.results.parts import Group, Harm, Rare, Region, TestedSet, Witness
+from themis.results.parts import Group, Harm, Region, TestedSet, Witness
+from themis.results.rough import RARE_OUTPUT, Unnamed, Values, about, kept_apart, rough, rounded
 
 Thing = TypeVar("Thing")
 Part = TypeVar("Part", bound=Result | Score)
 AnyGroup = TypeVar("AnyGroup", Group, OutcomeGroup)
-Values: TypeAlias = dict[str, Any]
 
 _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
-SHORT = 10  # numbers of one digit are shown as they are
-ABOUT = "about "  # before a number that is rounded
-LOWER, HIGHER = "lower", "higher"  # of two numbers that are the same when rounded
 ROUNDING = 1e-9  # a saved result has twelve digits
 NUMBERS = {"score", "low", "high", "floor", "explains", "error"}  # of notes on scores
-RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
-
-
-class Unnamed(str):
-    """Stands in the place of an output or outcome that is not named, and is none itself."""
-
-    __slots__ = ()
-
-
-RARE_OUTPUT = (Unnamed("a rare output"), Unnamed("another rare output"))  # or gets
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -146,7 +132,7 @@ def withheld_output(output: Any, shared: Collection[Value]) -> Any:
         return {name: withheld_output(each, shared) for name, each in output.items()}
     if output is None or output in shared:
         return output
-    return RARE_OUTPUT[0] if isinstance(output, str) else _about(output)
+    return RARE_OUTPUT[0] if isinstance(output, str) else about(output)
 
 
 def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
@@ -376,7 +362,7 @@ def _short(value: Value) -> Value:
     """A value that everybody is given in turn: a long number is somebody's, and is rounded."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    return _rounded(str(value)) if math.isfinite(value) else value
+    return rounded(str(value)) if math.isfinite(value) else value
 
 
 def _differences(pairs: Iterable[Witness]) -> tuple[Witness, ...]:
@@ -393,7 +379,7 @@ def _without_rare_outputs(pair: Witness) -> Witness:
     """The pair, also one that nobody is: what it gets may be what hardly anybody gets."""
     if pair.rare_outputs is None:
         return pair
-    outputs = _apart(pair.outputs, pair.rare_outputs, RARE_OUTPUT, exact=True)
+    outputs = kept_apart(pair.outputs, pair.rare_outputs, RARE_OUTPUT, exact=True)
     return replace(pair, outputs=outputs, rare_outputs=None)
 
 
@@ -403,49 +389,7 @@ def _region(region: Region) -> Region:
 
 
 def _end(found: re.Match[str]) -> str:
-    return _rounded(found[0])
-
-
-def _rounded(text: str) -> str:
-    """A number as it is written, if it has two digits; else about how much it is."""
-    number = float(text)
-    short = two_digits(number)
-    return text if short == number else f"{ABOUT}{short:,.10g}"
-
-
-def rough(
-    inputs: tuple[Values, Values], names: Iterable[str], rare: Rare | None
-) -> tuple[Values, Values]:
-    """These values of two inputs; of numbers, no more than their first digit, and no rare text."""
-    shown: tuple[Values, Values] = ({}, {})
-    for name in names:
-        both = inputs[0][name], inputs[1][name]
-        is_rare = (False, False) if rare is None else (name in rare[0], name in rare[1])
-        shown[0][name], shown[1][name] = _apart(both, is_rare, RARE)
-    return shown
-
-
-def _apart(
-    both: tuple[Any, Any], rare: tuple[bool, bool], words: Sequence[str], *, exact: bool = False
-) -> tuple[Any, Any]:
-    """Two values without rare texts; numbers roughly, with `exact` only those that are rare."""
-    texts = [_about(e) if own or not exact else e for e, own in zip(both, rare, strict=True)]
-    hidden = iter(words)
-    for place, own in enumerate(rare):
-        if own and isinstance(both[place], str):
-            texts[place] = next(hidden)
-    if texts[0] == texts[1] and both[0] != both[1]:
-        texts = [LOWER, HIGHER] if both[0] < both[1] else [HIGHER, LOWER]
-    return texts[0], texts[1]
-
-
-def _about(value: Any) -> Any:
-    """A value that many have; of a long number, its first digit and how large it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    if abs(value) < SHORT and value == int(value):
-        return value
-    return f"{ABOUT}{float(f'{value:.0e}'):,.10g}"
+    return rounded(found[0])
 
 
 def withheld_failures(failures: Mapping[str, Any]) -> dict[str, Any]:
@@ -489,7 +433,7 @@ def _outputs(values: Mapping[str, Any]) -> dict[str, Any]:
 def _two_outputs(values: Mapping[str, Any]) -> dict[str, Any]:
     rare = values.get("rare", ())
     first, second = values["outputs"]
-    shown = _apart((first, second), (first in rare, second in rare), RARE_OUTPUT, exact=True)
+    shown = kept_apart((first, second), (first in rare, second in rare), RARE_OUTPUT, exact=True)
     return {"input": {}, "outputs": list(shown)}
 
 

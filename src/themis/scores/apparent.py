@@ -23,7 +23,8 @@ from themis.scores.exact import DIGITS, rounded
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.explanations.witnesses import POOL, FlipPool
-from themis.scores.group import GroupInputs, group_score, list_groups, passes
+from themis.scores.group import GroupInputs, passes
+from themis.scores.group_answers import group_score, list_groups
 from themis.scores.medians import scoring_rates
 from themis.scores.people import (
     Counterparts,

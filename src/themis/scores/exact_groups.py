@@ -15,7 +15,8 @@ from themis.inputs.assignments import Assignments, Places
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note
 from themis.scores.exact import Domain, rounded
-from themis.scores.group import GroupInputs, group_score, list_groups, passes
+from themis.scores.group import GroupInputs, passes
+from themis.scores.group_answers import group_score, list_groups
 from themis.scores.medians import scoring_rates
 from themis.scores.undecided import exact_undecided
 from themis.settings import Settings

@@ -25,7 +25,7 @@ from themis.inputs.keys import Keys, first_places
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
-from themis.scores.group import ImpactRatio
+from themis.scores.group_answers import ImpactRatio
 from themis.scores.neighbours import Example
 from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise
 from themis.settings import Settings

@@ -16,13 +16,8 @@ from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.explanations.witnesses import FlipPool
-from themis.scores.group import (
-    favourable_ends,
-    group_population,
-    group_score,
-    group_stream,
-    labels_of,
-)
+from themis.scores.group import favourable_ends, group_population, group_stream, labels_of
+from themis.scores.group_answers import group_score
 from themis.scores.spelling import with_spelling
 from themis.scores.undecided import OpenCells
 from themis.settings import Settings

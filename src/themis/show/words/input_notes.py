@@ -8,7 +8,7 @@ from typing import Any
 
 from themis.results.model import Result
 from themis.results.notes import Note
-from themis.results.withheld import Unnamed
+from themis.results.rough import Unnamed
 from themis.show.words.amounts import Values
 from themis.show.words.values import (
     LONGEST_TEXT,

@@ -15,7 +15,7 @@ from typing import Any
 from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Naming, Region
-from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE
+from themis.results.rough import ABOUT, HIGHER, LOWER, RARE
 from themis.show.words.values import LONGEST, count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
