@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 from typing import Any
 
@@ -119,3 +120,15 @@ def test_equal_keys_have_one_number_and_one_first_place(
     assert first.tolist() == [given.tolist().index(each) for each in distinct]
     assert number.tolist() == [distinct.index(each) for each in given.tolist()]
     assert first_places(given).tolist() == sorted(first.tolist())
+
+
+def test_keys_take_memory_in_proportion_to_the_columns() -> None:
+    codes = np.ones((20, 10_000), dtype=np.int32)
+    tracemalloc.start()
+    try:
+        keys = InputKeys([10] * 10_000).of(codes)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(keys) == 20
+    assert peak < 5_000_000  # words × columns would be 44,000,000

@@ -5,6 +5,7 @@ Whoever asks whether two inputs are the same, or whether one was met before, ask
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -36,9 +37,9 @@ class InputKeys:
             stride *= codes
         self._places = [(word - own, stride) for own, stride in reversed(self._places)]
         self._words = word + 1
-        self._counts = np.zeros((self._words, len(code_counts)), dtype=np.int64)  # the same
-        for column, (own, stride) in enumerate(self._places):
-            self._counts[own, column] = stride
+        own, strides = np.array(self._places, dtype=np.int64).reshape(-1, 2).T
+        self._strides = strides.copy()
+        self._starts = np.searchsorted(own, np.arange(self._words + 1)).tolist()  # of each word
 
     @classmethod
     def among(cls, codes: NDArray[Any]) -> InputKeys:
@@ -62,12 +63,16 @@ class InputKeys:
         keys += (new.astype(np.int64) - old) * self._places[column][1]
 
     def _digits(self, codes: NDArray[Any], without: Collection[int]) -> NDArray[np.int64]:
-        counts = self._counts[:, : codes.shape[1]]
+        strides = self._strides[: codes.shape[1]]
         if without:
-            counts = counts * [column not in without for column in range(codes.shape[1])]
-        words: NDArray[np.int64] = np.einsum(
-            "wc,nc->wn", counts, codes, dtype=np.int64, casting="unsafe"
-        )
+            strides = strides * [column not in without for column in range(codes.shape[1])]
+        words = np.empty((self._words, len(codes)), dtype=np.int64)
+        for word, (start, stop) in enumerate(itertools.pairwise(self._starts)):
+            own = slice(start, stop)
+            np.einsum(
+                "c,nc->n", strides[own], codes[:, own], out=words[word], dtype=np.int64,
+                casting="unsafe",
+            )  # fmt: skip
         return words
 
     def _add(self, words: NDArray[np.int64], column: int, codes: NDArray[Any]) -> None:

@@ -43,7 +43,7 @@ class Plainness:
 
     def of(self, pairs: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The three of each pair."""
-        away = np.abs(pairs.astype(np.int64) - self.reference).sum(axis=1)
+        away = np.abs(np.subtract(pairs, self.reference, dtype=pairs.dtype)).sum(axis=1)
         far = np.where(self._ordered, away / self._sizes, away > 0).sum(axis=1)
         differences = (pairs[:, 0] != pairs[:, 1]).sum(axis=1)
         return differences, (pairs != self.reference).sum(axis=(1, 2)), far
@@ -124,8 +124,8 @@ class _Changes:
             yield from (self.kin.changed(pair, [0, 1], e, self.reference[e]) for e in some)
             return
         pairs = np.repeat(pair[None], len(chosen), axis=0)
-        usual = np.where(chosen[:, None], self.reference[columns], pair[:, columns])
-        pairs[:, :, columns] = usual
+        usual = self.reference[columns].astype(pair.dtype)  # narrow: it may be a wide table
+        pairs[:, :, columns] = np.where(chosen[:, None], usual, pair[:, columns])
         yield from pairs
 
     def agreeing(self, pair: Pair) -> Iterator[Pair]:

@@ -126,6 +126,7 @@ class _Shrinker:
             ahead, rng = self.sampler.runner.ahead, partial(self.sampler.base.generator, AHEAD, 0)
             with ahead.looking(partial(self._coming, active), rng):
                 outputs[valid] = self._run(pairs[valid])
+        del pairs  # as wide as the schema, and the next candidates are as many
         flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
         for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
             flip = flips[start:end].tolist()

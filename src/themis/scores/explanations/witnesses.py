@@ -112,16 +112,23 @@ class FlipPool:
         pairs = self._all()
         return Flips(pairs, np.concatenate([*self._weights, np.empty(0)]), self.reading)
 
-    def _all(self) -> Pairs:
-        none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
-        if not self._count:
+    def _all(self, most: int | None = None) -> Pairs:
+        """The pairs that were kept, or so many of them; each is copied once, as it may be wide."""
+        count = self._count if most is None else min(self._count, most)
+        if not count:
+            none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
             return Pairs(none, np.empty((0, 2), np.int8))
-        first, second = np.concatenate(self._first), np.concatenate(self._second)
-        return Pairs(np.stack([first, second], axis=1), np.concatenate(self._outputs))
+        dtype = np.result_type(*self._first, *self._second)
+        codes, done = np.empty((count, 2, len(self.schema)), dtype), 0
+        for first, second in zip(self._first, self._second, strict=True):
+            part = slice(done, min(done + len(first), count))
+            codes[part, 0], codes[part, 1] = (each[: count - done] for each in (first, second))
+            done = part.stop
+        return Pairs(codes, np.concatenate(self._outputs)[:count])
 
     def most_different(self, count: int) -> Pairs:
         """So many pairs, each as far as possible from those before it."""
-        pairs = self._all().take(slice(POOL))
+        pairs = self._all(POOL)
         if not len(pairs):
             return pairs
         return pairs.take(_most_different(pairs.codes[:, 0], pairs.codes[:, 1], count))
@@ -171,8 +178,9 @@ def _pairs(
 def _most_different(first: NDArray[Any], second: NDArray[Any], count: int) -> list[int]:
     """Places of pairs, each as far as possible from those chosen before it."""
     changed = first != second
-    change = np.concatenate([np.where(changed, first, -1), np.where(changed, second, -1)], axis=1)
-    context = np.where(changed, -1, first)
+    some = changed.any(axis=0)  # few columns of many
+    both = (np.where(changed[:, some], each[:, some], -1) for each in (first, second))
+    change, context = np.concatenate([*both], axis=1), np.where(changed, -1, first)
     distance = np.full(len(first), np.inf)
     chosen: list[int] = []
     place = 0
