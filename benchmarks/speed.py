@@ -181,9 +181,9 @@ CASES: list[tuple[str, Callable[[], Any], str, str, float, float]] = [
     ("decision tree", tree, "race", "group", 0.001, 1.3),
     ("decision tree", tree, "race", "causal", 0.001, 1.3),
     ("decision tree", tree, "education", "causal", 0.001, 1.3),
-    ("row function, scorecard", lambda: scorecard, "race", "group", 0.002, 2.0),
-    ("row function, scorecard", lambda: scorecard, "race", "causal", 0.002, 2.0),
-    ("row function, tiny", lambda: row, "race", "group", 0.002, 2.0),
+    ("row function, scorecard", lambda: scorecard, "race", "group", 0.002, 2.5),
+    ("row function, scorecard", lambda: scorecard, "race", "causal", 0.002, 2.5),
+    ("row function, tiny", lambda: row, "race", "group", 0.002, 2.5),
 ]
 
 
