@@ -28,7 +28,7 @@ from themis.results.parts import Group, Naming
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, limit_on
 from themis.results.withheld import FewerGroups, tells_of_few, withheld, withheld_check
-from themis.scores.people import rests_on_few
+from themis.scores.counterparts import rests_on_few
 from themis.show.notebook import html_of, plot
 from themis.show.reports.annex import _unknown
 from themis.show.reports.comparisons import Topic, _markdown, render_comparison

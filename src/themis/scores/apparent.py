@@ -18,7 +18,14 @@ from themis.inputs.keys import InputKeys
 from themis.results.model import CausalScore, GroupScore, Measure, Score
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score
-from themis.scores.counterparts import RowPairs
+from themis.scores.counterparts import (
+    Counterparts,
+    RowPairs,
+    compare_within,
+    find_pairs,
+    measure_within,
+    rests_on_few,
+)
 from themis.scores.exact import DIGITS, rounded
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.taken_away import with_taken_away
@@ -26,16 +33,7 @@ from themis.scores.explanations.witnesses import POOL, FlipPool
 from themis.scores.group import GroupInputs, passes
 from themis.scores.group_answers import group_score, list_groups
 from themis.scores.medians import scoring_rates
-from themis.scores.people import (
-    Counterparts,
-    PeopleRun,
-    causal_generated,
-    compare_within,
-    find_pairs,
-    measure_within,
-    rests_on_few,
-    weigh,
-)
+from themis.scores.people import PeopleRun, causal_generated, weigh
 from themis.scores.undecided import people_undecided
 from themis.scores.whose import groups_of
 from themis.settings import Settings, Stopping

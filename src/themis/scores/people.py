@@ -1,8 +1,6 @@
 """Scores of given people: each distinct one is run once, and compared with counterfactuals.
 
-These are made up, all assignments of the set, or looked for among the rows (Def. 3.8 to the
-letter): two rows are counterfactuals of each other when they have the same context and another
-assignment of the set. Nothing is run for those beyond the rows themselves.
+These are made up: all assignments of the set. `counterparts` finds them among the rows instead.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from themis.engine.variants import Rows, Variants, first_wave, mark_impossible
 from themis.inputs.assignments import Assignments
 from themis.inputs.keys import Keys, first_places
 from themis.inputs.people import People
-from themis.inputs.personal import SHARED
 from themis.inputs.streams import ORDER, BaseInputs
 from themis.results.model import CausalScore, Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.causal import causal_score, too_many
+from themis.scores.counterparts import rests_on_few
 from themis.scores.early_ends import ending_early
 from themis.scores.exact import rounded
 from themis.scores.explanations.explaining import explained
@@ -403,100 +401,3 @@ class _GeneratedTable:
 
 def _part(rows: Rows, block: slice) -> Rows:
     return Rows(rows.codes[block], {column: each[block] for column, each in rows.members.items()})
-
-
-Numbers = NDArray[np.int64]
-Distances = Callable[[Cells, Cells], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Counterparts:
-    """What the other rows say about each row."""
-
-    least: NDArray[np.float64]  # how far the farthest counterfactual is, at least: 0 to 1
-    most: NDArray[np.float64]  # and at most; more where an execution failed or was not made
-    paired: NDArray[np.bool_]  # whether there is any counterfactual of it among the rows
-
-
-def compare_within(contexts: Numbers, levels: Numbers, cells: Cells) -> Counterparts:
-    """Compare distinct rows, by the numbers of their context and assignment, where 1 is apart."""
-    known = cells >= 0
-    labels = np.maximum(cells, 0).astype(np.int64)
-    here = _pair(contexts, levels)
-    same_output = _pair(contexts, labels)
-    both = _pair(here, labels)
-
-    def count(keys: Numbers, chosen: NDArray[np.bool_]) -> NDArray[Any]:
-        return np.bincount(keys, chosen, minlength=len(keys))[keys].astype(np.int64)
-
-    elsewhere = count(contexts, known) - count(here, known)
-    agreeing = count(same_output, known) - count(both, known)
-    unclear = count(contexts, ~known) - count(here, ~known)
-    paired = elsewhere + unclear > 0
-    flips = known & (elsewhere > agreeing)
-    possible = flips | (paired & (~known | (unclear > 0)))
-    return Counterparts(flips.astype(float), possible.astype(float), paired)
-
-
-def measure_within(
-    contexts: Numbers, levels: Numbers, cells: Cells, distances: Distances
-) -> Counterparts:
-    """The same where outputs differ by degrees: the largest distance to a counterfactual."""
-    order = np.argsort(contexts, kind="stable")
-    where, own, outputs = contexts[order], levels[order], cells[order]
-    least = np.zeros(len(order))
-    unclear, paired = (np.zeros(len(order), dtype=bool) for _ in range(2))
-    for shift in range(1, int(np.bincount(contexts).max(initial=1))):
-        first = np.flatnonzero((where[shift:] == where[:-shift]) & (own[shift:] != own[:-shift]))
-        second = first + shift
-        apart = distances(outputs[first], outputs[second])
-        open_pairs = (outputs[first] < 0) | (outputs[second] < 0)
-        for side in (first, second):  # no row occurs twice on one side
-            least[side] = np.maximum(least[side], apart)
-            unclear[side] |= open_pairs
-            paired[side] = True
-    back = np.argsort(order)
-    most = np.where(unclear, 1.0, least)
-    return Counterparts(least[back], most[back], paired[back])
-
-
-def find_pairs(
-    contexts: Numbers, levels: Numbers, cells: Cells, rows: Numbers, distances: Distances
-) -> Numbers:
-    """Of each of these rows the pair with its farthest counterfactual; each pair once."""
-    near = np.flatnonzero(np.isin(contexts, contexts[rows]))
-    near = near[np.argsort(contexts[near], kind="stable")]
-    starts = np.searchsorted(contexts[near], contexts[rows], side="left")
-    stops = np.searchsorted(contexts[near], contexts[rows], side="right")
-    pairs: dict[tuple[int, int], None] = {}
-    for row, start, stop in zip(rows.tolist(), starts, stops, strict=True):
-        others = near[start:stop]
-        apart = distances(np.full(len(others), cells[row], cells.dtype), cells[others])
-        partner = int(others[np.where(levels[others] != levels[row], apart, -1.0).argmax()])
-        pairs[min(row, partner), max(row, partner)] = None
-    return np.array(list(pairs), dtype=np.int64)
-
-
-def rests_on_few(pairs: Numbers, heads: NDArray[np.float64]) -> bool:
-    """Whether an average of differences would tell what fewer than SHARED people get.
-
-    `pairs` are the rows that differ from each other, or twice the same from what was made up;
-    `heads` says how many people each row is. Differences between rows that are linked count as
-    one, of as many as its rarest row is. What SHARED people have may be known, and hides nothing.
-    """
-    if not len(pairs):
-        return False
-    linked = np.arange(len(heads))
-    while (linked[pairs[:, 0]] != linked[pairs[:, 1]]).any():
-        np.minimum.at(linked, pairs, linked[pairs].min(axis=1, keepdims=True))
-    rows = np.unique(pairs)
-    rarest = np.full(len(heads), np.inf)
-    np.minimum.at(rarest, linked[rows], heads[rows])
-    return bool(0 < rarest[rarest < SHARED].sum() < SHARED)
-
-
-def _pair(first: Numbers, second: Numbers) -> Numbers:
-    """A number for each pair of numbers, the same exactly for the same pair."""
-    keys = first * (int(second.max()) + 1) + second
-    numbers: Numbers = np.unique(keys, return_inverse=True)[1]
-    return numbers
