@@ -1,17 +1,47 @@
-"""Accounts: what a score or a search cost, read off the runner's account of executions."""
+"""Accounts: what a score or a search cost, and the fields of a score that tell how it was got."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
+from themis.engine.sampler import Cost
 from themis.results.model import Score, SearchResult
 from themis.results.parts import Account
+from themis.settings import Settings, Stopping
+from themis.statistics.proportions import Interval
 
 Part = TypeVar("Part", bound=Score | SearchResult)
+
+
+class CommonFields(TypedDict):
+    """The fields that every score has, whatever it measures."""
+
+    score: float
+    low: float
+    high: float
+    confidence: float
+    error: float
+    stopping: Stopping
+    executions: int
+    cache_hits: int
+
+
+def common_fields(interval: Interval, settings: Settings, cost: Cost) -> CommonFields:
+    """The interval of a score, what was asked for, and what it has cost so far."""
+    return {
+        "score": interval.score,
+        "low": interval.low,
+        "high": interval.high,
+        "confidence": settings.confidence,
+        "error": settings.error,
+        "stopping": settings.stopping,
+        "executions": cost.executions,
+        "cache_hits": cost.cache_hits,
+    }
 
 
 def account_of(spent: Spent) -> Account:

@@ -19,6 +19,7 @@ from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Region
+from themis.scores.accounts import common_fields
 from themis.scores.early_ends import ending_early
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
@@ -277,14 +278,7 @@ def causal_score(
         ends = partial(share_ends, confidence=settings.confidence, population=contexts)
     score = CausalScore(
         measure="causal",
-        score=interval.score,
-        low=interval.low,
-        high=interval.high,
-        confidence=settings.confidence,
-        error=settings.error,
-        stopping=settings.stopping,
-        executions=cost.executions,
-        cache_hits=cost.cache_hits,
+        **common_fields(interval, settings, cost),
         witnesses=pool.choose(),
         flip_rate=tally.flip_rate if tally is not None and counted else None,
         direction=tally.changes(ends) if tally is not None and counted else (),

@@ -14,6 +14,7 @@ from themis.inputs.characteristics import Value
 from themis.results.model import GroupScore
 from themis.results.notes import Note
 from themis.results.parts import Group
+from themis.scores.accounts import common_fields
 from themis.scores.spelling import with_spelling
 from themis.settings import Settings
 from themis.statistics.proportions import Interval
@@ -101,14 +102,7 @@ def group_score(
     fields: Mapping[str, Any] = {"method": "sampled", **details, **reading.details()}
     score = GroupScore(
         measure="group",
-        score=interval.score,
-        low=interval.low,
-        high=interval.high,
-        confidence=settings.confidence,
-        error=settings.error,
-        stopping=settings.stopping,
-        executions=cost.executions,
-        cache_hits=cost.cache_hits,
+        **common_fields(interval, settings, cost),
         groups=groups,
         statistic=reading.statistic,
         favours=reading.favours,

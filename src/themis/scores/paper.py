@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from themis.inputs.assignments import Assignments, set_name
 from themis.results.model import CausalScore, GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
+from themis.scores.accounts import common_fields
 from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.group import favourable_ends, group_population, group_stream, labels_of
 from themis.scores.group_answers import group_score
@@ -66,17 +68,10 @@ def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> Ca
         measure="causal",
         against=variants.assignments.names,
         followed=variants.assignments.followed_names,
-        score=interval.score,
-        low=interval.low,
-        high=high,
-        confidence=settings.confidence,
-        error=settings.error,
+        **common_fields(replace(interval, high=high), settings, cost),
         method="sampled",
         samples=samples,
         stopped=stopped,
-        stopping=settings.stopping,
-        executions=cost.executions,
-        cache_hits=cost.cache_hits,
         notes=(NOT_CERTIFIED, *early),
         witnesses=pool.choose(),
         **sampler.reading.details(),
