@@ -18,11 +18,12 @@ from tests.clocks import Clock
 from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
+from themis.engine.account import Budget
 from themis.engine.batch_sizes import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
-from themis.engine.runner import EARLY_FAILURES, Budget, Runner
+from themis.engine.runner import EARLY_FAILURES, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN, Labels
 from themis.subjects.loading import subject_from

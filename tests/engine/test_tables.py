@@ -16,8 +16,9 @@ import themis
 from tests.worlds import Case, cases
 from themis.engine import memory as memory_module
 from themis.engine import tables as tables_module
+from themis.engine.account import Budget
 from themis.engine.memory import StoredRows
-from themis.engine.runner import Budget, Runner
+from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
 from themis.inputs import streams

@@ -10,7 +10,7 @@ import pytest
 
 import themis
 from themis.audit.notes import other_cost
-from themis.engine.runner import CallTimes
+from themis.engine.account import CallTimes
 from themis.engine.variants import waves
 
 MOST = 12  # calls of a score with the default settings

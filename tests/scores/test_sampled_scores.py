@@ -11,7 +11,8 @@ import pytest
 import themis
 from tests.clocks import Clock
 from themis.engine import runner as runner_module
-from themis.engine.runner import Budget, Runner
+from themis.engine.account import Budget
+from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments

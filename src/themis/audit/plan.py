@@ -13,7 +13,7 @@ from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecast, Forecaster
 from themis.audit.notes import sparse
 from themis.audit.rows import fit_notes
-from themis.engine.runner import Budget
+from themis.engine.account import Budget
 from themis.inputs.characteristics import Value
 from themis.inputs.following import rewrite
 from themis.inputs.population import Population

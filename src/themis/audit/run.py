@@ -24,8 +24,9 @@ from themis.audit.notes import (
 )
 from themis.audit.rows import fit_notes, left_out
 from themis.audit.views import View
+from themis.engine.account import Budget
 from themis.engine.failures import TooManyFailuresError
-from themis.engine.runner import Budget, Runner
+from themis.engine.runner import Runner
 from themis.errors import SubjectError
 from themis.events import SearchListener
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult

@@ -1,4 +1,4 @@
-"""The account of executions: what a subject was run for, and what was known without it."""
+"""The account of executions: what they may cost, what they were for, and what was known before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 Purpose = Literal["sampling", "noise", "explanations"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost.
+
+    An input whose decision a cache file holds counts like an execution: so a run ends at the same
+    place whatever the file knew before.
+    """
+
+    max_executions: int | None = None
+    max_seconds: float | None = None
+    ahead: bool = True  # whether idle slots may run what will probably be asked for
 
 
 @dataclass(frozen=True)
@@ -102,3 +115,21 @@ class Ledger:
     def _know(self, source: str, count: int) -> None:
         if self._purpose != "noise":  # nothing is planned from what is run again
             self._spent[source] += count
+
+
+@dataclass
+class CallTimes:
+    """How long the smallest and the largest batch took that were one call each."""
+
+    smallest: tuple[int, float] = (0, 0.0)  # inputs, seconds
+    largest: tuple[int, float] = (0, 0.0)
+    seconds: float = 0.0  # of all of them
+
+    def add(self, inputs: int, seconds: float) -> None:
+        """Take note of a call; of two of the same size the quicker one counts."""
+        self.seconds += seconds
+        if not self.largest[0]:
+            self.smallest = self.largest = inputs, seconds
+        self.smallest = min(self.smallest, (inputs, seconds))
+        if (inputs, -seconds) > (self.largest[0], -self.largest[1]):
+            self.largest = inputs, seconds

@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.account import Ledger, Purpose, Spent
+from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
 from themis.engine.ahead import Ahead, answered, chosen_answers, merged
 from themis.engine.batch_sizes import call_size, steady_size, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
@@ -32,37 +32,6 @@ from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
 JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may cost.
-
-    An input whose decision a cache file holds counts like an execution: so a run ends at the same
-    place whatever the file knew before.
-    """
-
-    max_executions: int | None = None
-    max_seconds: float | None = None
-    ahead: bool = True  # whether idle slots may run what will probably be asked for
-
-
-@dataclass
-class CallTimes:
-    """How long the smallest and the largest batch took that were one call each."""
-
-    smallest: tuple[int, float] = (0, 0.0)  # inputs, seconds
-    largest: tuple[int, float] = (0, 0.0)
-    seconds: float = 0.0  # of all of them
-
-    def add(self, inputs: int, seconds: float) -> None:
-        """Take note of a call; of two of the same size the quicker one counts."""
-        self.seconds += seconds
-        if not self.largest[0]:
-            self.smallest = self.largest = inputs, seconds
-        self.smallest = min(self.smallest, (inputs, seconds))
-        if (inputs, -seconds) > (self.largest[0], -self.largest[1]):
-            self.largest = inputs, seconds
 
 
 class Runner:
