@@ -325,11 +325,19 @@ def test_what_is_no_scheduler_is_said(
 def test_an_interrupt_is_heard_while_a_scheduler_says_nothing(
     monkeypatch: pytest.MonkeyPatch, started: Started
 ) -> None:
-    reached = threading.Event()
+    reached, given_up, problem = threading.Event(), list[Exception](), DaskPool._problem
+
+    def give_up(pool: DaskPool, error: Exception) -> Exception:
+        given_up.append(error)
+        return problem(pool, error)
+
+    monkeypatch.setattr(DaskPool, "_problem", give_up)
     monkeypatch.setattr(dask_pool, "PATIENCE", 10 * PATIENCE)
     monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
     with saying(None, reached) as name, interrupting(reached.is_set):
         audit(row, name).causal("race")
+    assert reached.is_set()
+    assert not given_up, "it was heard only once nobody waited for the scheduler any more"
 
 
 @pytest.mark.usefixtures("started")
