@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import pytest
 
@@ -16,8 +18,10 @@ from themis.show.reports.annex import render_annex
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
+from themis.show.words import values as values_module
+from themis.show.words import wording as wording_module
 from themis.show.words.headlines import headline
-from themis.show.words.values import LONGEST, cut_name, told_apart
+from themis.show.words.values import LONGEST, LONGEST_TEXT, cut_name, told_apart
 from themis.show.words.wording import Wording, wording
 
 SAME = "Department of Social Affairs and Integration"
@@ -71,6 +75,75 @@ def test_outputs_that_look_the_same_are_cut_behind_what_they_have_in_common() ->
     assert told_apart([first, first, "c"]) == [cut_name(first, 120)] * 2 + ["c"]
     assert told_apart([0.1 + 0.2, 0.5]) == ["0.3", "0.5"]
     assert told_apart([0.1 + 0.2, 0.3]) == ["0.30000000000000004", "0.3"]
+
+
+class Counted(list[str]):
+    """Values that count how many of them were looked at."""
+
+    looked = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for each in super().__iter__():
+            self.looked += 1
+            yield each
+
+
+FAR = ["a" * 300, "b" * 300, "ab" * 150]
+MANY = {
+    "in the midst": [f"{'x' * 400}{number:05}{'y' * 395}" for number in range(5_000)],
+    "in two places": [
+        f"{'x' * 200}{one:03}{'y' * 397}{other:03}{'z' * 197}"
+        for one in range(50)
+        for other in range(100)
+    ],
+    "in their length": ["x" * (800 + number) for number in range(5_000)],
+    "near their end": [f"{'x' * 780}{number:05}{'y' * 15}" for number in range(5_000)],
+}
+
+
+@pytest.mark.parametrize("values", MANY.values(), ids=MANY)
+def test_many_long_values_differ_within_the_limit_and_each_is_looked_at_once(
+    values: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts = 0
+
+    def counted_cut(*given: Any) -> str:
+        nonlocal cuts
+        cuts += 1
+        return cut_name(*given)
+
+    listed = Counted(values)
+    made = replace(long_values(FAR), schema={"inputs": {"dept": {"values": listed}}})
+    for module in (values_module, wording_module):
+        monkeypatch.setattr(module, "cut_name", counted_cut)
+    words = wording(made)
+    assert words.value("dept", "short") == "short"
+    assert (listed.looked, cuts) == (0, 1)
+    shown = [words.value("dept", each) for each in values]
+    assert len(set(shown)) == len(values)
+    assert max(map(len, shown)) <= LONGEST_TEXT
+    assert listed.looked == len(values)
+    assert cuts <= 3 * len(values) + 10
+    ends = [(each[:24], each.split(" #")[0][-7:]) for each in shown]
+    assert ends == [(each[:24], each[-7:]) for each in values]
+    assert [wording(made).value("dept", each) for each in values[:3]] == shown[:3]
+
+
+def test_long_values_show_where_they_differ_and_a_number_where_that_is_not_enough() -> None:
+    differing = [f"{'x' * 400}{letter}{'y' * 400}" for letter in "ab"]
+    words = Wording(known=lambda _: differing)
+    shown = [words.value("dept", each) for each in differing]
+    assert shown == [f"{'x' * 24}…{'x' * 21}{each}{'y' * 65}…{'y' * 7}" for each in "ab"]
+    listed_nowhere = f"{'x' * 400}c{'y' * 400}"
+    assert words.value("dept", listed_nowhere) not in shown
+    assert len(words.value("dept", listed_nowhere)) == LONGEST_TEXT
+    assert words.value("dept", "z" * 10_000) == cut_name("z" * 10_000)
+    lengths = ["x" * 900, "x" * 800, "x" * 100]
+    words = Wording(known=lambda _: lengths)
+    longest, longer, whole = (words.value("dept", each) for each in lengths)
+    assert (longer[-3:], longest[-3:], whole) == (" #1", " #2", lengths[2])
+    assert told_apart(lengths) == told_apart(lengths[::-1])[::-1]
+    assert len(set(told_apart(MANY["in two places"][:200]))) == 200
 
 
 def people(race: str, rate: float, number: int) -> Group:

@@ -79,6 +79,7 @@ def findings(result: Result) -> Iterator[Finding]:
         for number, check in enumerate(result.checks):
             yield from _of_check(check, result, _check_line(result, number))
         return
+    words = wording(result)
     for search in result.searches:
         scores = scores_about(result, search)
         for names in search.found:
@@ -86,10 +87,10 @@ def findings(result: Result) -> Iterator[Finding]:
             above = listed_words(search, names)
             of = "" if search.output is None else f" for {set_phrase([search.output])}"
             title = f"{search.measure} score of {set_phrase(names)}{of} is {above}"
-            text = _text(score, title, wording(result))
+            text = _text(score, title, words)
             yield Finding("found", title, text, search.measure, names, score, output=search.output)
         if not search.conclusive:
-            text = search_headline(search, wording(result))
+            text = search_headline(search, words)
             yield Finding("open", "the search is not finished", text)
     if not result.searches:
         yield from _of_scores(result)
@@ -109,7 +110,7 @@ def _check_line(result: Result, number: int) -> int | None:
 
 
 def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[Finding]:
-    scores = scores_about(result, check)
+    scores, words = scores_about(result, check), wording(result)
     name = visible(check.name)
     about = partial(Finding, measure=check.measure, check=check, line=line, output=check.output)
     reason = visible(check.reason) if check.reason else ""
@@ -118,12 +119,12 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
         for names in _above(check, scores_about(whole_of(result), check)):
             score = scores.get(names)
             interval = f"{name}: {check_interval(check)}"
-            text = f"{_text(score, interval, wording(result))} {limit}"
+            text = f"{_text(score, interval, words)} {limit}"
             text += f" {capital(reason)}." if reason else ""
             yield about("violation", f"{name}: violated", text, against=names, score=score)
-    for words, one in zip(acceptance_words(check), check.accepted, strict=True):
+    for accepted, one in zip(acceptance_words(check), check.accepted, strict=True):
         score = scores.get(one.against)
-        text = f"{words} {_text(score, '', wording(result))}".strip()
+        text = f"{accepted} {_text(score, '', words)}".strip()
         yield about("accepted", f"{name}: accepted", text, against=one.against, score=score,
                     accepted=one)  # fmt: skip
     if check.verdict == "not enough evidence":
@@ -146,10 +147,11 @@ def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tup
 
 
 def _of_scores(result: Result) -> Iterator[Finding]:
+    words = wording(result)
     for score in result.scores:
         if whole_of(score).low > 0:
             title = f"{score_words(score)}: {score_text(score)}"
-            text = _text(score, title, wording(result))
+            text = _text(score, title, words)
             yield Finding(
                 "measured", title, text, score.measure, score.against, score, output=score.output
             )
@@ -227,14 +229,14 @@ def _cases(result: Result) -> Iterator[ElementTree.Element]:
     if ending is not None:  # what is not in the result must not look as if nobody had asked
         group = f"themis.{_xml(result.command)}"
         yield _case("the run", group, "error", ending, result.stopped)
-    found = list(findings(result))
+    found, words = list(findings(result)), wording(result)
     for check in result.checks:
         yield _check_case(check, [each.text for each in found if each.check is check])
     if not result.checks:
         for search in result.searches:
-            yield from _search_cases(search, found, wording(result))
+            yield from _search_cases(search, found, words)
     if not result.checks and not result.searches:
-        yield from (_score_case(each, wording(result)) for each in result.scores)
+        yield from (_score_case(each, words) for each in result.scores)
 
 
 def _check_case(check: CheckResult, details: list[str]) -> ElementTree.Element:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from themis.errors import count_of as count
@@ -32,27 +33,81 @@ def visible(value: Any) -> str:
 def told_apart(outputs: Sequence[Any], most: int = LONGEST_TEXT) -> list[str]:
     """Different outputs or values as text that is cut: of long numbers ten digits.
 
-    Where these are the same all digits, and of texts what comes behind their common beginning.
+    Where these are the same all digits, and of texts what comes behind their common beginning,
+    with a number where even that is the same.
     """
     short = [float(f"{each:.10g}") if isinstance(each, float) else each for each in outputs]
-    texts = [cut_name(visible(each), most) for each in short]
-    alike: dict[str, list[str]] = {}
-    for text, output in zip(texts, outputs, strict=True):
-        alike.setdefault(text, []).append(visible(output))
-    return [
-        text if len(set(alike[text])) == 1 else _end_of(visible(output), alike[text], most)
-        for text, output in zip(texts, outputs, strict=True)
-    ]
+    cuts = [cut_name(visible(each), most) for each in short]
+    texts = [visible(each) for each in outputs]
+    shown = {
+        cut: dict.fromkeys(alike, cut) if len(alike) == 1 else _behind_common(alike, most)
+        for cut, alike in _by_look(texts, cuts).items()
+    }
+    return [shown[cut][text] for text, cut in zip(texts, cuts, strict=True)]
 
 
-def _end_of(text: str, others: Sequence[str], most: int) -> str:
-    """A text that is cut behind what it has in common with others."""
-    if len(text) <= most:
-        return text
-    places = enumerate(zip(*others, strict=False))
-    common = next((at for at, letters in places if len(set(letters)) > 1), min(map(len, others)))
-    start = max(0, common - most // 4)
-    return cut_name(f"…{text[start:]}" if start else text, most)
+def cut_apart(texts: Iterable[str], most: int) -> dict[str, dict[str, str]]:
+    """How each of many texts is shown where it is cut, by what it looks like if it is cut.
+
+    Those that look the same are whole, up to LONGEST_TEXT. Longer ones show where they begin to
+    differ, between their beginning and their end, and a number where even that is the same.
+    """
+    texts = list(texts)
+    return {
+        cut: dict.fromkeys(alike, cut) if len(alike) == 1 else _with_middles(alike, most)
+        for cut, alike in _by_look(texts, (cut_name(text, most) for text in texts)).items()
+    }
+
+
+def _by_look(texts: Iterable[str], looks: Iterable[str]) -> dict[str, set[str]]:
+    """The different texts that look the same."""
+    alike: dict[str, set[str]] = {}
+    for text, look in zip(texts, looks, strict=True):
+        alike.setdefault(look, set()).add(text)
+    return alike
+
+
+def _common(texts: Collection[str]) -> int:
+    """How many letters all of them begin with: the first and the last in order tell it."""
+    first, last = min(texts), max(texts)
+    places = enumerate(zip(first, last, strict=False))
+    return next((at for at, (one, other) in places if one != other), len(first))
+
+
+def _behind_common(texts: Collection[str], most: int) -> dict[str, str]:
+    """Texts that are cut behind their common beginning, where they are too long."""
+    start = max(0, _common(texts) - most // 4)
+    behind = {text: f"…{text[start:]}" if start and len(text) > most else text for text in texts}
+    return _numbered({text: cut_name(each, most) for text, each in behind.items()}, most)
+
+
+def _with_middles(texts: Collection[str], most: int) -> dict[str, str]:
+    """Texts that are cut to `most` letters, with so many more that none exceeds LONGEST_TEXT."""
+    common = _common(texts)
+    shown = {
+        text: text if len(text) <= LONGEST_TEXT else _with_middle(text, common, most)
+        for text in texts
+    }
+    return _numbered(shown, LONGEST_TEXT)
+
+
+def _with_middle(text: str, place: int, most: int) -> str:
+    """A long text: its beginning and its end, and between them what is around a place."""
+    first, last = _kept(min(most, LONGEST_TEXT // 2))
+    room = LONGEST_TEXT - 2 - first - last
+    end = len(text) - last
+    start = min(max(first, place - room // 4), end - room)
+    before, after = "…" if start > first else "", "…" if start + room < end else ""
+    return f"{text[:first]}{before}{text[start : start + room]}{after}{text[end:]}"
+
+
+def _numbered(shown: Mapping[str, str], most: int) -> dict[str, str]:
+    """Texts as they are shown, with a number where several are shown the same."""
+    counts = Counter(shown.values())
+    alike = sorted(text for text, look in shown.items() if counts[look] > 1)
+    numbers = {text: f" #{number}" for number, text in enumerate(alike, start=1)}
+    cut = {text: cut_name(shown[text], most - len(each)) for text, each in numbers.items()}
+    return {**shown, **{text: f"{cut[text]}{each}" for text, each in numbers.items()}}
 
 
 def one_line(text: str) -> str:
@@ -226,8 +281,14 @@ def cut_name(text: str, most: int = LONGEST) -> str:
     """
     if len(text) <= most:
         return text
+    beginning, end = _kept(most)
+    return f"{text[:beginning]}…{text[len(text) - end :]}"
+
+
+def _kept(most: int) -> tuple[int, int]:
+    """How many letters of its beginning and of its end a text keeps that is cut."""
     end = max(0, most - 1) // 4
-    return f"{text[: max(0, most - 1 - end)]}…{text[len(text) - end :]}"
+    return max(0, most - 1 - end), end
 
 
 def cut_text(text: str) -> str:

@@ -7,8 +7,9 @@ that were given are people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,7 @@ from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Naming, Region
 from themis.results.rough import ABOUT, HIGHER, LOWER, RARE
-from themis.show.words.values import LONGEST, count, cut_name, visible
+from themis.show.words.values import LONGEST, LONGEST_TEXT, count, cut_apart, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
 VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing", LOWER, HIGHER, *RARE}
@@ -30,7 +31,11 @@ class Wording:
     """How the sentences of a report name things; every sentence gets it."""
 
     naming: Naming = field(default_factory=Naming)
-    long: frozenset[str] = frozenset()  # values, of which two may look the same where they are cut
+    # The long values of a characteristic, of which two may look the same where they are cut.
+    known: Callable[[str], Collection[str]] | None = field(default=None, compare=False)
+    _looks: dict[tuple[str, int], dict[str, dict[str, str]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # by characteristic and letters: how values are shown that are cut
 
     def whom(self, population: str = "inputs") -> str:
         """Of whom a share is: `test inputs`, `test applicants`, `the applicants in the rows`."""
@@ -95,13 +100,18 @@ class Wording:
         return "the favourable decision"
 
     def value(self, name: str, value: Any, most: int = LONGEST) -> str:
-        """A value: its word, or as it is; whole where another one would look the same if cut."""
+        """A value: its word, or as it is; longer where another one would look the same if cut.
+
+        It is then whole, or of LONGEST_TEXT letters. Others are looked at only where one is cut.
+        """
         text = visible(self._word(name, value) or value)
         shown = cut_name(text, most)
-        if shown == text:
-            return text
-        alike = any(each != text and cut_name(each, most) == shown for each in self.long)
-        return text if alike else shown
+        if shown == text or self.known is None:
+            return shown
+        if (name, most) not in self._looks:
+            self._looks[name, most] = cut_apart(self.known(name), most)
+        alike = self._looks[name, most].get(shown, {text: shown})
+        return alike.get(text) or cut_name(text, LONGEST_TEXT)
 
     def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
@@ -171,28 +181,39 @@ def is_drawn(measured: Score | SearchResult) -> bool:
 
 def wording(result: Result) -> Wording:
     """The words of a result."""
-    specs = result.schema.get("inputs", {}).values()
-    listed = (each.get("values", ()) if isinstance(each, Mapping) else each for each in specs)
-    return _worded(result.report or Naming(), chain(chain(*listed), _values(result.scores)))
+    naming, inputs = result.report or Naming(), result.schema.get("inputs", {})
+    return Wording(naming, _known(naming, inputs, result.scores))
 
 
 def brought(scores: Iterable[Score]) -> Wording:
     """The words that scores bring along which are shown alone: those of their audit."""
     scores = list(scores)
-    known = (each.naming for each in scores if each.naming is not None)
-    return _worded(next(known, Naming()), _values(scores))
+    naming = next((each.naming for each in scores if each.naming is not None), Naming())
+    return Wording(naming, _known(naming, {}, scores))
 
 
-def _worded(naming: Naming, values: Iterable[Any]) -> Wording:
-    words = chain(*(each.values() for each in naming.values.values()))
-    texts = (each for each in chain(values, words) if isinstance(each, str))
-    return Wording(naming, frozenset(visible(each) for each in texts if len(each) > SHORT))
+def _known(
+    naming: Naming, inputs: Mapping[str, Any], scores: Sequence[Score]
+) -> Callable[[str], Collection[str]]:
+    """The long values of a characteristic as they are shown, gathered once somebody asks."""
+
+    @cache
+    def known(name: str) -> frozenset[str]:
+        spec, words = inputs.get(name, ()), naming.values.get(name, {})
+        listed = spec.get("values", ()) if isinstance(spec, Mapping) else spec
+        values = chain(listed, _values(scores, name))
+        shown = (words.get(visible(each), each) for each in values)
+        texts = (each for each in chain(shown, words.values()) if isinstance(each, str))
+        return frozenset(visible(each) for each in texts if len(each) > SHORT)
+
+    return known
 
 
-def _values(scores: Iterable[Score]) -> Iterator[Any]:
-    """The values of groups and of pairs."""
+def _values(scores: Iterable[Score], name: str) -> Iterator[Any]:
+    """The values that groups and pairs have of a characteristic."""
     for score in scores:
         groups = [each.values for each in score.groups] if isinstance(score, GroupScore) else []
         pairs = score.witnesses if isinstance(score, CausalScore) else ()
-        for known in (*groups, *(each for pair in pairs for each in pair.inputs)):
-            yield from known.values()
+        for each in (*groups, *(each for pair in pairs for each in pair.inputs)):
+            if name in each:
+                yield each[name]
