@@ -39,6 +39,7 @@ class PlainBatch:
         self, codes: NDArray[Any], batch: Batch, execute: Callable[[Batch, InputAt], Cells]
     ) -> None:
         self._codes = codes
+        self._places: NDArray[np.int64] | None = None  # of these inputs among the codes
         self._changes: dict[int, Codes | int] = {}
         self._batch, self._execute = batch, execute
 
@@ -48,7 +49,7 @@ class PlainBatch:
 
     def take(self, places: NDArray[np.int64]) -> RunnerBatch:
         part = copy.copy(self)
-        part._codes, part._changes = self._codes[places], {}
+        part._places, part._changes = places if self._places is None else self._places[places], {}
         part._batch = self._batch.take(places)
         return part
 
@@ -56,7 +57,8 @@ class PlainBatch:
         return self._execute(self._batch, self._input_at)
 
     def _input_at(self, place: Any) -> NDArray[Any]:
-        rows: NDArray[Any] = self._codes[place].copy()
+        at = place if self._places is None else self._places[place]
+        rows: NDArray[Any] = self._codes[at].copy()
         for column, codes in self._changes.items():
             rows[..., column] = codes if isinstance(codes, int) else codes[place]
         return rows

@@ -122,6 +122,13 @@ class Runner:
         return bool(self.traits.executor) and self.traits.vectorised and not self.remembers
 
     @property
+    def shares_rows(self) -> bool:
+        """Whether inputs that differ in little are prepared once: those handed over one by one."""
+        traits = self.traits
+        apart = traits.external or bool(traits.executor)
+        return not (apart or traits.vectorised or self.remembers)
+
+    @property
     def saves_calls(self) -> bool:
         """Whether few, large calls are wanted: not where the number of executions is limited."""
         return self.traits.cost == "calls" and self._budget.max_executions is None
@@ -268,13 +275,13 @@ class Runner:
             self.ahead.begin(codes_of(codes))
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
-                size = self._size_of_next(len(codes), call)
+                size = self.size_of_next(len(codes), call)
                 part = codes[first : first + size]
                 cells[first : first + size] = self._perform_part(part, again)
                 first += size
         return cells
 
-    def _size_of_next(self, count: int, call: int | None) -> int:
+    def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
         if self.traits.external:
             return self.batch_size

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Spent
 from themis.engine.ahead import Coming
+from themis.engine.batch_sizes import ROW_CALL
 from themis.engine.drawn import Inputs, codes_of
 from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
@@ -187,8 +188,9 @@ class Sampler:
                 cells = CELLS
             else:  # most rows are left long before all of a wide set's assignments are run
                 least = min(max(start // GROWTH_SHARE, LEAST_ROWS), max(CELLS // width, 1))
+        most = ROW_CALL if self.runner.shares_rows else CELLS
         chunk = self.base.chunk_rows
-        return min(max(cells // width, least), chunk - start % chunk)  # within one chunk: no copy
+        return min(max(cells // width, least), most, chunk - start % chunk)  # in one chunk: no copy
 
     def _fixed_rows(self, start: int, width: int) -> int:
         """A number that depends on nothing measured, so that a resumed run cuts the same blocks.

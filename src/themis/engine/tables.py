@@ -36,6 +36,7 @@ from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
 FEWEST_RECALLED = 1_000  # outputs that are worth asking another set's table, if calls are the cost
+MIXED = 2_048  # cells that are run in random order, before the next ones
 COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
 
 
@@ -211,15 +212,18 @@ class Tables:
         """
         rng = self.base.generator(MIXING, block)
         everyone = np.arange(len(rows))
+        shared = None
+        if self.runner.shares_rows and not variants.assignments.followed:
+            shared = _Opened(everyone, rows, rows.start)
+        run = partial(self._run_cells_of, variants, rows, cells, rng=rng, shared=shared)
         if not until_flip:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
-            row, column = np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows))
-            self._run_cells_of(variants, rows, cells, row, column, rng)
+            run(np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows)))
             if coming is not None and active is None:
                 coming.learn_whole()
             return
         if own is not None:
-            self._run_cells_of(variants, rows, cells, everyone, own, rng)
+            run(everyone, own)
         order = spread_order(variants.width)
         begin = self.base.beginnings(block, block + len(rows), variants.width)
         start, opened = 0, everyone
@@ -232,8 +236,7 @@ class Tables:
             if coming is not None:
                 coming.opened, coming.tried = opened, start + len(step)
             row = np.repeat(opened, len(step))
-            column = order[(begin[row] + np.tile(step, len(opened))) % variants.width]
-            self._run_cells_of(variants, rows, cells, row, column, rng)
+            run(row, order[(begin[row] + np.tile(step, len(opened))) % variants.width])
             start += len(step)
 
     def _coming(
@@ -307,16 +310,42 @@ class Tables:
         row: NDArray[np.int64],
         column: NDArray[np.int64],
         rng: np.random.Generator | None = None,
+        shared: _Opened | None = None,
     ) -> None:
-        """Execute the missing ones of these cells, in random order where there is an `rng`."""
+        """Execute the missing ones of these cells, in random order where there is an `rng`.
+
+        `shared` are all rows, where that is quicker than to hand over each input by itself.
+        """
         missing = np.flatnonzero(cells[row, column] == NOT_RUN)
         if rng is not None:
-            missing = rng.permutation(missing)
+            missing = _mixed(missing, rng)
         first = 0
         while first < len(missing) and not self.runner.out_of_time:
             part = missing[first : first + self.runner.batch_size]
-            self.run_cells(variants, rows, cells, row[part], column[part])
+            if shared is None:
+                self.run_cells(variants, rows, cells, row[part], column[part])
+            else:
+                self._run_shared(variants, shared, cells, row[part], column[part])
             first += len(part)
+
+    def _run_shared(
+        self,
+        variants: Variants,
+        opened: _Opened,
+        cells: Cells,
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+    ) -> None:
+        """Execute single cells of rows that are loaded once, for all the cells of each."""
+        first = 0
+        with self.runner.ending_together():
+            while first < len(row):
+                part = slice(first, first + self.runner.size_of_next(len(row)))
+                batch = opened.batch(self.runner).take(row[part])
+                for place, codes in opened.rows.changes_at(variants, row[part], column[part]):
+                    batch.overwrite(place, codes)
+                cells[row[part], column[part]] = batch.run()
+                first = part.stop
 
     def _run_columns(
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
@@ -371,6 +400,14 @@ class Tables:
         cells = self.runner.known(codes)
         self.memory.look_up(codes, start, cells)
         return cells
+
+
+def _mixed(places: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The places in random order, some after the others: what is near stays in reach."""
+    if len(places) <= MIXED:
+        return rng.permutation(places)
+    parts = np.split(places, range(MIXED, len(places), MIXED))
+    return np.concatenate([rng.permutation(part) for part in parts])
 
 
 def _flipped(

@@ -147,14 +147,21 @@ class Rows:
         """The inputs of single cells, given by their rows and columns of the table."""
         codes = self.take(rows).codes
         before = codes.copy() if variants.assignments.followed else codes
+        for column, new in self.changes_at(variants, rows, places):
+            codes[:, column] = new
+        follow(variants.assignments.followed, before, codes)
+        return codes
+
+    def changes_at(
+        self, variants: Variants, rows: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """The columns of the set, and their codes in single cells; not of what follows it."""
         for position, column in enumerate(variants.assignments.columns):
             levels = variants.levels[places, position]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
             kept = levels == OWN
-            codes[:, column] = np.where(kept, codes[:, column], new) if kept.any() else new
-        follow(variants.assignments.followed, before, codes)
-        return codes
+            yield column, np.where(kept, self.codes[rows, column], new) if kept.any() else new
 
 
 def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:

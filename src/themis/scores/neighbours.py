@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
+SOME = 8  # one of so many inputs at least is run apart from the others
 FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
 
 
@@ -36,6 +37,14 @@ class Example:
             return None
         place = int(both[0])
         return cls(codes[place].copy(), (int(before[place]), int(after[place])), reading)
+
+
+class Beside(NamedTuple):
+    """Inputs that are run again beside others, and the answers that they got, once they are."""
+
+    drawn: int  # base inputs from which they were chosen
+    codes: NDArray[Any]
+    cells: Cells
 
 
 class Neighbours:
@@ -66,16 +75,27 @@ class Neighbours:
             for reading in self._readings:
                 self._keep(codes, reading.cells(whole), reading.cells(others), reading)
 
-    def run_again(self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_]) -> Cells:
+    def run_again(
+        self,
+        codes: NDArray[Any],
+        first: Cells,
+        alike: NDArray[np.bool_],
+        beside: Beside | None = None,
+    ) -> Cells:
         """Run inputs again in a few calls, each among others than before; look where that shows.
 
-        One is alone, those that are `alike` are by themselves, and of the others those with the
-        usual answer: whatever a call is compared with, its mean, its median, its size or the values
-        that occur in it, is different there.
+        One is alone, and those that are `alike` and have the usual answer are by themselves:
+        whatever a call is compared with, its mean, its median, its size or the values that occur in
+        it, is different there. The others may have been run `beside` something else.
         """
         cells = np.empty_like(first)
-        for part in _apart(first, alike):
-            cells[part] = self._runner.repeat(codes[part])
+        for part in parts_of(first, alike):
+            ran = (
+                beside is not None
+                and len(beside.cells)
+                and np.array_equal(beside.codes, codes[part])
+            )
+            cells[part] = beside.cells if beside and ran else self._runner.repeat(codes[part])
         changed = (cells != first) & (first >= 0)
         if not changed.any():
             return cells
@@ -109,11 +129,21 @@ class Neighbours:
         self.example = self.example or Example.first(codes, cells, others, reading)
 
 
-def _apart(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """The places of all answers: one, those of inputs that are alike, the usual, and the others."""
+def parts_of(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """The places of inputs, by call: one, those that are alike with the usual answer, the others.
+
+    Where those are few it is all with the usual answer, or all that are alike.
+    """
     places = np.arange(len(answers))
-    rest = places[1:][~alike[1:]]
-    numbers, counts = np.unique(answers[rest], return_counts=True)
-    usual = answers[rest] == (numbers[counts.argmax()] if len(rest) else 0)
-    parts = [places[:1], places[1:][alike[1:]], rest[usual], rest[~usual]]
-    return [part for part in parts if len(part)]
+    numbers, counts = np.unique(answers, return_counts=True)
+    usual = answers == (numbers[counts.argmax()] if len(answers) else 0)
+    apart = next(
+        (each for each in (alike & usual, usual, alike) if _are_some(each)), np.zeros_like(alike)
+    )[1:]
+    return [part for part in (places[:1], places[1:][apart], places[1:][~apart]) if len(part)]
+
+
+def _are_some(chosen: NDArray[np.bool_]) -> bool:
+    """Whether these are neither few nor nearly all."""
+    few = len(chosen) // SOME
+    return bool(few < chosen.sum() < len(chosen) - few)

@@ -26,7 +26,7 @@ from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
 from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.scores.group import KEPT_ROWS, GroupInputs
-from themis.scores.neighbours import Example, Neighbours
+from themis.scores.neighbours import Beside, Example, Neighbours
 from themis.settings import Settings, Stopping
 from themis.statistics.reruns import (
     RERUNS_SHARE,
@@ -88,6 +88,7 @@ class Rerunner:
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
+        self._beside: Beside | None = None  # inputs that any call may take along
 
     @property
     def _may_mix(self) -> bool:
@@ -221,7 +222,7 @@ class Rerunner:
             for number, places in enumerate(self._calls_of(codes, own)):
                 order = rng.permutation(places)
                 again = (1 if first else 2) + TIMES * number
-                cells[order] = self._runner.repeat(codes[order], again=again)
+                cells[order] = self._repeat(codes[order], again, rng)
                 if random and not number:
                     self._calls.doubt(codes[order], cells[order], before[order], reading)
             after = reading.cells(cells)
@@ -231,6 +232,17 @@ class Rerunner:
                 self._confirmed[key_along] = after[own:]
             self._example = self._example or Example.first(codes, before, after, reading)
         return self._confirmed[key]
+
+    def _repeat(self, codes: NDArray[Any], again: int, rng: np.random.Generator) -> Cells:
+        """Run inputs again, with those that are to be run beside others, if they were not yet."""
+        beside = self._beside
+        if beside is None or len(beside.cells):
+            return self._runner.repeat(codes, again=again)
+        both = np.concatenate([codes, beside.codes])
+        order, cells = rng.permutation(len(both)), np.empty(len(both), self._runner.labels.dtype)
+        cells[order] = self._runner.repeat(both[order], again=again)
+        self._beside = beside._replace(cells=cells[len(codes) :])
+        return cells[: len(codes)]
 
     def _with_along(self, codes: NDArray[Any], before: Cells) -> tuple[NDArray[Any], Cells]:
         """The inputs and their outputs, followed by those that are to be run along with them."""
