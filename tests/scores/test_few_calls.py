@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import themis
 from themis.audit.notes import other_cost
 from themis.engine.account import CallTimes
 from themis.engine.variants import waves
+from themis.scores.neighbours import parts_of
 
 MOST = 12  # calls of a score with the default settings
 SIZES = {"sex": 2, "race": 5, "education": 16, "age": 70, "hours": 100, "gain": 100}
@@ -75,6 +79,46 @@ def test_a_default_score_takes_few_calls_and_each_is_counted(place: int, measure
     rare = place == 1  # few pairs flip, and each is run again in calls of its own
     assert account.calls == len(rule.sizes) <= MOST + (3 if rare else 0)
     assert score.executions == account.executions == sum(rule.sizes)
+
+
+@pytest.mark.parametrize(("measure", "most"), [("causal", 8), ("group", 5)])
+def test_the_look_for_noise_takes_two_calls_of_its_own(measure: str, most: int) -> None:
+    subject, rule = tabular(12.0)
+    noise = getattr(audit := themis.Audit(subject, SCHEMA, seed=1), measure)("race")
+    assert len(rule.sizes) <= most
+    assert audit.runner.account.noise == noise.account.noise
+    assert 1 in rule.sizes[-2:]  # one input is alone
+
+
+@given(
+    answers=arrays(np.int16, st.integers(0, 60), elements=st.integers(-1, 3)),
+    alike=st.integers(1, 9),
+    all_alike=st.booleans(),
+)
+def test_each_input_is_run_again_in_one_call(answers: Any, alike: int, all_alike: bool) -> None:
+    parts = parts_of(answers, np.arange(len(answers)) % alike == 0, all_alike=all_alike)
+    assert sorted(np.concatenate([np.empty(0, int), *parts])) == list(range(len(answers)))
+    assert len(parts) <= 4
+    assert all(len(part) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("points", "limit"), [(6, 34), (-6, 26)], ids=["gives points", "takes points"]
+)
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_what_only_one_side_of_a_call_shows_is_seen(measure: str, points: int, limit: int) -> None:
+    """A column for each value that occurs: among inputs with one value it is another one."""
+
+    def decide(table: Any) -> Any:
+        occurs = np.unique(table["sex"])
+        second = np.searchsorted(occurs, table["sex"]) == 1
+        own = 2 * table["education"] + table["hours"] / 4 + table["age"] / 10
+        return own + 3 * (table["race"] == 0) + points * second > limit
+
+    for seed in range(4):
+        audit = themis.Audit(themis.batch(decide), SCHEMA, seed=seed)
+        score = getattr(audit, measure)("race")
+        assert score.stopped == "inconsistent", seed
 
 
 @pytest.mark.parametrize("against", ["education", "hours"])

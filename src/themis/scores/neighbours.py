@@ -15,7 +15,7 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
-SOME = 8  # one of so many inputs at least is run apart from the others
+SOME = 8  # one of so many inputs that are alike is enough to see what depends on that
 FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
 
 
@@ -84,7 +84,7 @@ class Neighbours:
     ) -> Cells:
         """Run inputs again in a few calls, each among others than before; look where that shows.
 
-        One is alone, and those that are `alike` and have the usual answer are by themselves:
+        One is alone, and those that are `alike` are by themselves, with another mixture of answers:
         whatever a call is compared with, its mean, its median, its size or the values that occur in
         it, is different there. The others may have been run `beside` something else.
         """
@@ -99,8 +99,12 @@ class Neighbours:
         changed = (cells != first) & (first >= 0)
         if not changed.any():
             return cells
+        others = np.where(changed, cells, first)
+        for part in parts_of(first, alike, all_alike=True):
+            again = self._runner.repeat(codes[part], again=6)
+            others[part] = np.where(changed[part] | (first[part] < 0), others[part], again)
         whole = self._runner.repeat(codes, again=2)
-        self.look(codes, np.where(changed, cells, first), whole)
+        self.look(codes, others, whole)
         return whole if self.found else cells
 
     def doubt(self, codes: NDArray[Any], cells: Cells, before: Cells, reading: Reading) -> None:
@@ -129,21 +133,24 @@ class Neighbours:
         self.example = self.example or Example.first(codes, cells, others, reading)
 
 
-def parts_of(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """The places of inputs, by call: one, those that are alike with the usual answer, the others.
+def parts_of(
+    answers: Cells, alike: NDArray[np.bool_], *, all_alike: bool = False
+) -> list[NDArray[np.int64]]:
+    """The places of inputs, by call: one, those that are alike, maybe the usual, and the others.
 
-    Where those are few it is all with the usual answer, or all that are alike.
+    Of those that are alike, with the usual answer a few are taken, so that answers are another
+    mixture than in the others. Where they are too few for that, or all are wanted, the usual
+    answers among the others have a call of their own.
     """
-    places = np.arange(len(answers))
+    rest = np.arange(1, len(answers))
     numbers, counts = np.unique(answers, return_counts=True)
-    usual = answers == (numbers[counts.argmax()] if len(answers) else 0)
-    apart = next(
-        (each for each in (alike & usual, usual, alike) if _are_some(each)), np.zeros_like(alike)
-    )[1:]
-    return [part for part in (places[:1], places[1:][apart], places[1:][~apart]) if len(part)]
-
-
-def _are_some(chosen: NDArray[np.bool_]) -> bool:
-    """Whether these are neither few nor nearly all."""
-    few = len(chosen) // SOME
-    return bool(few < chosen.sum() < len(chosen) - few)
+    usual = (answers == (numbers[counts.argmax()] if len(answers) else 0))[1:]
+    first = alike = alike[1:]
+    if not all_alike and SOME * alike.sum() >= len(alike):
+        rare = alike & ~usual
+        few = np.flatnonzero(alike & usual)[:: SOME // 2 if rare.any() else 1]
+        first, usual = rare, np.zeros_like(usual)
+        first[few] = True
+    chosen = (first, ~first & usual, ~(first | usual))
+    parts = [np.arange(min(len(answers), 1)), *(rest[each] for each in chosen)]
+    return [part for part in parts if len(part)]
