@@ -19,7 +19,6 @@ from themis.audit.given import (
 from themis.audit.views import Views
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
-from themis.engine.suites import Suite
 from themis.errors import RequestError
 from themis.events import Listener
 from themis.inputs.characteristics import Value
@@ -38,6 +37,8 @@ from themis.subjects.outputs import Output, as_outputs
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+    from themis.engine.suites import Suite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +135,8 @@ class Apparatus:
         return runner
 
     def _suite(self, path: Path) -> Suite:
+        from themis.engine.suites import Suite
+
         check_suite(self.people, show_rows=self.handling.show_rows)
         runner, of_people = self.runner, self.people is not None
         return Suite(path, self.schema, runner.labels, runner.failures, of_people=of_people)

@@ -39,7 +39,6 @@ from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Naming, Noise
-from themis.results.replays import Replay
 from themis.settings import Settings, Stopping
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
 
     from themis.audit.forecast import Forecast
     from themis.config.reader import Config
+    from themis.results.replays import Replay
     from themis.search.searcher import Accepted, SearchPlan
 
 OneSet: TypeAlias = str | Sequence[str]  # the names of a set, or some of them

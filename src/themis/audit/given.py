@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.rows import left_out
-from themis.engine.cache import Cache
 from themis.engine.cache_files import default_path
-from themis.engine.recall import Recall
 from themis.errors import Mistake, RequestError, RowsWarning
 from themis.events import ignore
 from themis.inputs.characteristics import Value
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from themis.config.reader import Config
+    from themis.engine.recall import Recall
 
 CachePlace: TypeAlias = str | Path | Literal[False] | None
 
@@ -210,6 +209,9 @@ def open_recall(
     if not subject.traits.external:
         notes.append(Note.of("cache-not-used"))
         return None
+    from themis.engine.cache import Cache
+    from themis.engine.recall import Recall
+
     opened = Cache(Path(cache))
     if opened.is_taken:
         own = opened.writer == os.getpid() or None

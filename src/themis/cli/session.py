@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from themis.audit.audit import Audit
 from themis.cli.endings import in_options
@@ -25,17 +25,19 @@ from themis.cli.files import Files, check_targets, output_mistake, save, source_
 from themis.cli.options import Options
 from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config
-from themis.engine.suites import Suite
 from themis.errors import Exit, RequestError, SubjectError
 from themis.events import Progress, SearchProgress, ignore
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
-from themis.results.replays import Replay
 from themis.results.withheld import withheld
 from themis.show.terminal.progress import ReadingLines, SearchProgressLine
 from themis.show.words.values import count, file_size
 
-Learned = TypeVar("Learned", bound=Result | Replay)
+if TYPE_CHECKING:
+    from themis.engine.suites import Suite
+    from themis.results.replays import Replay
+
+Learned = TypeVar("Learned", bound="Result | Replay")
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,9 @@ class Session:
         unsaved = None if spared else _save(learned, output)
         if options.as_json:
             write(_json(learned))
-        elif isinstance(learned, Replay) or learned.searches or learned.checks or learned.scores:
+        elif (
+            not isinstance(learned, Result) or learned.searches or learned.checks or learned.scores
+        ):
             if options.quiet:
                 write(lines(withheld(learned), file=sys.stdout))
             else:

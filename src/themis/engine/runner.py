@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
 from themis.engine.memory import Memory
-from themis.engine.recall import Recall
 from themis.errors import SubjectError
 from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
@@ -28,6 +27,9 @@ from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, CostKind, Subject, Traits
 from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
+
+if TYPE_CHECKING:
+    from themis.engine.recall import Recall
 
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 

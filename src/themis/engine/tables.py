@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from themis.engine.coming import ComingCells, FlipChances, LaterRows
 from themis.engine.drawn import Drawn, Inputs, base_rows
 from themis.engine.memory import TableMemory
 from themis.engine.runner import Runner
-from themis.engine.suites import Suite
 from themis.engine.variants import (
     Rows,
     Variants,
@@ -34,6 +33,9 @@ from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD, MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
+
+if TYPE_CHECKING:
+    from themis.engine.suites import Suite
 
 FEWEST_RECALLED = 1_000  # outputs that are worth asking another set's table, if calls are the cost
 MIXED = 2_048  # cells that are run in random order, before the next ones
