@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Ledger, Purpose, Spent
-from themis.engine.ahead import Ahead, answered, chosen_answers, merged
+from themis.engine.ahead import Again, Ahead, More, answered, chosen_answers, merged
 from themis.engine.batch_sizes import call_size, steady_size, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
@@ -296,7 +296,7 @@ class Runner:
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
         if self.traits.external:
-            self.ahead.begin(codes_of(codes))
+            self.ahead.begin(codes_of(codes), again * self.runs)
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
                 size = self._size_of_next(len(codes), call)
@@ -321,6 +321,22 @@ class Runner:
         """
         with self._counting_apart():
             return self.perform(codes, again=again) if again else self.run(codes)
+
+    def repeat_each(self, parts: Sequence[Again], rng: np.random.Generator) -> Iterator[Cells]:
+        """Run several parts again, one after the other; idle slots run what later ones need.
+
+        These are mixed with the others in an order drawn from `rng`.
+        """
+        for number, (codes, again) in enumerate(parts):
+            with self.repeating(parts[number + 1 :], rng):
+                cells = self.repeat(codes, again=again)
+            yield cells
+
+    def repeating(
+        self, parts: Sequence[Again], rng: np.random.Generator
+    ) -> AbstractContextManager[None]:
+        """Within, idle slots run these inputs again: that comes next."""
+        return self.ahead.needing([Again(each, time * self.runs) for each, time in parts], rng)
 
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
@@ -366,7 +382,7 @@ class Runner:
             cells = number_answers(self.labels, answers)
         else:
             cells, answers, needed = self._recall(self.recall, codes, time)
-        ahead = 0 if time else self.ahead.consume(codes)
+        ahead = self.ahead.consume(codes, time)
         self.ahead.learn(answers, cells)
         self.ledger.ask(len(codes))
         self.ledger.find(len(codes) - ahead - (self._needed - needed))
@@ -387,13 +403,11 @@ class Runner:
     def _answers(self, codes: NDArray[Any], time: int) -> Answers:
         """The answers to inputs of an external subject; idle slots run what comes next.
 
-        What was run ahead is not run again; that holds for the first time (0) alone.
+        What was run ahead for this time is not run again.
         """
         if not self.ahead.concerns(len(codes)):
             return self._run(self.subject.load(codes))
-        if time:
-            return self._run_mixed(codes, self.ahead.more(len(codes), self._is_known))
-        held = self.ahead.look_up(self.ahead.keys(codes))
+        held = self.ahead.look_up(self.ahead.keys(codes, time))
         new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
         if not len(new):
             return merged(held, Answers([]))
@@ -407,35 +421,39 @@ class Runner:
             raise
         return answers if len(new) == len(codes) else merged(held, answers)
 
-    def _is_known(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def _is_known(self, part: Again) -> NDArray[np.bool_]:
         """Which of these inputs need not be run: this process knows them, or a cache file."""
-        known: NDArray[np.bool_] = self.known(codes) != NOT_RUN
-        return known if self.recall is None else known | self.recall.knows(codes)
+        codes, time = part
+        known = np.zeros(len(codes), dtype=bool) if time else self.known(codes) != NOT_RUN
+        return known if self.recall is None else known | self.recall.knows(codes, time=time)
 
-    def _run_mixed(self, codes: NDArray[Any], more: NDArray[Any] | None) -> Answers:
+    def _run_mixed(self, codes: NDArray[Any], more: More | None) -> Answers:
         """The answers to these inputs, run together with others that are laid aside."""
         if more is None:
             return self._run(self.subject.load(codes))
-        mixed = self.ahead.mixed(len(codes), len(more))
-        keys = self.ahead.keys(more)
+        mixed = self.ahead.mixed(len(codes), len(more.codes))
 
         def sort(answers: Answers) -> Answers:
             needed, others = mixed.split(answers)
-            places = answered(others) if answers is self.subject.unfinished else range(len(keys))
-            self._lay_aside(more, keys, others, [*places])
+            all_places = range(len(more.keys))
+            places = answered(others) if answers is self.subject.unfinished else all_places
+            self._lay_aside(more, others, [*places])
             return needed
 
-        both = np.concatenate([codes, more])[mixed.order]
+        both = np.concatenate([codes, more.codes])[mixed.order]
         return self._run(self.subject.load(both), sort)
 
-    def _lay_aside(
-        self, codes: NDArray[Any], keys: list[Any], answers: Answers, places: list[int]
-    ) -> None:
+    def _lay_aside(self, more: More, answers: Answers, places: list[int]) -> None:
         """Keep the answers to what was run ahead, here and in the cache file."""
         chosen = chosen_answers(answers, places)
-        self.ahead.hold([keys[place] for place in places], chosen)
-        if self.recall is not None and places:
-            self.recall.keep(codes[places], chosen, self.labels)
+        self.ahead.hold([more.keys[place] for place in places], chosen)
+        if self.recall is None:
+            return
+        codes, times = more.codes[places], more.times[places]
+        for number in np.unique(times).tolist():
+            here = np.flatnonzero(times == number)
+            own = chosen_answers(chosen, here.tolist())
+            self.recall.keep(codes[here], own, self.labels, time=number)
 
     def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
         """Execute a batch; `sort` gives those of the answers that were asked for."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.inputs.keys import Keys, first_places
@@ -242,7 +243,9 @@ class NoiseProbe(Rerunner):
         codes = codes[new]
         missing = np.flatnonzero(first == NOT_RUN)
         if len(missing):
-            first[missing] = self._runner.repeat(codes[missing], again=0)
+            others = Again(np.delete(codes, missing, axis=0), 1)
+            with self._runner.repeating([others], self._mixing):
+                first[missing] = self._runner.repeat(codes[missing], again=0)
         second = self._again(codes, first, start) if len(codes) else first
         if len(new):
             self._last_new = start + int(new[-1])

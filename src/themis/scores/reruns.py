@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import Value
 from themis.inputs.keys import InputKeys, first_places
 from themis.inputs.schema import Schema
-from themis.inputs.streams import RERUNS
+from themis.inputs.streams import AHEAD, RERUNS
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
@@ -88,6 +89,7 @@ class Rerunner:
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
+        self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
     def _may_mix(self) -> bool:
@@ -218,10 +220,14 @@ class Rerunner:
         if key not in self._confirmed:
             own, (codes, before) = len(codes), self._with_along(codes, before)
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            for number, places in enumerate(self._calls_of(codes, own)):
-                order = rng.permutation(places)
-                again = (1 if first else 2) + TIMES * number
-                cells[order] = self._runner.repeat(codes[order], again=again)
+            orders = [rng.permutation(places) for places in self._calls_of(codes, own)]
+            calls = [
+                Again(codes[order], (1 if first else 2) + TIMES * number)
+                for number, order in enumerate(orders)
+            ]
+            answers = zip(orders, self._runner.repeat_each(calls, self._mixing), strict=True)
+            for number, (order, answer) in enumerate(answers):
+                cells[order] = answer
                 if random and not number:
                     self._calls.doubt(codes[order], cells[order], before[order], reading)
             after = reading.cells(cells)
