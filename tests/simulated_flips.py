@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.search.flip_cells import UNTRIED
+from themis.search.tries import AtHand
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 
@@ -26,6 +27,7 @@ class SimulatedBook:
         self.rng = rng
         self.cost = cost
         self.proofs = 0
+        self.at_hand = AtHand()
 
     def probe(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         found = self.flips[start:stop] & self.easy[start:stop]

@@ -736,3 +736,14 @@ def test_what_may_void_an_answer_is_said_with_quiet_too(project: Project) -> Non
     for arguments in (("score",), ("search", "--threshold", "0.1", "--measure", "group")):
         done = run(*arguments, "--quiet")
         assert "warning: no output was favourable" in " ".join(done.stdout.split())
+
+
+def test_validate_knows_more_inputs_than_a_float_can_hold(project: Project) -> None:
+    names = [f"c{number}" for number in range(160)]
+    inputs = "\n".join(f"{name} = {{ min = 0, max = 99 }}" for name in names)
+    pairs = enumerate(itertools.pairwise(names))
+    links = "\n".join(f'k{number} = "{one} - {other} < 99"' for number, (one, other) in pairs)
+    project("return person['c0'] > 50", inputs=inputs, extra=f"[constraints]\n{links}\n")
+    done = run("validate")
+    assert done.exit_code == 0, done.output
+    assert "1.0 × 10^320" in done.stdout

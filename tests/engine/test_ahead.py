@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,55 @@ def test_most_of_64_slots_are_busy(question: Question, error: float, least: floa
     question(audit(plain, error=error, ahead=False))
     assert result.executions >= 50 * 64
     assert busy(filled, result.executions) >= least > 1.2 * busy(plain, result.executions)
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_most_of_64_slots_are_busy_in_a_short_search(seed: int) -> None:
+    """Of less than 200 executions for each slot, among four characteristics."""
+    schema = Schema(
+        sex=["f", "m"],
+        race=["a", "b", "c", "d"],
+        region=["n", "s", "e", "w", "x", "y"],
+        married=["no", "yes"],
+        income=Integers(0, 200_000),
+        savings=Integers(0, 1_000_000),
+    )
+
+    def limited(person: dict[str, Any]) -> int:
+        limit = 60_000 + 8_000 * (person["race"] == "a")
+        limit += 60_000 * (person["race"] == "b" and person["region"] == "n")
+        limit += 30_000 * (person["sex"] == "f" and person["married"] == "yes")
+        return int(person["income"] > limit)
+
+    subject = Slotted(64, limited, schema)
+    run = audit(subject, seed=seed, error=0.1)
+    result = run.search_all(0.1, ["causal"], ["sex", "race", "region", "married"])
+    assert 50 * 64 <= result.executions <= 200 * 64
+    assert busy(subject, result.executions) >= 0.75
+
+
+def test_idle_slots_run_what_is_to_be_run_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few pairs each is run again several times: once in a call, but not once in a round."""
+
+    def rounds_again(*, ahead: bool) -> tuple[int, int, dict[str, Any]]:
+        subject = Slotted(64)
+        run = audit(subject, ahead=ahead, error=0.15)
+        repeat, rounds = run.runner.repeat, []
+
+        def counting(codes: Any, *, again: int = 1) -> Any:
+            before = subject.rounds
+            cells = repeat(codes, again=again)
+            rounds.append(subject.rounds - before)
+            return cells
+
+        monkeypatch.setattr(run.runner, "repeat", counting)
+        result = QUESTIONS["search"](run)
+        return sum(rounds), run.runner.account.noise, measured(result)
+
+    filled, inputs, result = rounds_again(ahead=True)
+    bare, same_inputs, same_result = rounds_again(ahead=False)
+    assert (result, inputs) == (same_result, same_inputs)
+    assert inputs / 64 <= filled < 0.7 * bare
 
 
 def test_idle_slots_run_the_steps_that_may_follow_while_pairs_are_made_plain() -> None:
@@ -176,6 +226,43 @@ def test_a_cache_file_keeps_what_was_run_ahead(tmp_path: Path) -> None:
     with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
         assert ask(run, "race").scores[0].score == done.scores[0].score
         assert run.runner.account.executions == run.runner.account.ahead == 0
+
+
+def test_a_cache_file_keeps_what_was_run_again_ahead(tmp_path: Path) -> None:
+    first, second = Slotted(64), Slotted(64)
+    with audit(first, cache=tmp_path / "cache.sqlite", error=0.2) as run:
+        done = ask(run, "race")
+    with audit(second, cache=tmp_path / "cache.sqlite", error=0.2, ahead=False) as run:
+        again = ask(run, "race")
+    assert not second.answered
+    assert again.scores[0].score == done.scores[0].score
+    assert again.noise == done.noise
+
+
+@pytest.mark.parametrize("late", [10, 100, 200])
+def test_an_interrupt_while_findings_are_run_again_counts_each_input_once(
+    tmp_path: Path, late: int
+) -> None:
+    def search(subject: Slotted, cache: str, *, ahead: bool = False) -> Audit:
+        run = audit(subject, cache=tmp_path / cache, error=0.15, ahead=ahead)
+        subject.watch = lambda: noise.append(run.runner.account.noise)
+        with run, suppress(KeyboardInterrupt):
+            QUESTIONS["search"](run)
+        return run
+
+    noise: list[int] = []
+    filled, bare, second = (Slotted(64) for _ in range(3))
+    search(filled, "filled.sqlite", ahead=True)
+    before = next(place for place, each in enumerate(noise) if each)
+    cut = Slotted(64, stop_at=sum(map(len, filled.batches[:before])) + late)
+    account = search(cut, "cut.sqlite", ahead=True).runner.account
+    assert account.noise > 0
+    assert account.executions + account.ahead == len(cut.answered) == cut.stop_at
+    search(second, "cut.sqlite")
+    search(bare, "bare.sqlite")
+    often = Counter(cut.answered) + Counter(second.answered) - Counter(bare.answered)
+    assert not often.keys() & {*bare.answered}
+    assert often.total() <= account.ahead
 
 
 @pytest.mark.some_slow(core=4)

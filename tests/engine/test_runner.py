@@ -23,7 +23,7 @@ from themis.engine.batch_sizes import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GR
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
-from themis.engine.runner import EARLY_FAILURES, Runner
+from themis.engine.runner import EARLY_FAILURES, RESERVED_SECONDS, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN, Labels
 from themis.subjects.loading import subject_from
@@ -177,6 +177,38 @@ def test_time_is_over_when_the_clock_says_so(monkeypatch: pytest.MonkeyPatch) ->
     runner.start(Budget())
     clock.now += 10**9
     assert not runner.out_of_time
+
+
+def test_time_is_kept_back_for_running_findings_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock.put_into(monkeypatch, runner_module, base_module)
+    runner = Decisions(Subject(), budget=Budget(max_seconds=3.0)).runner
+    runner.reserved = 1
+    assert runner.seconds_left == pytest.approx(2.7)
+    with runner.spending_reserve():
+        assert runner.seconds_left == pytest.approx(3.0)
+    runner.start(Budget(max_seconds=1000.0))
+    runner.reserved = 1
+    assert runner.seconds_left == pytest.approx(1000.0 - RESERVED_SECONDS)
+
+
+@pytest.mark.usefixtures("_forgetful")
+@pytest.mark.parametrize(("seconds", "longest"), [(1e-6, 10_000), (1e-3, 512), (1.5, 1)])
+def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, longest: int
+) -> None:
+    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), []
+
+    def decide(table: Any) -> Any:
+        sizes.append(len(table))
+        clock.now += seconds * len(table)
+        return table["a"]
+
+    decisions = Decisions(themis.batch(decide))
+    decisions.run(INPUTS)  # tells how fast it is
+    decisions.run(INPUTS * (10_000 // len(INPUTS)))
+    assert sizes[0] == len(INPUTS)
+    assert sum(sizes[1:]) == len(INPUTS) * (10_000 // len(INPUTS))
+    assert longest / 2 < max(sizes[1:]) <= longest
 
 
 @pytest.mark.parametrize("vectorised", [False, True])

@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import themis
 from themis.audit.notes import other_cost
 from themis.engine.account import CallTimes
 from themis.engine.variants import waves
-from themis.scores.neighbours import parts_of
 
 MOST = 12  # calls of a score with the default settings
 SIZES = {"sex": 2, "race": 5, "education": 16, "age": 70, "hours": 100, "gain": 100}
@@ -81,27 +77,6 @@ def test_a_default_score_takes_few_calls_and_each_is_counted(place: int, measure
     assert score.executions == account.executions == sum(rule.sizes)
 
 
-@pytest.mark.parametrize(("measure", "most"), [("causal", 8), ("group", 5)])
-def test_the_look_for_noise_takes_two_calls_of_its_own(measure: str, most: int) -> None:
-    subject, rule = tabular(12.0)
-    noise = getattr(audit := themis.Audit(subject, SCHEMA, seed=1), measure)("race")
-    assert len(rule.sizes) <= most
-    assert audit.runner.account.noise == noise.account.noise
-    assert 1 in rule.sizes[-2:]  # one input is alone
-
-
-@given(
-    answers=arrays(np.int16, st.integers(0, 60), elements=st.integers(-1, 3)),
-    alike=st.integers(1, 9),
-    all_alike=st.booleans(),
-)
-def test_each_input_is_run_again_in_one_call(answers: Any, alike: int, all_alike: bool) -> None:
-    parts = parts_of(answers, np.arange(len(answers)) % alike == 0, all_alike=all_alike)
-    assert sorted(np.concatenate([np.empty(0, int), *parts])) == list(range(len(answers)))
-    assert len(parts) <= 4
-    assert all(len(part) for part in parts)
-
-
 @pytest.mark.parametrize(
     ("points", "limit"), [(6, 34), (-6, 26)], ids=["gives points", "takes points"]
 )
@@ -119,6 +94,29 @@ def test_what_only_one_side_of_a_call_shows_is_seen(measure: str, points: int, l
         audit = themis.Audit(themis.batch(decide), SCHEMA, seed=seed)
         score = getattr(audit, measure)("race")
         assert score.stopped == "inconsistent", seed
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_people_who_are_judged_otherwise_among_their_own_kind_are_seen(measure: str) -> None:
+    """Among others of her sex, nobody is treated differently."""
+
+    def decide(table: Any) -> Any:
+        women = table["sex"] == 0
+        limit = 65 if women.mean() < 0.9 else 50
+        return table["hours"] >= np.where(women, limit, 50)
+
+    for seed in range(4):
+        audit = themis.Audit(themis.batch(decide), SCHEMA, seed=seed)
+        assert getattr(audit, measure)("sex").stopped == "inconsistent", seed
+
+
+def test_codes_that_are_made_from_a_call_are_seen() -> None:
+    def decide(table: Any) -> Any:
+        codes = np.searchsorted(np.unique(table["race"]), table["race"])
+        return table["hours"] >= 40 + 5 * codes
+
+    scores = [themis.Audit(themis.batch(decide), SCHEMA, seed=n).group("race") for n in range(8)]
+    assert sum(each.stopped == "inconsistent" for each in scores) >= 6
 
 
 @pytest.mark.parametrize("against", ["education", "hours"])

@@ -120,6 +120,23 @@ def test_no_decision_is_missed_by_drawing_safe_steps_at_once(start: tuple[int, i
             assert rule.decide(hits + more, misses + drawn - more) == "undecided"
 
 
+@pytest.mark.parametrize("spot", ["none", "some"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 1.0])
+def test_the_guess_of_where_a_decision_will_be_is_right_if_samples_go_on_like_this(
+    spot: Spot, share: float
+) -> None:
+    rule = ThresholdRule(0.3, 0.05, 0.01, spot)
+    seen = 20
+    end = rule.likely_samples(round(share * seen), seen - round(share * seen))
+    decided = [
+        size
+        for size in range(seen, rule.max_samples + 1)
+        if rule.decide(round(share * size), size - round(share * size)) != "undecided"
+    ]
+    assert abs(end - decided[0]) <= max(0.1 * decided[0], 5)
+    assert rule.likely_samples(0, 0) == rule.safe_steps(0, 0)
+
+
 @given(st.floats(0.2, 0.4), st.integers(0, 40), st.integers(0, 20))
 def test_no_more_is_drawn_at_once_than_the_last_test_sees(
     share: float, left: int, open_: int

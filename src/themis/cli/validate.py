@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
 from rich.console import RenderableType
 from rich.rule import Rule
@@ -140,7 +141,7 @@ def _domain(plan: Plan) -> Table:
     table.add_row(short("inputs", DIM), Sentence(size(plan.size)))
     if plan.schema.constraints:
         about = "" if plan.share_is_exact else "about "
-        valid = about + size(round(plan.size * plan.valid_share))
+        valid = about + size(round(plan.size * Fraction(plan.valid_share)))
         if plan.valid_size is not None:
             valid = size(plan.valid_size)
         constraints = count(len(plan.schema.constraints), "constraint")

@@ -17,6 +17,7 @@ from themis.subjects.base import Answers
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
+KEPT = 8  # one part of so many of it is kept for what is needed soon
 LEARNED = 1_000  # outputs of a batch whose numbers are noted
 MOST_NUMBERS = 10_000  # outputs whose numbers are known
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
@@ -29,10 +30,31 @@ class Held(NamedTuple):
     failure: Failure | None
 
 
+class Again(NamedTuple):
+    """Inputs that are run for the time-th time; the first is 0."""
+
+    codes: NDArray[Any]
+    time: int
+
+
+class Late(NamedTuple):
+    """Inputs that are needed late: they leave a part of what may be run ahead to others."""
+
+    codes: NDArray[Any]
+
+
+class More(NamedTuple):
+    """Inputs to run in idle slots, the key of each, and for which time it is run."""
+
+    codes: NDArray[Any]
+    keys: list[Any]
+    times: Places
+
+
 # The outcome under each key, None where there is none.
 LookUp: TypeAlias = Callable[[Sequence[Any]], list[Held | None]]
 # Inputs that will be asked for next, the most likely ones first, given what was run ahead.
-Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any]]]
+Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any] | Late]]
 
 
 @dataclass(frozen=True)
@@ -69,9 +91,10 @@ class Ahead:
         self._input_keys, self._slots, self._ledger = keys, slots, ledger
         self._held: dict[Any, Held] = {}
         self._numbers: dict[str, int] = {}  # of outputs, by their representation
-        self._request: NDArray[Any] | None = None  # what is asked for now; its keys, once needed
+        self._request: Again | None = None  # what is asked for now; its keys, once needed
         self._requested: frozenset[Any] | None = None
         self._coming: Coming | None = None
+        self._needed: Sequence[Again] = ()  # what is needed for certain, before all that may come
         self._rng = np.random.default_rng(0)
         self.start(allowed=False)
 
@@ -96,18 +119,29 @@ class Ahead:
         finally:
             self._coming, self._rng = before
 
-    def begin(self, codes: NDArray[Any]) -> None:
+    @contextmanager
+    def needing(self, parts: Sequence[Again], rng: np.random.Generator) -> Iterator[None]:
+        """Within, these are needed for certain after what is run now: they come before all else."""
+        before = self._needed, self._rng
+        if self._allowed and parts:
+            self._needed, self._rng = parts, rng
+        try:
+            yield
+        finally:
+            self._needed, self._rng = before
+
+    def begin(self, codes: NDArray[Any], time: int = 0) -> None:
         """These inputs are asked for together, in one batch or several; none of them is to come."""
-        self._request, self._requested = codes, None
+        self._request, self._requested = Again(codes, time), None
 
     def concerns(self, count: int) -> bool:
         """Whether a batch of so many inputs may take what is held, or leave slots idle."""
         return bool(self._held) or (self._allowed and count < FULL_ROUNDS * self._slots)
 
-    def keys(self, codes: NDArray[Any]) -> list[Any]:
-        """The keys of these inputs."""
+    def keys(self, codes: NDArray[Any], time: int = 0) -> list[Any]:
+        """The keys of these inputs when they are run for the time-th time."""
         keys: list[Any] = self._input_keys.of(codes).tolist()
-        return keys
+        return [(time, key) for key in keys] if time else keys
 
     def look_up(self, keys: Sequence[Any]) -> list[Held | None]:
         """What is held under these keys; of the same input asked for twice only the first."""
@@ -118,27 +152,42 @@ class Ahead:
             self._held.get(key) if first[key] == place else None for place, key in enumerate(keys)
         ]
 
-    def more(self, needed: int, known: Callable[[NDArray[Any]], NDArray[np.bool_]]) -> Any:
-        """Codes of inputs to run in the slots that a batch of so many leaves idle, or None.
+    def more(self, needed: int, known: Callable[[Again], NDArray[np.bool_]]) -> More | None:
+        """What to run in the slots that a batch of so many leaves idle, if anything.
 
         Those that somebody else holds are `known`.
         """
-        room = self._room(needed)
-        if self._coming is None or self._request is None or room <= 0:
+        if self._room(needed) <= 0 or self._request is None or not (self._needed or self._coming):
             return None
-        new: dict[Any, NDArray[Any]] = {}
+        new: dict[Any, tuple[NDArray[Any], int]] = {}
         if self._requested is None:
-            self._requested = frozenset(self.keys(self._request))
+            self._requested = frozenset(self.keys(*self._request))
         taken = self._requested | self._held.keys()
-        with closing(self._coming(self._peek)) as coming:
-            for codes in coming:
-                codes = codes[~known(codes)]
-                for key, row in zip(self.keys(codes), codes, strict=True):
+        with closing(self._likely(needed)) as likely:
+            for part, room in likely:
+                codes = part.codes[~known(part)]
+                for key, row in zip(self.keys(codes, part.time), codes, strict=True):
                     if key not in taken and len(new) < room:
-                        new.setdefault(key, row)
+                        new.setdefault(key, (row, part.time))
                 if len(new) >= room:
                     break
-        return np.stack(list(new.values())) if new else None
+        if not new:
+            return None
+        rows, times = zip(*new.values(), strict=True)
+        return More(np.stack(rows), list(new), np.array(times))
+
+    def _likely(self, needed: int) -> Generator[tuple[Again, int]]:
+        """What will be asked for, the most certain ones first, and how many may be run by then."""
+        room, least = self._room(needed), self._room(needed, late=True)
+        for part in self._needed:
+            yield part, room
+        if self._coming is not None:
+            with closing(self._coming(self._peek)) as coming:
+                for each in coming:
+                    if isinstance(each, Late):
+                        yield Again(each.codes, 0), least
+                    else:
+                        yield Again(each, 0), room
 
     def mixed(self, needed: int, others: int) -> Mixed:
         """The order in which so many inputs that are needed are run with others."""
@@ -150,11 +199,11 @@ class Ahead:
             self._held[key] = Held(answers.outputs[place], answers.failures.get(place))
         self._ledger.run_ahead(len(keys))
 
-    def consume(self, codes: NDArray[Any]) -> int:
+    def consume(self, codes: NDArray[Any], time: int = 0) -> int:
         """These were asked for: those of them that were run ahead count as executed, how many."""
         if not self._held:
             return 0
-        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes))
+        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes, time))
         self._ledger.take_ahead(count)
         return count
 
@@ -183,23 +232,23 @@ class Ahead:
     def _peek(self, keys: Sequence[Any]) -> list[Held | None]:
         return [self._held.get(key) for key in keys]
 
-    def _room(self, needed: int) -> int:
+    def _room(self, needed: int, *, late: bool = False) -> int:
         """How many inputs to run with so many that are needed: the slots that they leave idle.
 
-        No more than one for each slot and a share of the executions are held at any time.
+        No more than one for each slot and a share of the executions are held at any time; what is
+        needed `late` leaves a part of that.
         """
         if not needed or needed >= FULL_ROUNDS * self._slots:
             return 0
-        now = self._ledger.spent
-        rooms = [
-            self._slots + spent.executions // SHARE - spent.ahead
-            for spent in (now, now - self._before)
-        ]
-        return min(-needed % self._slots, *rooms)
+        now, rooms = self._ledger.spent, [-needed % self._slots]
+        for spent in (now, now - self._before):
+            most = self._slots + spent.executions // SHARE
+            rooms.append(most - (most // KEPT if late else 0) - spent.ahead)
+        return min(rooms)
 
 
 def _one_after_other(first: Coming, second: Coming | None) -> Coming:
-    def coming(look_up: LookUp) -> Generator[NDArray[Any]]:
+    def coming(look_up: LookUp) -> Generator[NDArray[Any] | Late]:
         yield from first(look_up)
         if second is not None:
             yield from second(look_up)

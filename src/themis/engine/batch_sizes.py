@@ -16,6 +16,7 @@ GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
 CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
 ROW_CALL = 16_384  # of a row function: each is a dictionary
+LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not be interruptible
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited
 
@@ -49,3 +50,13 @@ def call_size(traits: Traits, width: int, seconds: float | None) -> int:
     if traits.vectorised:
         return max(min(CALL, CALL_VALUES // width), 1)
     return FIRST_BATCH if seconds is None else timely_size(traits, seconds, math.inf)
+
+
+def timely_call(inputs: int, seconds: float) -> float:
+    """How many inputs a call may have where one of so many took so long; without end if all may.
+
+    It is a power of two: how calls are cut shall not depend on every breath of the machine.
+    """
+    if seconds * CALL <= LONGEST_CALL * inputs:
+        return math.inf
+    return 2.0 ** math.floor(math.log2(max(inputs * LONGEST_CALL / seconds, 1.0)))

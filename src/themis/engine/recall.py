@@ -158,17 +158,19 @@ class Recall:
         self._put(codes, time, found, decided(answers, labels))
         return Recalled(cells, answers)
 
-    def knows(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def knows(self, codes: NDArray[Any], *, time: int = 0) -> NDArray[np.bool_]:
         """Which of these inputs have a decision of their own in the cache."""
         if not self._by_input or not len(codes):
             return np.zeros(len(codes), dtype=bool)
-        known: NDArray[np.bool_] = self._find(codes, 0).known.numbers != UNKNOWN
+        known: NDArray[np.bool_] = self._find(codes, time).known.numbers != UNKNOWN
         return known
 
-    def keep(self, codes: NDArray[Any], answers: Answers, labels: Labels | AnswerLabels) -> None:
+    def keep(
+        self, codes: NDArray[Any], answers: Answers, labels: Labels | AnswerLabels, *, time: int = 0
+    ) -> None:
         """Store answers that nobody has asked for yet, unless only whole batches are stored."""
         if self._by_input:
-            self._put(codes, 0, self._find(codes, 0), _decided_answers(answers, labels))
+            self._put(codes, time, self._find(codes, time), _decided_answers(answers, labels))
 
     def _find(self, codes: NDArray[Any], time: int) -> Found:
         if self._subject is None:

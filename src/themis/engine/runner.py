@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
-from themis.engine.ahead import Ahead, answered, chosen_answers, merged
-from themis.engine.batch_sizes import call_size, steady_size, timely_size
+from themis.engine.ahead import Again, Ahead, More, answered, chosen_answers, merged
+from themis.engine.batch_sizes import call_size, steady_size, timely_call, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
@@ -31,8 +31,10 @@ from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 if TYPE_CHECKING:
     from themis.engine.recall import Recall
 
+RESERVED_SECONDS = 1.0  # at least, or a tenth: choosing what is run again takes time as well
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
+SHARED_WIDTH = 8  # values from which on a copy of an input is quicker than another one
 JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
 
 
@@ -128,7 +130,8 @@ class Runner:
         """Whether inputs that differ in little are prepared once: those handed over one by one."""
         traits = self.traits
         apart = traits.external or bool(traits.executor)
-        return not (apart or traits.vectorised or self.remembers)
+        wide = len(self.schema) >= SHARED_WIDTH
+        return wide and not (apart or traits.vectorised or self.remembers)
 
     @property
     def saves_calls(self) -> bool:
@@ -149,8 +152,9 @@ class Runner:
         left = self._deadline - time.monotonic()
         if not self.reserved or math.isinf(left):
             return left
+        most = self._budget.max_seconds or 0.0
         seconds = self.runs * self.reserved * (self.seconds_per_execution or 0.0)
-        return left - min(seconds, (self._budget.max_seconds or 0.0) / 2)
+        return left - min(max(seconds, min(most / 10, RESERVED_SECONDS)), most / 2)
 
     @contextmanager
     def spending_reserve(self) -> Iterator[None]:
@@ -274,7 +278,7 @@ class Runner:
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
         if self.traits.external:
-            self.ahead.begin(codes_of(codes))
+            self.ahead.begin(codes_of(codes), again * self.runs)
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
                 size = self.size_of_next(len(codes), call)
@@ -283,11 +287,19 @@ class Runner:
                 first += size
         return cells
 
+    @property
+    def longest_call(self) -> float:
+        """How many inputs a call in this process may have so that an interrupt is heard in time."""
+        elsewhere = self.traits.external or self.traits.executor or not self.traits.vectorised
+        return math.inf if elsewhere else timely_call(*self.call_times.largest)
+
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
         if self.traits.external:
             return self.batch_size
-        call = call or call_size(self.traits, len(self.schema), self._seconds_each)
+        if not call:
+            most = call_size(self.traits, len(self.schema), self._seconds_each)
+            call = int(min(most, self.longest_call))
         self.subject.call_inputs = call
         return count if self.traits.executor else call
 
@@ -299,6 +311,22 @@ class Runner:
         """
         with self._counting_apart():
             return self.perform(codes, again=again) if again else self.run(codes)
+
+    def repeat_each(self, parts: Sequence[Again], rng: np.random.Generator) -> Iterator[Cells]:
+        """Run several parts again, one after the other; idle slots run what later ones need.
+
+        These are mixed with the others in an order drawn from `rng`.
+        """
+        for number, (codes, again) in enumerate(parts):
+            with self.repeating(parts[number + 1 :], rng):
+                cells = self.repeat(codes, again=again)
+            yield cells
+
+    def repeating(
+        self, parts: Sequence[Again], rng: np.random.Generator
+    ) -> AbstractContextManager[None]:
+        """Within, idle slots run these inputs again: that comes next."""
+        return self.ahead.needing([Again(each, time * self.runs) for each, time in parts], rng)
 
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
@@ -344,7 +372,7 @@ class Runner:
             cells = number_answers(self.labels, answers)
         else:
             cells, answers, needed = self._recall(self.recall, codes, time)
-        ahead = 0 if time else self.ahead.consume(codes)
+        ahead = self.ahead.consume(codes, time)
         self.ahead.learn(answers, cells)
         self.ledger.ask(len(codes))
         self.ledger.find(len(codes) - ahead - (self._needed - needed))
@@ -365,13 +393,11 @@ class Runner:
     def _answers(self, codes: NDArray[Any], time: int) -> Answers:
         """The answers to inputs of an external subject; idle slots run what comes next.
 
-        What was run ahead is not run again; that holds for the first time (0) alone.
+        What was run ahead for this time is not run again.
         """
         if not self.ahead.concerns(len(codes)):
             return self._run(self.subject.load(codes))
-        if time:
-            return self._run_mixed(codes, self.ahead.more(len(codes), self._is_known))
-        held = self.ahead.look_up(self.ahead.keys(codes))
+        held = self.ahead.look_up(self.ahead.keys(codes, time))
         new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
         if not len(new):
             return merged(held, Answers([]))
@@ -385,35 +411,39 @@ class Runner:
             raise
         return answers if len(new) == len(codes) else merged(held, answers)
 
-    def _is_known(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def _is_known(self, part: Again) -> NDArray[np.bool_]:
         """Which of these inputs need not be run: this process knows them, or a cache file."""
-        known: NDArray[np.bool_] = self.known(codes) != NOT_RUN
-        return known if self.recall is None else known | self.recall.knows(codes)
+        codes, time = part
+        known = np.zeros(len(codes), dtype=bool) if time else self.known(codes) != NOT_RUN
+        return known if self.recall is None else known | self.recall.knows(codes, time=time)
 
-    def _run_mixed(self, codes: NDArray[Any], more: NDArray[Any] | None) -> Answers:
+    def _run_mixed(self, codes: NDArray[Any], more: More | None) -> Answers:
         """The answers to these inputs, run together with others that are laid aside."""
         if more is None:
             return self._run(self.subject.load(codes))
-        mixed = self.ahead.mixed(len(codes), len(more))
-        keys = self.ahead.keys(more)
+        mixed = self.ahead.mixed(len(codes), len(more.codes))
 
         def sort(answers: Answers) -> Answers:
             needed, others = mixed.split(answers)
-            places = answered(others) if answers is self.subject.unfinished else range(len(keys))
-            self._lay_aside(more, keys, others, [*places])
+            all_places = range(len(more.keys))
+            places = answered(others) if answers is self.subject.unfinished else all_places
+            self._lay_aside(more, others, [*places])
             return needed
 
-        both = np.concatenate([codes, more])[mixed.order]
+        both = np.concatenate([codes, more.codes])[mixed.order]
         return self._run(self.subject.load(both), sort)
 
-    def _lay_aside(
-        self, codes: NDArray[Any], keys: list[Any], answers: Answers, places: list[int]
-    ) -> None:
+    def _lay_aside(self, more: More, answers: Answers, places: list[int]) -> None:
         """Keep the answers to what was run ahead, here and in the cache file."""
         chosen = chosen_answers(answers, places)
-        self.ahead.hold([keys[place] for place in places], chosen)
-        if self.recall is not None and places:
-            self.recall.keep(codes[places], chosen, self.labels)
+        self.ahead.hold([more.keys[place] for place in places], chosen)
+        if self.recall is None:
+            return
+        codes, times = more.codes[places], more.times[places]
+        for number in np.unique(times).tolist():
+            here = np.flatnonzero(times == number)
+            own = chosen_answers(chosen, here.tolist())
+            self.recall.keep(codes[here], own, self.labels, time=number)
 
     def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
         """Execute a batch; `sort` gives those of the answers that were asked for."""

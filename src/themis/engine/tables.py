@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from themis.engine.suites import Suite
 
 FEWEST_RECALLED = 1_000  # outputs that are worth asking another set's table, if calls are the cost
-MIXED = 2_048  # cells that are run in random order, before the next ones
+MIXED, MIXED_ROWS = 2_048, 16  # cells, or rows, that are run in random order before the next ones
 COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
 
 
@@ -294,7 +294,7 @@ class Tables:
         every = count == len(rows)
         wanted = cells.T[places]  # by column, as the table is
         missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
-        if count >= COLUMN_ROWS:
+        if COLUMN_ROWS <= count <= self.runner.longest_call:
             whole = missing.all(axis=0)
             with self.runner.ending_together():
                 self._run_columns(variants, cells, opened, places[whole])
@@ -320,7 +320,7 @@ class Tables:
         """
         missing = np.flatnonzero(cells[row, column] == NOT_RUN)
         if rng is not None:
-            missing = _mixed(missing, rng)
+            missing = _mixed(missing, rng, max(MIXED, MIXED_ROWS * variants.width))
         first = 0
         while first < len(missing) and not self.runner.out_of_time:
             part = missing[first : first + self.runner.batch_size]
@@ -404,11 +404,11 @@ class Tables:
         return cells
 
 
-def _mixed(places: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The places in random order, some after the others: what is near stays in reach."""
-    if len(places) <= MIXED:
+def _mixed(places: NDArray[np.int64], rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+    """The places in random order, so many after so many: what is near stays in reach."""
+    if len(places) <= size:
         return rng.permutation(places)
-    parts = np.split(places, range(MIXED, len(places), MIXED))
+    parts = np.split(places, range(size, len(places), size))
     return np.concatenate([rng.permutation(part) for part in parts])
 
 

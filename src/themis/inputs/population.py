@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -264,7 +265,7 @@ def _block(schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]) -> t
         block, valid = _enumerated(schema, parts, columns, total, ties)
         return block, valid / before
     rejecting = RejectionBlock(columns, parts, schema, width=len(schema), ties=ties)
-    return rejecting, _valid_share(rejecting) * total / before
+    return rejecting, _valid_share(rejecting) * float(Fraction(total, before))
 
 
 def _part(schema: Schema, column: int, ties: tuple[Tie, ...]) -> Block:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
-SOME = 8  # one of so many inputs that are alike is enough to see what depends on that
 FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
 
 
@@ -37,14 +36,6 @@ class Example:
             return None
         place = int(both[0])
         return cls(codes[place].copy(), (int(before[place]), int(after[place])), reading)
-
-
-class Beside(NamedTuple):
-    """Inputs that are run again beside others, and the answers that they got, once they are."""
-
-    drawn: int  # base inputs from which they were chosen
-    codes: NDArray[Any]
-    cells: Cells
 
 
 class Neighbours:
@@ -75,36 +66,21 @@ class Neighbours:
             for reading in self._readings:
                 self._keep(codes, reading.cells(whole), reading.cells(others), reading)
 
-    def run_again(
-        self,
-        codes: NDArray[Any],
-        first: Cells,
-        alike: NDArray[np.bool_],
-        beside: Beside | None = None,
-    ) -> Cells:
+    def run_again(self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_]) -> Cells:
         """Run inputs again in a few calls, each among others than before; look where that shows.
 
-        One is alone, and those that are `alike` are by themselves, with another mixture of answers:
-        whatever a call is compared with, its mean, its median, its size or the values that occur in
-        it, is different there. The others may have been run `beside` something else.
+        One is alone, those that are `alike` are by themselves, and of the others those with the
+        usual answer: whatever a call is compared with, its mean, its median, its size or the values
+        that occur in it, is different there.
         """
         cells = np.empty_like(first)
-        for part in parts_of(first, alike):
-            ran = (
-                beside is not None
-                and len(beside.cells)
-                and np.array_equal(beside.codes, codes[part])
-            )
-            cells[part] = beside.cells if beside and ran else self._runner.repeat(codes[part])
+        for part in _apart(first, alike):
+            cells[part] = self._runner.repeat(codes[part])
         changed = (cells != first) & (first >= 0)
         if not changed.any():
             return cells
-        others = np.where(changed, cells, first)
-        for part in parts_of(first, alike, all_alike=True):
-            again = self._runner.repeat(codes[part], again=6)
-            others[part] = np.where(changed[part] | (first[part] < 0), others[part], again)
         whole = self._runner.repeat(codes, again=2)
-        self.look(codes, others, whole)
+        self.look(codes, np.where(changed, cells, first), whole)
         return whole if self.found else cells
 
     def doubt(self, codes: NDArray[Any], cells: Cells, before: Cells, reading: Reading) -> None:
@@ -133,24 +109,11 @@ class Neighbours:
         self.example = self.example or Example.first(codes, cells, others, reading)
 
 
-def parts_of(
-    answers: Cells, alike: NDArray[np.bool_], *, all_alike: bool = False
-) -> list[NDArray[np.int64]]:
-    """The places of inputs, by call: one, those that are alike, maybe the usual, and the others.
-
-    Of those that are alike, with the usual answer a few are taken, so that answers are another
-    mixture than in the others. Where they are too few for that, or all are wanted, the usual
-    answers among the others have a call of their own.
-    """
-    rest = np.arange(1, len(answers))
-    numbers, counts = np.unique(answers, return_counts=True)
-    usual = (answers == (numbers[counts.argmax()] if len(answers) else 0))[1:]
-    first = alike = alike[1:]
-    if not all_alike and SOME * alike.sum() >= len(alike):
-        rare = alike & ~usual
-        few = np.flatnonzero(alike & usual)[:: SOME // 2 if rare.any() else 1]
-        first, usual = rare, np.zeros_like(usual)
-        first[few] = True
-    chosen = (first, ~first & usual, ~(first | usual))
-    parts = [np.arange(min(len(answers), 1)), *(rest[each] for each in chosen)]
+def _apart(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """The places of all answers: one, those of inputs that are alike, the usual, and the others."""
+    places = np.arange(len(answers))
+    rest = places[1:][~alike[1:]]
+    numbers, counts = np.unique(answers[rest], return_counts=True)
+    usual = answers[rest] == (numbers[counts.argmax()] if len(rest) else 0)
+    parts = [places[:1], places[1:][alike[1:]], rest[usual], rest[~usual]]
     return [part for part in parts if len(part)]

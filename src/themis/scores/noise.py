@@ -14,11 +14,12 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.inputs.keys import Keys, first_places
@@ -26,7 +27,7 @@ from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
 from themis.scores.group_answers import ImpactRatio
-from themis.scores.neighbours import Beside, Example, parts_of
+from themis.scores.neighbours import Example
 from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
@@ -51,16 +52,6 @@ WEIGHED = {
     *("noise-in-score", "noise-in-rates", "noise-in-exact-rates", "noise-of-calls"),
     *("noise-in-search", "noise-in-group-search"),
 }
-
-
-class _Upcoming(NamedTuple):
-    """Base inputs that are to be run again next."""
-
-    drawn: int  # with those that were met before
-    new: NDArray[np.int64]  # which of them were not
-    keys: Keys
-    codes: NDArray[Any]
-    first: Cells  # the outputs that they had, NOT_RUN where they are not known
 
 
 class NoiseProbe(Rerunner):
@@ -125,8 +116,6 @@ class NoiseProbe(Rerunner):
         with suppress(BudgetEndedError):
             while not (self._runner.out_of_time or self._has_met_all):
                 count = min(self._wanted(settings), self._at_once)
-                if self._beside is not None:
-                    count = min(count, self._beside.drawn)
                 if 2 * count > self._runner.executions_left:
                     count = int(self._runner.executions_left // 2)
                 if count < 1:
@@ -243,40 +232,24 @@ class NoiseProbe(Rerunner):
     def _next(self, count: int) -> NDArray[Any]:
         return self._sampler.base.rows(self._drawn, self._drawn + count)
 
-    def _upcoming(self, count: int) -> _Upcoming:
-        """The next base inputs, less those that were met before, with the outputs they had."""
+    def _take(self, count: int) -> None:
+        """Run the next base inputs again, less those that were met before."""
         start, codes = self._drawn, self._next(count)
         keys = self._sampler.population.schema.input_keys.of(codes)
         new = _distinct(self._met, keys)
         count = self._stop(start + new, start + count) - start
         new = new[new < count]
         first = self._sampler.tables.known_outputs(codes[:count], start)[new]
-        return _Upcoming(count, new, keys[new], codes[new], first)
-
-    def confirm(self, score: Score, settings: Settings, limit: float | None = None) -> Score:
-        if looks_for_noise(settings) and self._may_mix and not (self.trusted or self._drawn):
-            self._beside = self._beside or self._planned(settings)
-        return super().confirm(score, settings, limit)
-
-    def _planned(self, settings: Settings) -> Beside | None:
-        """Those of the inputs that `look` will run again which may be run beside others."""
-        coming = self._upcoming(min(self._wanted(settings), self._at_once))
-        if not len(coming.codes) or (coming.first == NOT_RUN).any():
-            return None
-        others = parts_of(coming.first, self._alike(coming.codes))[-1]
-        return Beside(coming.drawn, coming.codes[others], np.empty(0, coming.first.dtype))
-
-    def _take(self, count: int) -> None:
-        """Run the next base inputs again, less those that were met before."""
-        start = self._drawn
-        count, new, keys, codes, first = self._upcoming(count)
+        codes = codes[new]
         missing = np.flatnonzero(first == NOT_RUN)
         if len(missing):
-            first[missing] = self._runner.repeat(codes[missing], again=0)
+            others = Again(np.delete(codes, missing, axis=0), 1)
+            with self._runner.repeating([others], self._mixing):
+                first[missing] = self._runner.repeat(codes[missing], again=0)
         second = self._again(codes, first, start) if len(codes) else first
         if len(new):
             self._last_new = start + int(new[-1])
-        self._met = np.concatenate([self._met, keys])
+        self._met = np.concatenate([self._met, keys[new]])
         self._drawn += count
         self._spent += len(codes) + len(missing)
         decided = (first >= 0) & (second >= 0)  # a failure is another matter than noise
@@ -294,8 +267,7 @@ class NoiseProbe(Rerunner):
         runner = self._runner
         looks = runner.traits.vectorised and not start
         if looks and runner.saves_calls and not runner.out_of_time:
-            beside, self._beside = self._beside, None
-            return self._calls.run_again(codes, first, self._alike(codes), beside)
+            return self._calls.run_again(codes, first, self._alike(codes))
         second = runner.repeat(codes)
         if looks:
             self._calls.look(codes, first, second)

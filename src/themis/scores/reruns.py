@@ -15,18 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import Value
 from themis.inputs.keys import InputKeys, first_places
 from themis.inputs.schema import Schema
-from themis.inputs.streams import RERUNS
+from themis.inputs.streams import AHEAD, RERUNS
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
 from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.scores.group import KEPT_ROWS, GroupInputs
-from themis.scores.neighbours import Beside, Example, Neighbours
+from themis.scores.neighbours import Example, Neighbours
 from themis.settings import Settings, Stopping
 from themis.statistics.reruns import (
     RERUNS_SHARE,
@@ -88,7 +89,7 @@ class Rerunner:
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
-        self._beside: Beside | None = None  # inputs that any call may take along
+        self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
     def _may_mix(self) -> bool:
@@ -219,10 +220,14 @@ class Rerunner:
         if key not in self._confirmed:
             own, (codes, before) = len(codes), self._with_along(codes, before)
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            for number, places in enumerate(self._calls_of(codes, own)):
-                order = rng.permutation(places)
-                again = (1 if first else 2) + TIMES * number
-                cells[order] = self._repeat(codes[order], again, rng)
+            orders = [rng.permutation(places) for places in self._calls_of(codes, own)]
+            calls = [
+                Again(codes[order], (1 if first else 2) + TIMES * number)
+                for number, order in enumerate(orders)
+            ]
+            answers = zip(orders, self._runner.repeat_each(calls, self._mixing), strict=True)
+            for number, (order, answer) in enumerate(answers):
+                cells[order] = answer
                 if random and not number:
                     self._calls.doubt(codes[order], cells[order], before[order], reading)
             after = reading.cells(cells)
@@ -232,17 +237,6 @@ class Rerunner:
                 self._confirmed[key_along] = after[own:]
             self._example = self._example or Example.first(codes, before, after, reading)
         return self._confirmed[key]
-
-    def _repeat(self, codes: NDArray[Any], again: int, rng: np.random.Generator) -> Cells:
-        """Run inputs again, with those that are to be run beside others, if they were not yet."""
-        beside = self._beside
-        if beside is None or len(beside.cells):
-            return self._runner.repeat(codes, again=again)
-        both = np.concatenate([codes, beside.codes])
-        order, cells = rng.permutation(len(both)), np.empty(len(both), self._runner.labels.dtype)
-        cells[order] = self._runner.repeat(both[order], again=again)
-        self._beside = beside._replace(cells=cells[len(codes) :])
-        return cells[: len(codes)]
 
     def _with_along(self, codes: NDArray[Any], before: Cells) -> tuple[NDArray[Any], Cells]:
         """The inputs and their outputs, followed by those that are to be run along with them."""

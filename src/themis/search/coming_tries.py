@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import LookUp
-from themis.engine.coming import LIKELY
+from themis.engine.ahead import Late, LookUp
 from themis.inputs.assignments import Places
 from themis.search.flip_cells import UNTRIED
 from themis.search.flips import FIRST_TRIES, FlipBook
-from themis.search.tries import Tries, Turn
+from themis.search.tries import Stretch, Tries, Turn
 from themis.subjects.decisions import NOT_RUN, Cells
 
-NEAR = 4  # a quarter more base inputs are looked at first, and then as many as there are
-LEAST = 16  # base inputs that are looked at, at least
+LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance
+LEAST = 16  # base inputs that are looked at together
 MORE_TRIES = 8  # of an input, at most
 PROVED = 2**12  # variants looked at of inputs that are settled
 
@@ -25,31 +24,27 @@ PROVED = 2**12  # variants looked at of inputs that are settled
 class ComingTries:
     """What the book of a search will be asked next.
 
-    Further tries and proofs of the inputs at hand come first, then the next base inputs under the
-    same set, then the first ones under the next sets.
+    Further tries and proofs of the inputs at hand come first, then the base inputs that the same
+    set will probably need, then those of the next sets.
     """
 
     def __init__(self, book: FlipBook) -> None:
         self._book, self._at_hand = book, book.at_hand
 
-    def __call__(self, _: LookUp) -> Generator[NDArray[Any]]:
+    def __call__(self, _: LookUp) -> Generator[NDArray[Any] | Late]:
         """Inputs that are likely to be needed, the nearest ones first."""
         mask, stop = self._at_hand.mask, self._at_hand.stop
-        near = stop + max(stop // NEAR, LEAST)
-        far = near + max(stop, LEAST)
-        with self._book.foreseeing(far):
+        with self._book.foreseeing():
             if mask:
+                end = max(stop, self._at_hand.end())
+                self._book.inputs.foresee(end)
                 for turn in self._at_hand.turns:
                     yield self._turn(turn)
                 yield from self._proofs(mask, self._at_hand.settling)
-                yield from self._rows(mask, stop, near)
-            for other, rows in self._at_hand.next_sets():
-                if other != mask:
-                    yield from self._rows(other, 0, rows)
-            for other in self._at_hand.found:
-                yield from self._rows(other, 0, len(self._book.inputs.outputs))
-            if mask:
-                yield from self._rows(mask, near, far)
+                yield from self._rows(Stretch(mask, stop, end, self._at_hand.settles))
+            for stretch in self._at_hand.later():
+                for codes in self._rows(stretch) if stretch.mask != mask else ():
+                    yield Late(codes) if stretch.late else codes
 
     def _turn(self, turn: Turn) -> NDArray[Any]:
         """The next assignments in an order."""
@@ -60,26 +55,25 @@ class ComingTries:
         tries = self._book.tries(turn.mask, orders[places % 2], places)
         return self._likely(turn.mask, tries, turn.start)
 
-    def _rows(self, mask: int, start: int, stop: int) -> Iterator[NDArray[Any]]:
+    def _rows(self, stretch: Stretch) -> Iterator[NDArray[Any]]:
         """Base inputs that were not run yet, and the first tries of the others."""
-        for first in range(start, stop, LEAST):
-            last = min(first + LEAST, stop)
+        mask = stretch.mask
+        for first in range(stretch.start, stretch.stop, LEAST):
+            last = min(first + LEAST, stretch.stop)
             known = len(self._book.inputs.outputs)
             if last > known:
                 yield self._book.sampler.base.rows(max(first, known), last)
             if first < min(last, known) and self._book.is_exhaustive(mask):
-                yield from self._tries(mask, first, min(last, known))
+                yield from self._tries(stretch._replace(start=first, stop=min(last, known)))
 
-    def _tries(self, mask: int, start: int, stop: int) -> Iterator[NDArray[Any]]:
+    def _tries(self, stretch: Stretch) -> Iterator[NDArray[Any]]:
         """The first tries of base inputs, and if they will be settled, all."""
-        places = np.arange(start, stop)
+        mask, places = stretch.mask, np.arange(stretch.start, stretch.stop)
         places = places[self._are_open(mask, places)]
         new = self._unprobed(mask, places)
         for tries in self._first_tries(mask, new) if len(new) else ():
             yield self._likely(mask, tries)
-        at_hand = self._at_hand
-        settles = at_hand.settles and mask == at_hand.mask
-        if len(places) and (settles or mask in at_hand.found):
+        if len(places) and stretch.settles:
             yield from self._proofs(mask, self._stays_open(mask, places))
 
     def _likely(self, mask: int, tries: Tries, start: int = 0) -> NDArray[Any]:

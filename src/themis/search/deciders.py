@@ -22,7 +22,8 @@ from themis.search.estimates import flips_of
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members
 from themis.search.request import SearchRequest
-from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs, counted
+from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs, counted, known_counts
+from themis.search.tries import Stretch
 from themis.search.walk import Decider
 from themis.settings import Settings
 from themis.statistics.proportions import ProportionRule
@@ -38,6 +39,7 @@ DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
 LAST_TRIES = (0.02, 0.06, 0.12)  # more tries before all is settled, in parts of what that costs
 ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
+FEW = 32  # inputs that tell little of where a decision will be
 _GROWTH = 1.25  # of the sample sizes at which the cost of proving all is foreseen
 
 
@@ -83,12 +85,18 @@ class CausalDecider(Decider):
         return True
 
     def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
-        def next_sets() -> Iterator[tuple[int, int]]:
+        def later() -> Iterator[Stretch]:
+            near = []
             for mask, delta in sets():
                 own = self._own(mask)
-                yield own, self._rule(delta, self._spot(own)).safe_steps(0, 0, 0)
+                rule = self._rule(delta, self._spot(own))
+                near.append((own, rule, rule.safe_steps(0, 0, 0)))
+            yield from (Stretch(own, 0, least) for own, _, least in near)
+            for own, rule, least in near:
+                end = _likely_end(rule, known_counts(self.book, own))
+                yield Stretch(own, least, end, late=True)
 
-        self.book.at_hand.next_sets = next_sets
+        self.book.at_hand.later = later
 
     def looking(self) -> AbstractContextManager[None]:
         return self.book.looking()
@@ -141,6 +149,7 @@ class _Decision:
     def __init__(self, inputs: TriedInputs, rule: ThresholdRule) -> None:
         self.inputs = inputs
         self.rule = rule
+        self.inputs.book.at_hand.end = self._end
         self.ahead = rule.spot_proofs()
         self.tries = list(LAST_TRIES if self.ahead else ())  # cheap sets need not
 
@@ -201,6 +210,15 @@ class _Decision:
             at_least = max(at_least, min(counts.total, self.rule.max_samples - counts.total))
         target = counts.total + max(steps, at_least)
         self.inputs.draw(min(target, self.ahead[0].rows) if self.ahead else target)
+
+    def _end(self) -> int:
+        """After how many inputs a decision is foreseen."""
+        counts = self.inputs.counts
+        end = _likely_end(self.rule, counts)
+        if counts.total < FEW:  # what other sets tell of this one
+            known = known_counts(self.inputs.book, self.inputs.mask)
+            end = max(end, _likely_end(self.rule, known), FEW)
+        return end
 
     def _prove_some(self, test: SpotProofs) -> bool:
         counts = self.inputs.counts
@@ -294,3 +312,8 @@ class _Decision:
         """What it costs to look at so many inputs in all."""
         each = 1 + FIRST_TRIES * (counts.untried + counts.misses) / counts.total
         return max(size - counts.total, 0) * each
+
+
+def _likely_end(rule: ThresholdRule, counts: Counts) -> int:
+    """After how many inputs a set is decided, if it goes on like this: to run them ahead."""
+    return rule.likely_samples(counts.hits, counts.misses + counts.untried + counts.unknown)

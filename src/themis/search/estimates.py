@@ -31,7 +31,8 @@ from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.search.flip_cells import UNTRIED
 from themis.search.flips import FIRST_TRIES, FlipBook
 from themis.search.lattice import members
-from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs
+from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs, known_counts
+from themis.search.tries import Stretch
 from themis.settings import Settings
 from themis.statistics.intervals import Floats, clopper_pearson
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
@@ -179,9 +180,7 @@ def estimate_found(
     assignments = Assignments(sampler.population.schema, columns)
     found, tally, joint = _Found(), None, None
     stopped = Ending.BUDGET
-    rows = ProportionRule(settings.confidence, settings.error).max_samples
-    expensive = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
-    expensive = expensive and not book.in_large_calls(mask, rows)
+    expensive = _is_expensive(book, mask, settings)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         (_by_spot_proofs if expensive else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
@@ -230,6 +229,7 @@ def _by_all_proofs(
 ) -> None:
     """Settle every input, until the share of those that flip is known well enough."""
     rule = ProportionRule(settings.confidence, settings.error)
+    book.at_hand.end = lambda: _likely_end(rule, found.flips, found.count, found.count)
     settled = 0
     for target in rule.looks():
         start = found.count
@@ -243,11 +243,39 @@ def _by_all_proofs(
             return
 
 
+def _likely_end(rule: ProportionRule, flips: int, count: int, start: int = 0) -> int:
+    """After how many inputs from `start` on a proportion is known, if all are like these."""
+    if not count:
+        return rule.first_look
+    looks = (look for look in rule.looks() if look > start)
+    ends = (look for look in looks if rule.done(round(flips * look / count), look))
+    return next(ends, rule.max_samples)
+
+
+def likely_stretch(book: FlipBook, mask: int, settings: Settings) -> Stretch:
+    """The base inputs that the score of a found set will need, as far as that can be foreseen."""
+    if _is_expensive(book, mask, settings):
+        stages = SpotRule(settings.confidence, settings.error).stages()
+        return Stretch(mask, 0, stages[0].rows, late=True)
+    counts = known_counts(book, mask)
+    rule = ProportionRule(settings.confidence, settings.error)
+    end = _likely_end(rule, counts.hits, counts.total)
+    return Stretch(mask, 0, end, settles=True, late=True)
+
+
+def _is_expensive(book: FlipBook, mask: int, settings: Settings) -> bool:
+    """Whether only a part of a set's inputs is proved."""
+    rows = ProportionRule(settings.confidence, settings.error).max_samples
+    expensive = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST
+    return expensive and not book.in_large_calls(mask, rows)
+
+
 def _by_spot_proofs(
     found: _Found, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
 ) -> None:
     """Try more inputs, and settle a random part of those that are open."""
     inputs = TriedInputs(book, mask)
+    book.at_hand.end = int  # whatever comes after a stage
     try:
         found.interval = spot_estimate(inputs, SpotRule(settings.confidence, settings.error))
     finally:

@@ -339,10 +339,9 @@ class FlipBook(CellStore):
         return self.inputs.looking()
 
     @contextmanager
-    def foreseeing(self, stop: int) -> Iterator[None]:
-        """Within, base inputs before `stop` that were run ahead are known; nothing else changes."""
+    def foreseeing(self) -> Iterator[None]:
+        """Within, what is foreseen may be looked at; nothing is changed by it."""
         before, outputs = set(self._cells), self.inputs.outputs
-        self.inputs.foresee(stop)
         try:
             yield
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,12 +23,13 @@ from themis.scores.spelling import spelling_in_search
 from themis.scores.whose import search_of_people
 from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
-from themis.search.estimates import estimate_found
+from themis.search.estimates import estimate_found, likely_stretch
 from themis.search.exact_scores import KnownScores
 from themis.search.flips import FlipBook
 from themis.search.lattice import Border, Lattice
 from themis.search.paper import paper_search
 from themis.search.request import SearchRequest, check_request
+from themis.search.tries import Stretch
 from themis.search.walk import (
     SEARCH_ASSIGNMENTS,
     Decider,
@@ -215,8 +216,8 @@ class Searcher:
         scores: list[Score] = []
         found = [self.sampler.population.schema.columns_of(names) for names in result.found]
         for number, columns in enumerate(found):
-            later = found[number + 1 :] if search.request.measure == "causal" else ()
-            self.book.at_hand.found = [sum(1 << column for column in each) for each in later]
+            later = found[number + 1 :] if search.request.measure == "causal" else []
+            self.book.at_hand.later = partial(self._stretches, search, later)
             mask = sum(1 << search.request.columns.index(column) for column in columns)
             score = search.scores.get(mask)
             if score is None and result.stopped is Ending.DONE:
@@ -228,6 +229,13 @@ class Searcher:
             if score.stopped is Ending.INTERRUPTED:
                 return replace(result, minimal_sets=tuple(scores), stopped=Ending.INTERRUPTED)
         return self._shown_again(search, replace(result, minimal_sets=tuple(scores)))
+
+    def _stretches(self, search: Search, found: list[tuple[int, ...]]) -> Iterator[Stretch]:
+        """The base inputs that the scores of found sets will need."""
+        for columns in found:
+            mask = sum(1 << search.request.columns.index(column) for column in columns)
+            own = sum(1 << column for column in columns)
+            yield likely_stretch(self.book, own, search.settings_for(mask))
 
     def _shown_again(self, search: Search, result: SearchResult) -> SearchResult:
         """The result without pairs that do not come out the same when they are run again."""

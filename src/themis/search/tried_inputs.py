@@ -45,6 +45,12 @@ def counted(states: NDArray[np.int8]) -> Counts:
     return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
 
 
+def known_counts(book: FlipBook, mask: int) -> Counts:
+    """What is known of all base inputs so far under a set, also from others; to foresee its end."""
+    rows = len(book.inputs.outputs) if book.is_exhaustive(mask) else 0
+    return counted(book.known(mask, rows))
+
+
 class TriedInputs:
     """The first base inputs under one set: which of them flip, as far as that is known."""
 

@@ -38,6 +38,20 @@ class Turn(NamedTuple):
     start: int = 0  # so many of the order were tried, or are tried now
 
 
+class Stretch(NamedTuple):
+    """Base inputs that a set will probably need."""
+
+    mask: int
+    start: int
+    stop: int
+    settles: bool = False  # whether it is found out of each of them whether it flips
+    late: bool = False
+
+
+def _no_more() -> int:
+    return 0
+
+
 @dataclass
 class AtHand:
     """What a search is at: for those who foresee what it will need."""
@@ -47,8 +61,8 @@ class AtHand:
     turns: list[Turn] = field(default_factory=list)  # the present one first
     settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
     settles: bool = False  # whether those that come will be
-    next_sets: Callable[[], Iterable[tuple[int, int]]] = tuple  # and how many inputs of each
-    found: list[int] = field(default_factory=list)  # sets whose inputs will be proved
+    end: Callable[[], int] = _no_more  # inputs before this one will probably be needed under it
+    later: Callable[[], Iterable[Stretch]] = tuple  # what other sets need after it
     tried: defaultdict[int, FlipChances] = field(default_factory=lambda: defaultdict(FlipChances))
     proved: FlipChances = field(default_factory=FlipChances)  # of inputs that are settled
 

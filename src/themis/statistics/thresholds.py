@@ -24,6 +24,7 @@ from themis.statistics.special import bdtr, bdtrc, betaln, gammaln, xlogy
 Enough: TypeAlias = Callable[[NDArray[np.int64], Floats], bool]
 
 FIRST_STEPS = 1_024  # samples that are looked ahead first
+LOOKED_AT = 128  # sample sizes, to guess where a decision will be
 _DISTANCES = np.array([1.5, 3.0, 6.0])  # of the alternatives from the ceiling, in deviations
 _NO_FLIP = 0.7  # the weight of the alternative that none of the open inputs flips
 _PRIOR = (1.0, 8.0)  # otherwise their share of flips is thought to be beta distributed
@@ -245,6 +246,17 @@ class ThresholdRule:
                 return int(steps[crossed.argmax()])
             first, last = last, min(8 * last, left)
         return left
+
+    def likely_samples(self, hits: int, misses: int) -> int:
+        """How many samples a decision takes in all, if they go on like this: a guess."""
+        seen = hits + misses
+        if not seen:
+            return self.safe_steps(0, 0)
+        sizes = np.geomspace(seen, max(self.max_samples, seen), LOOKED_AT)
+        above = self._evidence_above(hits * sizes / seen, misses * sizes / seen)
+        below = self._evidence_below(hits * sizes / seen, misses * sizes / seen)
+        crossed = (above >= self._bar_above) | (below >= self._bar_below)
+        return math.ceil(float(sizes[crossed.argmax() if crossed.any() else -1]))
 
     def spot_proofs(self) -> list[SpotProofs]:
         """The tests of "below" that settle a part of the open samples, in order.
