@@ -10,21 +10,10 @@ from numpy.typing import NDArray
 
 import themis
 from themis.audit.run import start_budget
-from themis.search.flip_cells import waves
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
 from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
 from themis.subjects.readings import CONSTANT, FLIP
-
-
-@pytest.mark.parametrize("most", [None, 1, 3, 16])
-@pytest.mark.parametrize("end", [0, 1, 7, 100])
-def test_waves_cover_every_variant_once(end: int, most: int | None) -> None:
-    covered: list[int] = []
-    for start, size in waves(end, most):
-        assert 1 <= size <= (most or end)
-        covered += range(start, start + size)
-    assert covered == list(range(end))
 
 
 class Batches(Subject):

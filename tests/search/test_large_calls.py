@@ -107,6 +107,35 @@ def test_sets_too_large_to_be_settled_at_once_are_decided_one_by_one(
     assert more > few
 
 
+def test_sets_too_wide_to_be_settled_at_once_take_few_calls_too() -> None:
+    sizes: list[int] = []
+
+    def decide(table: themis.InputTable) -> Any:
+        sizes.append(len(table))
+        return table["income"] >= 30 + 10 * ((table["sex"] == 0) & (table["age"] < 40))
+
+    schema = themis.Schema(
+        sex=range(2), race=range(3), age=range(18, 81), income=range(101), zip=range(300)
+    )
+    audit = themis.Audit(themis.batch(decide), schema, seed=1)
+    result = audit.search(0.3, max_size=2)
+    assert result.found == (("income",),)
+    assert len(sizes) <= 55  # 82 when tries began with one variant
+    assert sum(size < 100 for size in sizes) <= 20  # which were 41
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_some_inputs_are_settled_as_all_are(world: str) -> None:
+    some, every = book(world), book(world)
+    chosen = np.array([3, 4, 17, 40, 58])
+    some.exhaust([0b111], 60, chosen)
+    every.exhaust([0b111], 60)
+    known = some.known(0b111, 60)
+    assert (known[chosen] == every.known(0b111, 60)[chosen]).all()
+    assert (known == UNTRIED).any()
+    assert some.sampler.runner.account.executions < every.sampler.runner.account.executions
+
+
 def test_the_table_of_another_set_is_asked_only_where_it_knows_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

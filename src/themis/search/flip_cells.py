@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -169,16 +168,3 @@ class FlipCells:
 
     def _keys(self, places: Places, variants: Places) -> Places:
         return places * self.variants.width + variants
-
-
-def waves(end: int, most: int | None = None) -> Iterator[tuple[int, int]]:
-    """Where each wave of variants begins and how many it has: 1, 1, 2, 4, … up to `end`.
-
-    No wave has more than `most`.
-    """
-    place, size = 0, 1
-    while place < end:
-        step = min(size, end - place, most or end)
-        yield place, step
-        size = place + step
-        place += step

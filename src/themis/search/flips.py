@@ -24,7 +24,7 @@ from themis.inputs.schema import Schema
 from themis.inputs.streams import PROOFS
 from themis.search.base_inputs import Wanted
 from themis.search.cell_store import SAMPLE_TRIES, CellStore
-from themis.search.flip_cells import UNTRIED, FlipCells, waves
+from themis.search.flip_cells import UNTRIED, FlipCells
 from themis.search.lattice import members
 from themis.search.tries import AtHand, Tries, Turn
 from themis.subjects.decisions import FAILED
@@ -34,6 +34,7 @@ FIRST_TRIES = 4  # variants of the whole set tried at first
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
+COARSE = 2_048  # tries are so many at least, where calls are to be few
 FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 
@@ -130,6 +131,8 @@ class FlipBook(CellStore):
         stop = start + len(states)
         unknown = np.zeros(len(states), dtype=bool)
         self.at_hand.begin(mask, stop)
+        if self.sampler.runner.saves_calls and self.is_exhaustive(mask):
+            self.exhaust([mask], stop, start + chosen)
         for part in self.parts(mask):
             self.at_hand.settling = start + np.flatnonzero(result == UNTRIED)
             self._advance(part, result, start, stop, None)
@@ -145,12 +148,20 @@ class FlipBook(CellStore):
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
-    def exhaust(self, masks: Iterable[int], count: int) -> None:
-        """Settle the first base inputs under all these sets, all together in a few calls."""
+    def exhaust(self, masks: Iterable[int], count: int, places: Places | None = None) -> None:
+        """Settle the first base inputs under all these sets, all together in a few calls.
+
+        Only those at the `places`, where some are given.
+        """
         masks, least = list(masks), FIRST_WAVE
         if masks:
             self.inputs.run_until(count)
-        while wanted := self._open_parts(masks, count):
+        chosen = np.ones(count, dtype=bool)
+        if places is not None:
+            chosen = np.zeros(count, dtype=bool)
+            chosen[places] = True
+            least = max(least, COARSE // max(len(places), 1))
+        while wanted := self._open_parts(masks, chosen):
             pieces, size = [], 0
             for part, places in wanted:
                 cell = self._cells[part]
@@ -168,13 +179,16 @@ class FlipBook(CellStore):
                 self._run(pieces)
             for part, places in wanted:
                 self._cells[part].conclude(places, self._cells[part].variants.width)
-            least *= WAVE_GROWTH
+            least *= WAVE_GROWTH if places is None else 4
 
-    def _open_parts(self, masks: Iterable[int], count: int) -> list[tuple[int, Places]]:
+    def _open_parts(
+        self, masks: Iterable[int], chosen: NDArray[np.bool_]
+    ) -> list[tuple[int, Places]]:
         """The parts of these sets that are not settled for inputs that may flip, and which."""
         wanted: dict[int, NDArray[np.bool_]] = {}
+        count = len(chosen)
         for mask in masks:
-            may_flip = self.known(mask, count) == UNTRIED
+            may_flip = chosen & (self.known(mask, count) == UNTRIED)
             for part in self.parts(mask) if may_flip.any() else ():
                 here = may_flip & (self._cells[part].state[:count] == UNTRIED)
                 wanted[part] = wanted[part] | here if part in wanted else here
@@ -260,19 +274,28 @@ class FlipBook(CellStore):
     ) -> None:
         """Run variants, ever more at once, for all open inputs that have not had them.
 
+        No more than `at_once` of each, unless calls are to be few.
+
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
         orders = self.two_orders(order)
-        for start, size in waves(len(order), at_once):
+        start, few_calls = 0, self.sampler.runner.saves_calls
+        while start < len(order):
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
                 break
+            size = min(max(start, 1), at_once)
+            if few_calls:
+                most = max(CELLS_AT_ONCE // len(places), 1)
+                size = min(max(3 * start, COARSE // len(places), 1), most)
+            size = min(size, len(order) - start)
             chosen = orders[places % 2, start : start + size]
             self.at_hand.turns[:1] = [Turn(mask, places, orders, start + size)]
             budget -= self._try_assignments(mask, chosen, places, states)
             flips = int((states[places] == FLIP).sum())
-            self.at_hand.tried[mask].learn(start + size, len(places), flips)
+            start += size
+            self.at_hand.tried[mask].learn(start, len(places), flips)
         self.at_hand.turns = []
 
     def two_orders(self, order: Places) -> Places:
@@ -410,7 +433,8 @@ class FlipBook(CellStore):
 
     def _wave(self, cell: FlipCells, mask: int, places: Places, stop: int) -> None:
         """Execute the next variants of these inputs, and note the flips."""
-        piece = self._next(cell, mask, places, stop)
+        least = COARSE // len(places) if self.sampler.runner.saves_calls else 1
+        piece = self._next(cell, mask, places, stop, max(least, 1))
         if piece is not None:
             self._run([piece])
 
