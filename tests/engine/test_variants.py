@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 
 import themis
@@ -28,6 +30,20 @@ SET = Assignments(SCHEMA, (0, 1))
 def test_each_input_stands_at_its_own_assignment() -> None:
     variants = all_variants(SET)
     assert variants.levels[own_columns(variants, ROWS)].tolist() == CODES[:, :2].tolist()
+
+
+def test_inputs_of_many_cells_take_no_memory_for_the_bins_of_their_rows() -> None:
+    schema = themis.Schema(a=themis.Integers(0, 9_999, bins=[*range(10, 10_000, 10)]), b=range(50))
+    variants = all_variants(Assignments(schema, (0,)))
+    codes = np.zeros((50, 2), dtype=schema.dtype, order="F")
+    rows = Rows(codes, {0: np.tile(np.arange(1_000) * 10, (50, 1))})
+    row, column = np.repeat(np.arange(50), 1_000), np.tile(np.arange(1_000), 50)
+    tracemalloc.start()
+    inputs = rows.inputs(variants, row, column)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert inputs[:, 0].tolist() == [10 * each for each in range(1_000)] * 50
+    assert peak < 5 * 2**20
 
 
 def test_where_not_all_are_tried_one_column_is_the_input_itself() -> None:

@@ -47,6 +47,18 @@ def test_linked_columns_make_one_block_also_through_later_constraints() -> None:
     assert [block.size for block in population.blocks] == [2, 2, 2]
 
 
+def test_groups_share_the_blocks_that_they_do_not_restrict() -> None:
+    population = Population.of(wide(6).where("c0 != c1", "c2 != c3"))
+    group = population.restricted({0: (0, 1)})
+    assert group is not None
+    assert [one is other for one, other in zip(population.blocks, group.blocks, strict=True)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
 def test_inputs_of_a_wide_schema_are_drawn_in_few_cells_and_do_not_depend_on_the_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -78,10 +78,14 @@ class Rows:
 
     def take(self, places: NDArray[np.int64]) -> Rows:
         """Only these rows."""
-        codes = self.codes.T.take(places, axis=1).T  # column after column, as all codes are
+        codes = self._codes_of(places)
         tolerances = None if self.tolerances is None else self.tolerances[places]
         members = {c: each[places] for c, each in self.members.items()}
         return Rows(codes, members, tolerances, self.valid)
+
+    def _codes_of(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        codes: NDArray[Any] = self.codes.T.take(places, axis=1).T  # column after column, as all are
+        return codes
 
     def changes(self, variants: Variants, place: int) -> Iterator[tuple[int, NDArray[Any] | int]]:
         """The columns that one column of the table changes, and their codes in these rows."""
@@ -145,7 +149,7 @@ class Rows:
         self, variants: Variants, rows: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[Any]:
         """The inputs of single cells, given by their rows and columns of the table."""
-        codes = self.take(rows).codes
+        codes = self._codes_of(rows)
         before = codes.copy() if variants.assignments.followed else codes
         for column, new in self.changes_at(variants, rows, places):
             codes[:, column] = new

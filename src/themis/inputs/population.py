@@ -153,7 +153,10 @@ class Population:
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Population | None:
         """The population of those whose codes lie in these ranges; None if there are none."""
-        blocks = [block.restricted(ranges) for block in self.blocks]
+        blocks = [
+            block if ranges.keys().isdisjoint(block.columns) else block.restricted(ranges)
+            for block in self.blocks
+        ]
         if any(block is None for block in blocks):
             return None
         own = tuple(block for block in blocks if block is not None)
