@@ -39,6 +39,7 @@ GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
 FIRST_CELLS = 2**11  # of the first call, where calls are to be few
 LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
+LATER_GROWTH, LATER_CELLS = 1.4, 2**17  # after that the same, up to so many
 MANY_GROUPS = 64  # with more, each draws its inputs in small pieces
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
@@ -120,7 +121,8 @@ class _GroupRows:
         if not self.count:
             return FIRST_CELLS / width
         wanted = max(_expected(self.state, self.count), LEAST_GROWTH * self.count)
-        return min(wanted, COARSE_CELLS / width)
+        grown = LATER_GROWTH * self.count if self.count * width < LATER_CELLS else 0
+        return max(min(wanted, COARSE_CELLS / width), grown)
 
     def advance(self, step: Sequence[int]) -> bool:
         """Run rows up to the last of these looks, and look at each; whether the budget held."""

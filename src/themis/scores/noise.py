@@ -40,6 +40,7 @@ from themis.subjects.readings import Reading
 SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
 AT_ONCE = 4_096  # of them, in one call
+FEW_MORE = 8  # a smaller part of those before is worth no further call
 SHIFT = 1e-4  # of a scale: means that differ by less are shown as the same
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
@@ -118,7 +119,8 @@ class NoiseProbe(Rerunner):
                 count = min(self._wanted(settings), self._at_once)
                 if 2 * count > self._runner.executions_left:
                     count = int(self._runner.executions_left // 2)
-                if count < 1:
+                few = settings.probe is None and self._runner.saves_calls
+                if count < 1 or (few and count < self._drawn // FEW_MORE):
                     return
                 self._take(count)
 

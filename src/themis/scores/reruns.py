@@ -45,6 +45,7 @@ CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run th
 AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
 HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
+SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 10  # for inputs that are run again: one coin for each call rarely agrees in all
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
@@ -386,6 +387,8 @@ class Rerunner:
         most = INNER_PAIRS
         if runner.traits.external:
             most = max(EXTERNAL_PAIRS, runner.asked // 8)
+        elif not runner.traits.vectorised:  # each is an execution: no more than the finding took
+            most = min(most, max(SINGLE_PAIRS, runner.asked))
         left = runner.executions_left
         if runner.seconds_per_execution and not math.isinf(runner.seconds_left):
             each = runner.runs * runner.seconds_per_execution
