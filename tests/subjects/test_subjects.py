@@ -283,6 +283,25 @@ def test_a_wrong_number_of_outputs_is_that_of_the_call_that_was_asked_for(
     assert sum(each.alone for each in failures.values()) == min(count, 16)
 
 
+@pytest.mark.parametrize(
+    ("returns", "said"),
+    [
+        (lambda table: None, "returned None; it must return one output for each input, in a list"),
+        (lambda table: len(table), r"returned \d\d+; it must return one output for each input"),
+        (lambda table: "yes", "returned 'yes'; it must"),
+        (lambda table: np.bool_(True), r"returned (np\.)?True_?; it must"),
+        (lambda table: (1 for _ in range(len(table))), "returned a generator; return a list or an"),
+        (lambda table: map(int, table["age"]), "returned a map; return a list or an array"),
+        (lambda table: {1, 2}, "returned a set; return a list or an array"),
+        (lambda table: np.zeros((len(table), 2, 2)), r"an array of shape \(\d\d+, 2, 2\); it must"),
+        (lambda table: {"a": 1}, r"the column 'a' has 1 output for \d\d+ inputs"),
+    ],
+)
+def test_what_is_no_list_of_outputs_is_called_by_its_name(returns: Any, said: str) -> None:
+    with pytest.raises(themis.SubjectError, match=said):
+        themis.Audit(themis.batch(returns), SCHEMA).causal("race")
+
+
 def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
     with pytest.raises(themis.SubjectError, match=r"returned 1 output for \d+ inputs"):
         themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")

@@ -17,7 +17,7 @@ from themis.errors import Mistake, MistakesError, count_of
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
-from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text
+from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text, shortened
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
@@ -230,7 +230,8 @@ def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
     if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
         place = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
     said = cut_text(str(error), SHOWN_ERROR)
-    return Failure(CRASH, f"{name}: {said}{place}", f"{name}{place}", alone)
+    message = said if isinstance(error, WrongOutputsError) else f"{name}: {said}{place}"
+    return Failure(CRASH, message, f"{name}{place}", alone)
 
 
 def isolate_failures(
@@ -289,16 +290,14 @@ def _checked(outputs: Any, count: int) -> Any:
         names = outputs.keys() if isinstance(outputs, Mapping) else outputs.columns
         return _columns({name: outputs[name] for name in names}, count)
     if not isinstance(outputs, list):
-        outputs = np.asarray(outputs)
-        if outputs.ndim == 2 and outputs.shape[1] == 1:
-            outputs = outputs[:, 0]
-        if outputs.ndim == 2:
-            return _columns(dict(enumerate(outputs.T)), count)
-        if outputs.ndim != 1:
-            raise WrongOutputsError(
-                f"the subject returned an array of shape {outputs.shape}; "
-                "it must return one decision per input"
-            )
+        array = np.asarray(outputs)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim == 2:
+            return _columns(dict(enumerate(array.T)), count)
+        if array.ndim != 1:
+            raise WrongOutputsError(f"the subject returned {_named(outputs, array)}")
+        outputs = array
     if len(outputs) != count:
         returned = count_of(len(outputs), "output")
         raise WrongLengthError(f"the subject returned {returned} for {count_of(count, 'input')}")
@@ -310,3 +309,13 @@ def _columns(columns: Mapping[Any, Any], count: int) -> OutputColumns:
         return OutputColumns(columns, count)
     except ValueError as error:
         raise WrongLengthError(str(error)) from None
+
+
+def _named(outputs: Any, array: NDArray[Any]) -> str:
+    """What came instead of a list or an array of outputs, and the remedy."""
+    if array.ndim:
+        return f"an array of shape {array.shape}; it must return one output for each input"
+    if isinstance(outputs, Iterable) and not isinstance(outputs, str | bytes | np.ndarray):
+        return f"a {type(outputs).__name__}; return a list or an array"
+    one = "it must return one output for each input, in a list or an array"
+    return f"{shortened(outputs)}; {one}"
