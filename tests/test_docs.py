@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import unquote
 
 import pytest
@@ -396,8 +396,23 @@ def _table(title: str, model: Any, without: tuple[str, ...] = ()) -> str:
             continue
         default = "required" if info.is_required() else _code(_default(model, name))
         example = _code(info.examples[0]) if info.examples else ""
-        lines.append(f"| `{info.alias or name}` | {default} | {example} | {info.description} |")
+        meaning = f"{info.description}{_choices(info.annotation, info.description)}"
+        lines.append(f"| `{info.alias or name}` | {default} | {example} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def _choices(annotation: Any, named: str) -> str:
+    """The values that a key may have, where they are few and its meaning does not name them."""
+    known = [each for each in _literals(annotation) if isinstance(each, str)]
+    if len(known) < 2 or all(each in named for each in known):
+        return ""
+    return f" ({', '.join(map(_code, known[:-1]))} or {_code(known[-1])})"
+
+
+def _literals(annotation: Any) -> list[Any]:
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [each for part in get_args(annotation) for each in _literals(part)]
 
 
 CLASSES = {"command": CommandSubject, "worker": WorkerSubject, "http": HttpSubject}
@@ -506,6 +521,15 @@ def test_every_key_of_the_file_format_is_in_the_reference() -> None:
     models += [file_format.SUBJECTS[kind] for kind in runnable_kinds()]
     names = {name for model in models for name in model.keys()}  # noqa: SIM118
     assert not {name for name in names if f"`{name}`" not in text and f"`{name} " not in text}
+
+
+def test_the_reference_names_every_value_of_a_key_that_has_only_a_few() -> None:
+    rows = page("the-file.md").splitlines()
+    for kind in runnable_kinds():
+        for name, info in file_format.SUBJECTS[kind].model_fields.items():
+            own = [row for row in rows if row.startswith(f"| `{info.alias or name}` |")]
+            for value in filter(lambda each: isinstance(each, str), _literals(info.annotation)):
+                assert name == "kind" or any(value in row for row in own), (kind, name, value)
 
 
 def test_every_command_has_a_section() -> None:

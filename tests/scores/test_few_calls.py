@@ -12,6 +12,7 @@ import themis
 from themis.audit.notes import other_cost
 from themis.engine.account import CallTimes
 from themis.engine.variants import waves
+from themis.results.notes import Note
 
 MOST = 12  # calls of a score with the default settings
 SIZES = {"sex": 2, "race": 5, "education": 16, "age": 70, "hours": 100, "gain": 100}
@@ -259,14 +260,18 @@ def test_witnesses_are_plain_after_few_calls() -> None:
 # What takes the time -------------------------------------------------------------------------
 
 
-def codes_of(cost: Any, *calls: tuple[int, float]) -> list[str]:
-    audit = themis.Audit(tabular(12.0)[0], SCHEMA, cost=cost)
-    if cost == "executions":
+def notes_of(cost: Any, *calls: tuple[int, float], **options: Any) -> list[Note]:
+    audit = themis.Audit(tabular(12.0)[0], SCHEMA, cost=cost, **options)
+    if cost == "executions" or options:
         audit.causal("race")
     audit.runner.call_times = CallTimes()
     for call in calls:
         audit.runner.call_times.add(*call)
-    return [note.code for note in other_cost(audit.runner)]
+    return list(other_cost(audit.runner))
+
+
+def codes_of(cost: Any, *calls: tuple[int, float]) -> list[str]:
+    return [note.code for note in notes_of(cost, *calls)]
 
 
 def test_expensive_executions_are_a_note_where_calls_are_saved() -> None:
@@ -281,6 +286,23 @@ def test_expensive_calls_are_a_note_where_executions_are_saved() -> None:
     assert codes_of("executions", (10, 2.0), (500, 2.1)) == ["calls-take-time"]
     assert codes_of("calls", (10, 2.0), (500, 2.1)) == []
     assert codes_of("executions", (400, 2.0), (500, 2.1)) == []  # hardly larger: nothing to see
+
+
+@pytest.mark.parametrize(
+    ("cost", "limit", "remedy"),
+    [
+        ("executions", None, 'with cost = "calls" in [subject]'),
+        ("calls", 10**6, "without max_executions"),
+        (None, 10**6, "without max_executions"),
+        ("executions", 10**6, 'with cost = "calls" in [subject] and without max_executions'),
+    ],
+)
+def test_the_note_on_expensive_calls_names_what_makes_them_many(
+    cost: Any, limit: int | None, remedy: str
+) -> None:
+    (note,) = notes_of(cost, (10, 2.0), (500, 2.1), max_executions=limit)
+    assert note.code == "calls-take-time"
+    assert str(note).endswith(f": {remedy} fewer, larger calls are made")
 
 
 def test_call_times_keep_the_quicker_of_two_calls_of_a_size() -> None:

@@ -11,7 +11,7 @@ import pytest
 from themis.results.comparison import Differences, ScoreDifference
 from themis.results.notes import Ending, Note
 from themis.results.quantities import Bounds, Quantity
-from themis.results.replays import Replay, ReplayedSet
+from themis.results.replays import Replay, ReplayedSet, ReplayedTest
 from themis.show.reports.comparisons import render_comparison
 from themis.show.terminal.comparisons import show_replay
 from themis.show.terminal.parts import make_console, render
@@ -85,3 +85,10 @@ def test_a_replay_says_that_the_subject_answers_at_random_where_many_tests_do() 
     assert random_answers(replayed(unclear=3)) is not None
     for few in (replayed(still=30, unclear=2), replayed(unclear=1, still=1), replayed(still=9)):
         assert random_answers(few) is None
+
+
+def test_a_pair_of_a_replay_has_its_decisions_as_they_are() -> None:
+    people = {"sex": "f"}, {"sex": "m"}
+    test = ReplayedTest("still", ("sex",), people, ("no", "yes"), ("no", "yes"))
+    shown = render_comparison(replace(replayed(still=1), examples=(test,)), Path("x.md"))
+    assert "| no for sex f, yes for sex m; before, no and yes |" in shown

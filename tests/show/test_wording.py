@@ -26,15 +26,15 @@ from themis.results.replays import ReplayedTest
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.show import html
-from themis.show.reports.ci import render_annotations, render_junit
+from themis.show.reports.ci import findings, render_annotations, render_junit
 from themis.show.reports.document import rest
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.results import render_headlines, render_result
 from themis.show.words.comparisons import pair_outcome
-from themis.show.words.explanations import region_sentence
-from themis.show.words.headlines import headline
+from themis.show.words.explanations import region_sentence, where_losing
+from themis.show.words.headlines import capital, headline
 from themis.show.words.scores import ratio_text, seen
 from themis.show.words.searches import amount, example
 from themis.show.words.values import confidence_text, visible
@@ -257,6 +257,37 @@ def test_words_of_values_are_in_conditions(condition: str, shown: str) -> None:
         assert shown == condition or condition not in said
     undirected = region_sentence(replace(region, loses=None), samples.causal(), Wording(named))
     assert undirected.startswith(f"where {shown}: ")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [({}, "sad 'x'"), ({"mood": {"sad 'x'": "the sad"}}, "The sad")],
+)
+def test_a_sentence_never_changes_the_value_that_it_begins_with(
+    values: dict[str, Any], shown: str
+) -> None:
+    named = Naming(values=values)
+    mood = {"against": ("mood",), "witnesses": ()}
+    harm = Harm({"mood": "sad 'x'"}, {"mood": "glad"}, 0.3, 0.1, 100)
+    region = Region(("age ≤ 47",), 0.6, 0.5, 0.7, 0.2, 3.0, 140, loses={"mood": "sad 'x'"})
+    score = samples.causal(**mood, direction=(harm,), regions=(region,))
+    result = samples.result(score, report=named)
+    (found,) = findings(result)
+    assert f". {shown} → glad: " in found.text
+    assert str(where_losing(score, Wording(named))).startswith(f"{shown} lose where ")
+
+
+def test_a_caution_never_changes_the_name_that_it_begins_with() -> None:
+    widened = Note.of("range-widened", name="race", min=1, max=2)
+    ended = Note.of("mostly-same", low=0.0, high=0.05, fewest=10, most=20, about="race,sex")
+    other = Note.of("pairs-not-confirmed")
+    page = samples.plain(
+        render_page(samples.result(samples.causal(), notes=(widened, ended, other)))
+    )
+    assert "race was widened to 1 to 2" in page
+    assert "race,sex: " in page
+    assert capital("race was widened", ["rac"]) == "Race was widened"
+    assert capital(str(other), ["race"]) in page
 
 
 def test_markdown_calls_an_output_by_its_name() -> None:

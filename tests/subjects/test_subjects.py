@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
+from tests.clocks import Clock
 from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
-from themis.subjects.base import CulpritSearch, isolate_failures
+from themis.subjects import base as base_module
+from themis.subjects.base import BudgetEndedError, CulpritSearch, isolate_failures
 from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
 from themis.subjects.loading import load_attribute, subject_from, subject_from_options
 
@@ -263,6 +265,43 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
         themis.Audit(themis.batch(lambda t: np.zeros((len(t), 2))), SCHEMA).causal("race")
 
 
+@pytest.mark.parametrize("count", [2, 8, 212])
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        (lambda start, stop: [1] * (stop - start - 1), r"returned {} outputs? for {} inputs"),
+        (lambda start, stop: {"a": [1] * (stop - start - 1)}, r"'a' has {} outputs? for {} inputs"),
+    ],
+)
+def test_a_wrong_number_of_outputs_is_that_of_the_call_that_was_asked_for(
+    count: int, outputs: Any, said: str
+) -> None:
+    failures = isolate_failures(outputs, count).failures
+    assert len(failures) == count
+    for each in failures.values():
+        assert re.search(said.format(count - 1, count), each.message)
+    assert sum(each.alone for each in failures.values()) == min(count, 16)
+
+
+@pytest.mark.parametrize(
+    ("returns", "said"),
+    [
+        (lambda table: None, "returned None; it must return one output for each input, in a list"),
+        (lambda table: len(table), r"returned \d\d+; it must return one output for each input"),
+        (lambda table: "yes", "returned 'yes'; it must"),
+        (lambda table: np.bool_(True), r"returned (np\.)?True_?; it must"),
+        (lambda table: (1 for _ in range(len(table))), "returned a generator; return a list or an"),
+        (lambda table: map(int, table["age"]), "returned a map; return a list or an array"),
+        (lambda table: {1, 2}, "returned a set; return a list or an array"),
+        (lambda table: np.zeros((len(table), 2, 2)), r"an array of shape \(\d\d+, 2, 2\); it must"),
+        (lambda table: {"a": 1}, r"the column 'a' has 1 output for \d\d+ inputs"),
+    ],
+)
+def test_what_is_no_list_of_outputs_is_called_by_its_name(returns: Any, said: str) -> None:
+    with pytest.raises(themis.SubjectError, match=said):
+        themis.Audit(themis.batch(returns), SCHEMA).causal("race")
+
+
 def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
     with pytest.raises(themis.SubjectError, match=r"returned 1 output for \d+ inputs"):
         themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")
@@ -287,6 +326,79 @@ def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() ->
     answers = isolate_failures(call, 1_000)
     assert len(answers.failures) == 1_000
     assert len(calls) < 100
+
+
+@pytest.mark.parametrize(
+    "culprits", [range(0, 1_200, 50), range(60), range(570, 680), range(0, 1_200, 11)]
+)
+def test_culprits_of_a_large_call_are_all_found_and_nobody_else_is_blamed(culprits: range) -> None:
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append(stop - start)
+        if any(start <= place < stop for place in culprits):
+            raise ValueError("culprit")
+        return [1] * (stop - start)
+
+    answers = isolate_failures(call, 1_200)
+    assert sorted(answers.failures) == list(culprits)
+    assert all(each.alone for each in answers.failures.values())
+    assert (answers.calls, answers.given) == (len(calls), sum(calls))
+    assert len(calls) <= 2 * len(culprits) * 11
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_inputs_that_failed_only_among_others_are_known_as_such(every: int) -> None:
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append(stop - start)
+        if any(place % every == 0 for place in range(start, stop)):
+            raise ValueError("culprit")
+        return [1] * (stop - start)
+
+    answers = isolate_failures(call, 65_536)
+    assert len(calls) < 100
+    alone = [place for place, each in answers.failures.items() if each.alone]
+    assert len(alone) == 16
+    assert all(place % every == 0 for place in alone)
+
+
+def test_isolation_ends_with_the_time_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock.put_into(monkeypatch, base_module)
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append((start, stop))
+        clock.now += 1
+        raise ValueError("always")
+
+    with pytest.raises(BudgetEndedError):
+        isolate_failures(call, 1_000, clock.now + 5)
+    assert len(calls) == 5
+
+
+def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:
+    schema = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
+
+    def decide(table: themis.InputTable) -> Any:
+        if (table["income"] == 31).any():
+            raise ValueError("31")
+        return table["income"] > np.where(table["sex"] == "f", 60, 50)
+
+    audit = themis.Audit(themis.batch(decide), schema, max_failures=0.1)
+    result = audit.causal("sex")
+    assert abs(result.score - 0.1) <= result.error
+    assert 0 < audit.runner.failures.total < 0.05 * audit.runner.executions
+    assert audit.runner.failures.examples[CRASH][0]["income"] == 31
+
+    fails_more = themis.batch(lambda table: decide(table) if (table["zip"] % 2).all() else 1 / 0)
+    with pytest.raises(themis.SubjectError) as caught:
+        themis.Audit(fails_more, schema, max_failures=0.1).causal("sex")
+    blamed = re.search(r"for the input: sex ., income (\d+), zip (\d+)\.", str(caught.value))
+    assert blamed is not None
+    income, zip_code = map(int, blamed.groups())
+    assert zip_code % 2 == 0 or income == 31
 
 
 def test_lists_as_outputs_survive_an_input_that_fails() -> None:

@@ -258,9 +258,10 @@ def other_cost(runner: Runner) -> Iterator[Note]:
     grows = (slow / many) / (quick / few) if quick else 1.0  # 1: in proportion to the inputs
     if runner.saves_calls and grows >= IN_PROPORTION and slow / many >= EXPENSIVE:
         yield Note.of("executions-take-time", seconds=slow / many)
-    calls = runner.traits.cost == "executions" and runner.account.calls >= MANY_CALLS
+    calls = not runner.saves_calls and runner.account.calls >= MANY_CALLS
     if calls and slow <= quick / IN_PROPORTION:  # many inputs take hardly longer than few
-        yield Note.of("calls-take-time", few=few, many=many)
+        cost, limit = runner.traits.cost, runner.max_executions
+        yield Note.of("calls-take-time", few=few, many=many, cost=cost, max_executions=limit)
 
 
 def timing_of(

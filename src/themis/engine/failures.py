@@ -30,7 +30,8 @@ class TooManyFailuresError(SubjectError):
 class FailureLog:
     """The failed executions: how many of each kind, and the first input of each as an example.
 
-    The first is that of the smallest key, so that it does not depend on what was run when.
+    The first is that of the smallest key, so that it does not depend on what was run when; one that
+    failed alone comes before those that only failed together with others.
     """
 
     redact: Callable[[str], str] = field(default=str, compare=False)  # takes secrets out
@@ -39,7 +40,7 @@ class FailureLog:
     plain: dict[str, str] = field(default_factory=dict)  # what of them holds nobody's values
     personal: bool = False  # inputs are of people, and are not for messages
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
-    _first: dict[str, Any] = field(default_factory=dict)  # the key of each example
+    _first: dict[str, Any] = field(default_factory=dict)  # the rank of each example
 
     @property
     def total(self) -> int:
@@ -70,8 +71,9 @@ class FailureLog:
             self.counts[failure.kind] += 1
             if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
                 self.kinds[key] = failure.kind
-            if failure.kind not in self._first or key < self._first[failure.kind]:
-                self._first[failure.kind] = key
+            rank = (not failure.alone, key)
+            if failure.kind not in self._first or rank < self._first[failure.kind]:
+                self._first[failure.kind] = rank
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, self.redact(failure.message))
                 self.plain[failure.kind] = self.redact(failure.plain)

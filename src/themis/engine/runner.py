@@ -136,7 +136,12 @@ class Runner:
     @property
     def saves_calls(self) -> bool:
         """Whether few, large calls are wanted: not where the number of executions is limited."""
-        return self.traits.cost == "calls" and self._budget.max_executions is None
+        return self.traits.cost == "calls" and self.max_executions is None
+
+    @property
+    def max_executions(self) -> int | None:
+        """The number of executions that the budget of this measurement allows, if it has one."""
+        return self._budget.max_executions
 
     @property
     def executions_left(self) -> float:

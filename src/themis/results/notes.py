@@ -152,7 +152,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "inconsistent-example": ("how", "input", "outputs", "rare"),
     "slow-start": ("share",),
     "executions-take-time": ("seconds",),
-    "calls-take-time": ("few", "many"),
+    "calls-take-time": ("few", "many", "cost", "max_executions"),
     "cache-not-used": (),
     "executor-not-used": ("executor",),
     "executor-differs": ("executor",),

@@ -43,7 +43,8 @@ class OutputColumns:
         self._length = length
         for key, column in self.columns.items():
             if column.shape[:1] != (length,):
-                outputs, inputs = count_of(len(column), "output"), count_of(length, "input")
+                outputs = count_of(len(np.atleast_1d(column)), "output")
+                inputs = count_of(length, "input")
                 raise ValueError(f"the column {key!r} has {outputs} for {inputs}")
 
     def __len__(self) -> int:

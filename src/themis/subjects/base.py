@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -17,12 +17,13 @@ from themis.errors import Mistake, MistakesError, count_of
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import OutputColumns
-from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text
+from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text, shortened
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
 
-ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole
+ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole, at least
+SETTLED_FOR_EACH = 4  # and as many as there are this many inputs of which it is known what they do
 
 
 class BudgetEndedError(Exception):
@@ -163,7 +164,11 @@ class Subject(ABC):
         return
 
 
-class WrongLengthError(ValueError):
+class WrongOutputsError(ValueError):
+    """A batch of inputs got something else than one output each."""
+
+
+class WrongLengthError(WrongOutputsError):
     """A batch of inputs got another number of outputs."""
 
 
@@ -173,7 +178,9 @@ class CulpritSearch:
     `for part in search` gives the parts, also to several workers at once; whoever tries one that
     fails notes the failure for all of it and calls `halve`. The halves come next, until culprits
     are alone. After `limit` of them nothing is halved any more: parts that failed as a whole stay
-    failed, since which of their inputs is to blame is unknown, not guessed.
+    failed, since which of their inputs is to blame is unknown, not guessed. Whoever calls `clear`
+    for parts that work raises the limit: one culprit among so many that work is an exception, and
+    where most fail the search ends as soon as before.
     """
 
     def __init__(
@@ -181,10 +188,11 @@ class CulpritSearch:
     ) -> None:
         self._untried = list(parts)[::-1]
         self._failed: list[Sequence[int]] = []
-        self._left = limit
+        self._limit = limit
+        self._culprits = self._cleared = 0
 
     def __iter__(self) -> Iterator[Sequence[int]]:
-        while self._untried or (self._failed and self._left > 0):
+        while self._untried or (self._failed and self._culprits < self._most):
             if not self._untried:
                 part = self._failed.pop()
                 middle = len(part) // 2
@@ -201,10 +209,19 @@ class CulpritSearch:
         if len(part) > 1:
             self._failed.append(part)
         else:
-            self._left -= 1
+            self._culprits += 1
+
+    def clear(self, part: Sequence[int]) -> None:
+        """Take note that there is no culprit in a part."""
+        self._cleared += len(part)
+
+    @property
+    def _most(self) -> float:
+        """The number of culprits after which the search ends."""
+        return max(self._limit, (self._culprits + self._cleared) // SETTLED_FOR_EACH)
 
 
-def crash_of(error: BaseException) -> Failure:
+def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
     """The failure of a subject that raised: what, and in which line of which file."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -213,44 +230,57 @@ def crash_of(error: BaseException) -> Failure:
     if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
         place = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
     said = cut_text(str(error), SHOWN_ERROR)
-    return Failure(CRASH, f"{name}: {said}{place}", f"{name}{place}")
+    message = said if isinstance(error, WrongOutputsError) else f"{name}: {said}{place}"
+    return Failure(CRASH, message, f"{name}{place}", alone)
 
 
-def isolate_failures(call: Callable[[int, int], Any], count: int) -> Answers:
+def isolate_failures(
+    call: Callable[[int, int], Any], count: int, deadline: float = math.inf
+) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. How often inputs are run again
-    depends on how they were batched, so that no budget counts it.
+    depends on how they were batched, so that no budget counts it; only the time ends it.
     """
     try:
         return Answers(_checked(call(0, count), count))
     except MistakesError:  # the user's, not the subject's
         raise
     except (Exception, SystemExit) as error:
-        failures = dict.fromkeys(range(count), crash_of(error))
+        whole = crash_of(error, alone=count == 1)
+        is_malformed = isinstance(error, WrongOutputsError)
+    failures = dict.fromkeys(range(count), whole)
     outputs: list[Any] = [None] * count
     odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
     tried, calls, several_work = count, 1, False
     search = CulpritSearch()
     search.halve(range(count))
     for part in search:
+        heed(deadline)
         start, stop = part[0], part[-1] + 1
         tried, calls = tried + len(part), calls + 1
         try:
             given = _checked(call(start, stop), len(part))
         except (Exception, SystemExit) as error:
-            failures |= dict.fromkeys(part, crash_of(error))
+            failures |= dict.fromkeys(part, crash_of(error, alone=len(part) == 1))
             if len(part) == 2 and isinstance(error, WrongLengthError):
                 odd_pairs.append(part)
             search.halve(part)
             continue
+        search.clear(part)
         outputs[start:stop] = given if isinstance(given, list) else given.tolist()
         for place in part:
             reason = failures.pop(place)
         several_work = several_work or len(part) > 1
         if not several_work and any(failures.keys().isdisjoint(pair) for pair in odd_pairs):
             # Two that fail only together: it does not answer a batch at all.
+            reason = whole if is_malformed else reason
             return Answers(outputs, dict.fromkeys(range(count), reason), tried, calls)
+    all_found = all(each.alone for each in failures.values())
+    if is_malformed and not (all_found and len(failures) < count):
+        # What is wrong is its outputs to any call, best seen in the one that was asked for.
+        alone = replace(whole, alone=True)
+        failures = {place: alone if each.alone else whole for place, each in failures.items()}
     return Answers(outputs, failures, tried, calls)
 
 
@@ -258,19 +288,34 @@ def _checked(outputs: Any, count: int) -> Any:
     """The outputs as a list, a one-dimensional array or columns of the right length."""
     if isinstance(outputs, Mapping) or hasattr(outputs, "columns"):
         names = outputs.keys() if isinstance(outputs, Mapping) else outputs.columns
-        return OutputColumns({name: outputs[name] for name in names}, count)
+        return _columns({name: outputs[name] for name in names}, count)
     if not isinstance(outputs, list):
-        outputs = np.asarray(outputs)
-        if outputs.ndim == 2 and outputs.shape[1] == 1:
-            outputs = outputs[:, 0]
-        if outputs.ndim == 2:
-            return OutputColumns(dict(enumerate(outputs.T)), count)
-        if outputs.ndim != 1:
-            raise ValueError(
-                f"the subject returned an array of shape {outputs.shape}; "
-                "it must return one decision per input"
-            )
+        array = np.asarray(outputs)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim == 2:
+            return _columns(dict(enumerate(array.T)), count)
+        if array.ndim != 1:
+            raise WrongOutputsError(f"the subject returned {_named(outputs, array)}")
+        outputs = array
     if len(outputs) != count:
         returned = count_of(len(outputs), "output")
         raise WrongLengthError(f"the subject returned {returned} for {count_of(count, 'input')}")
     return outputs
+
+
+def _columns(columns: Mapping[Any, Any], count: int) -> OutputColumns:
+    try:
+        return OutputColumns(columns, count)
+    except ValueError as error:
+        raise WrongLengthError(str(error)) from None
+
+
+def _named(outputs: Any, array: NDArray[Any]) -> str:
+    """What came instead of a list or an array of outputs, and the remedy."""
+    if array.ndim:
+        return f"an array of shape {array.shape}; it must return one output for each input"
+    if isinstance(outputs, Iterable) and not isinstance(outputs, str | bytes | np.ndarray):
+        return f"a {type(outputs).__name__}; return a list or an array"
+    one = "it must return one output for each input, in a list or an array"
+    return f"{shortened(outputs)}; {one}"

@@ -38,11 +38,13 @@ class Failure:
     """Why an execution yielded no decision.
 
     The message may repeat what a subject said, and so values of the input; `plain` never does.
+    An input that only failed together with others, not `alone`, may not be to blame.
     """
 
     kind: str
     message: str
     plain: str = field(default="", compare=False)
+    alone: bool = field(default=True, compare=False)
 
 
 class Labels:

@@ -262,7 +262,9 @@ class _ArrayBatch:
     def run(self) -> Answers:
         decide = self._subject.decide
         return isolate_failures(
-            lambda start, stop: decide(self._array[start:stop]), len(self._array)
+            lambda start, stop: decide(self._array[start:stop]),
+            len(self._array),
+            self._subject.deadline,
         )
 
 
@@ -292,7 +294,9 @@ class _FrameBatch:
     def run(self) -> Answers:
         decide = self._subject.decide
         return isolate_failures(
-            lambda start, stop: decide(self._frame.iloc[start:stop]), len(self._frame)
+            lambda start, stop: decide(self._frame.iloc[start:stop]),
+            len(self._frame),
+            self._subject.deadline,
         )
 
 

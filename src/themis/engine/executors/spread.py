@@ -384,7 +384,7 @@ class _Gathered:
 
     def fail(self, part: Part) -> None:
         """The processes of these died."""
-        failures = dict.fromkeys(range(len(part)), _DIED)
+        failures = dict.fromkeys(range(len(part)), replace(_DIED, alone=len(part) == 1))
         self.add(part, Answers([None] * len(part), failures))
 
     def answers(self) -> Answers:

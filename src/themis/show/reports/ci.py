@@ -9,7 +9,7 @@ from functools import partial
 from typing import Literal
 from xml.etree import ElementTree
 
-from themis.results.model import CheckResult, Measure, Result, Score, SearchResult
+from themis.results.model import CausalScore, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Accepted
 from themis.results.withheld import whole_of
@@ -120,7 +120,7 @@ def _of_check(check: CheckResult, result: Result, line: int | None) -> Iterator[
             score = scores.get(names)
             interval = f"{name}: {check_interval(check)}"
             text = f"{_text(score, interval, words)} {limit}"
-            text += f" {capital(reason)}." if reason else ""
+            text += f" {capital(reason, result.schema.get('inputs', ()))}." if reason else ""
             yield about("violation", f"{name}: violated", text, against=names, score=score)
     for accepted, one in zip(acceptance_words(check), check.accepted, strict=True):
         score = scores.get(one.against)
@@ -163,10 +163,13 @@ def _text(score: Score | None, otherwise: str, words: Wording = PLAIN) -> str:
     """What was measured, who loses, and one pair of people, in sentences."""
     if score is None:
         return otherwise
-    parts = [headline(score, words), *harms(score, most=1, words=words)]
+    changes = score.direction if isinstance(score, CausalScore) else ()
+    plain = all(words.begins_with_word(each.change_from) for each in changes[:1])
+    parts = [headline(score, words)]
+    parts += [capital(each) if plain else each for each in harms(score, most=1, words=words)]
     pair = example(score, words)
-    parts += [] if pair is None else [f"e.g. {pair}"]
-    return " ".join(f"{capital(each)}." for each in parts)
+    parts += [] if pair is None else [f"E.g. {pair}"]
+    return " ".join(f"{each}." for each in parts)
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

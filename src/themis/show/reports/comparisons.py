@@ -107,7 +107,7 @@ def _tables(found: Differences | Replay, words: Wording) -> Iterator[Table]:
     yield "Tests by set", ("Set", "Tests", *map(capital, states)), rows
     shown = [each for each in found.examples if each.state != "fixed"][:EXAMPLES]
     pairs: list[tuple[str, ...]] = [
-        (capital(each.state), capital(pair_outcome(each, words)),
+        (capital(each.state), pair_outcome(each, words),
          shared_values(each, everything=False))
         for each in shown
     ]  # fmt: skip

@@ -188,12 +188,14 @@ def cautions_section(result: Result, room: Room) -> Html:
     found = cautions(result)
     if not found:
         return tag("p", _all_clear(result), class_="clear", id="cautions")
+    outputs = {each.output for each in result.scores if each.output is not None}
+    names = [*result.schema.get("inputs", ()), *outputs]
     items = [
         tag(
             "li",
             tag("strong", capital(each.kind)),
             " ",
-            tag("bdi", cut(capital(each.text), room.sentence)),
+            tag("bdi", cut(capital(each.text, names), room.sentence)),
             *([shell(cut(line, 4_000) for line in each.commands)] if each.commands else []),
         )
         for each in found[: room.cautions]

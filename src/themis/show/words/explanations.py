@@ -7,7 +7,13 @@ from typing import Any
 
 from themis.results.model import CausalScore
 from themis.results.parts import Harm, Joint, Noise, Region, Witness
-from themis.show.words.headlines import beyond, changes_text, output_name, output_words
+from themis.show.words.headlines import (
+    beyond,
+    capital,
+    changes_text,
+    output_name,
+    output_words,
+)
 from themis.show.words.values import (
     FEW_COUNTED,
     as_saved,
@@ -172,7 +178,8 @@ def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
             first.setdefault(words.label(region.loses), region)
     clauses = [f"{whom} lose where {words.conditions(region)}" for whom, region in first.items()]
     text = "; ".join(clauses)
-    return f"{text[:1].upper()}{text[1:]}" or None
+    begin = next((region.loses for region in first.values()), None) or {}
+    return (capital(text) if words.begins_with_word(begin) else text) or None
 
 
 def _of(total: int | None, the: str = "the ") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from themis.inputs.personal import SHARED
@@ -44,8 +45,11 @@ def score_text(score: Score) -> str:
     return in_units(score.score, score) if is_told(score) else "not shown"
 
 
-def capital(text: str) -> str:
-    """The text with a capital first letter."""
+def capital(text: str, names: Iterable[str] = ()) -> str:
+    """The text with a capital first letter, unless it begins with one of these names."""
+    for shown in map(visible, names):
+        if text.startswith(shown) and not text[len(shown) : len(shown) + 1].isalnum():
+            return text
     return f"{text[:1].upper()}{text[1:]}"
 
 

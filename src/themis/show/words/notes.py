@@ -246,6 +246,18 @@ def _acceptance(does: str) -> Callable[[Values], str]:
     return words
 
 
+def _calls_take_time(values: Values) -> str:
+    changes = []
+    if values.get("cost") != "calls":  # as it is set, or by default
+        changes.append('with cost = "calls" in [subject]')
+    if "max_executions" in values:
+        changes.append("without max_executions")
+    return (
+        f"a call of {values['many']:,} inputs took little longer than one of {values['few']:,}: "
+        f"{' and '.join(changes)} fewer, larger calls are made"
+    )
+
+
 def _slow_start(values: Values) -> str:
     share = values["share"]
     times = f"{1 / (1 - share):.0f} times as fast" if share < 0.99 else "at once"
@@ -437,8 +449,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"each input took about {1e3 * values['seconds']:,.0f} ms, however many were in a call: "
         'with cost = "executions" in [subject] fewer inputs are run'
     ),
-    "calls-take-time": "a call of {many:,} inputs took little longer than one of {few:,}: with "
-    'cost = "calls" in [subject] fewer, larger calls are made',
+    "calls-take-time": _calls_take_time,
     "executor-not-used": "{executor} is not used: programs have processes of their own (jobs), "
     "and a web service would get the requests of many machines instead of those it allows for one",
     "executor-differs": "{executor} was not used: some inputs got different answers there, so that "

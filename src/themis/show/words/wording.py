@@ -135,6 +135,10 @@ class Wording:
             return " · ".join(plain)
         return " · ".join(self.value(*each, most=room) for each in values.items())
 
+    def begins_with_word(self, values: Mapping[str, Any]) -> bool:
+        """Whether a label begins with a word, and not with a value or name, to be left as it is."""
+        return not values or self._word(*next(iter(values.items()))) is not None
+
     def named(self, name: str, value: Any) -> str:
         """A value with the name of its characteristic, unless there is a word: `race green`."""
         text = self.value(name, value)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -179,7 +180,8 @@ class _Exchange:
             reply = await self._client.send(url, body, inputs=len(part), limit=limit)
             outcomes = self._outcomes(reply, len(part))
             if isinstance(outcomes, Failure):
-                self._failures.update(dict.fromkeys(part, outcomes))
+                failure = replace(outcomes, alone=len(part) == 1)
+                self._failures.update(dict.fromkeys(part, failure))
                 if _may_be_one_input(reply):
                     self._search.halve(part)
                 continue
