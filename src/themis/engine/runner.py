@@ -315,6 +315,7 @@ class Runner:
         nowhere but in a cache file.
         """
         with self._counting_apart():
+            self.ledger.planned = max(self.ledger.planned or 0, self.runs * len(codes))
             return self.perform(codes, again=again) if again else self.run(codes)
 
     def repeat_each(self, parts: Sequence[Again], rng: np.random.Generator) -> Iterator[Cells]:
@@ -322,6 +323,8 @@ class Runner:
 
         These are mixed with the others in an order drawn from `rng`.
         """
+        with self._counting_apart():
+            self.ledger.planned = self.runs * sum(len(each.codes) for each in parts)
         for number, (codes, again) in enumerate(parts):
             with self.repeating(parts[number + 1 :], rng):
                 cells = self.repeat(codes, again=again)

@@ -14,6 +14,7 @@ from themis.engine.coming import LaterRows
 from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
 from themis.engine.tables import GoingOn
 from themis.engine.variants import MOST_WHOLE, Rows, Variants, first_wave, own_columns
+from themis.events import ignore
 from themis.inputs.keys import first_places
 from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
 from themis.results.model import CausalScore
@@ -36,7 +37,6 @@ from themis.scores.explanations.regions import (
 from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.spelling import with_spelling
 from themis.settings import Settings, Stopping
-from themis.statistics.intervals import normal_quantile
 from themis.statistics.proportions import (
     Interval,
     ProportionRule,
@@ -66,7 +66,7 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     whole_rows = _whole_rows(sampler, variants, rule)
     going_on = GoingOn(whole_rows, rule.max_samples)
     source = _source(sampler, variants, going_on) if finite is None else finite.source(going_on)
-    rows = _CausalRows(sampler, variants, whole_rows=whole_rows, first_look=rule.first_look)
+    rows = _CausalRows(sampler, variants, rule, whole_rows=whole_rows)
     stopped = Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         for target in rule.looks(_coarse_rows(sampler, variants)):
@@ -91,12 +91,12 @@ class _CausalRows:
     """What the rows seen so far say."""
 
     def __init__(
-        self, sampler: Sampler, variants: Variants, *, whole_rows: int, first_look: int
+        self, sampler: Sampler, variants: Variants, rule: ProportionRule, *, whole_rows: int
     ) -> None:
         self.sampler = sampler
         self.variants = variants
         self.whole_rows = whole_rows
-        self.first_look = first_look
+        self.rule = rule
         self.count = self.flips = self.unknown = 0
         self.spelled = 0  # of the unknown ones, those whose outputs differ only in spelling
         self.pool = FlipPool(sampler.runner.schema, sampler.reading)
@@ -118,7 +118,7 @@ class _CausalRows:
                     "causal",
                     self.variants.assignments,
                     self.count,
-                    self.expected(settings),
+                    self.expected(),
                     lambda: self._ends(settings),
                 )
             if self.count < stop:
@@ -182,11 +182,14 @@ class _CausalRows:
 
         return directed(losers, label, sampled, confidence) or sampled(None, confidence)
 
-    def expected(self, settings: Settings) -> int:
-        """The most rows it will take, if the rest looks like those seen so far."""
+    def expected(self) -> int:
+        """How many rows it will take, if the rest looks like those seen so far."""
+        if self.sampler.listen is ignore:
+            return self.count
         share = (self.flips + 1) / (self.count + 2)
-        normal = normal_quantile(settings.confidence) ** 2 * share * (1 - share) / settings.error**2
-        return max(self.count, int(1.2 * normal), self.first_look)
+        ends = (n for n in self.rule.looks() if n > self.count)
+        done = (n for n in ends if self.rule.done(round(share * n), n))
+        return next(done, self.count)
 
     def _ends(self, settings: Settings) -> tuple[float, float]:
         interval = self.anytime(settings)
