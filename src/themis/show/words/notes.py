@@ -269,6 +269,15 @@ def _setting_differs(values: Values) -> str:
     return f"the {values['name']} differs: {first}, then {second}"
 
 
+def _answers_at_random(values: Values) -> str:
+    lasting = values["lasting"]
+    others = f"; {lasting:,} did, which is more than chance leaves" if lasting else ""
+    return (
+        f"the subject seems to answer at random: of {values['tests']:,} tests that discriminated "
+        f"once, {values['unclear']:,} did not each time they were run again{others}"
+    )
+
+
 def _once(values: Values, did: str) -> str:
     only, other = ("before", "after") if values["only"] == "before" else ("after", "before")
     return f"{did} {only} and not {other}"
@@ -458,6 +467,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "--against to know what to measure",
     "column-not-used": "the column {name!r} is no characteristic: it is not used",
     "same-subject": "as far as can be seen, the subject is the one that the result is of",
+    "answers-at-random": _answers_at_random,
     "forbidden-by-constraint": "a constraint forbids the input",
     "no-such-characteristic": "there is no characteristic {name!r} to test against",
     "characteristic-removed": "{name} was removed from the schema",
