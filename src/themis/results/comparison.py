@@ -29,7 +29,7 @@ from themis.results.quantities import (
     total_error,
 )
 from themis.results.verdicts import nobody_favoured, undecided_note
-from themis.results.withheld import withholding
+from themis.results.withheld import few_digits, withholding
 from themis.settings import Stopping
 
 
@@ -212,13 +212,24 @@ def _shown_score(each: ScoreDifference) -> ScoreDifference:
 
     That it has risen is the verdict, which stays.
     """
-    before, after = each.before.shown, each.after.shown
+    before, after = (_shown(e, each.quantity) for e in (each.before, each.after))
     hides = before.told != after.told and each.change != "risen"
     return replace(each, change="not shown" if hides else each.change, before=before, after=after)
 
 
+def _shown(bounds: Bounds, quantity: Quantity) -> Bounds:
+    """The ends, of an average of people with few digits."""
+    shown = bounds.shown
+    if not quantity.is_average_of_people or not shown.told:
+        return shown
+    score = None if shown.score is None else few_digits(shown.score)
+    return replace(shown, low=few_digits(shown.low), high=few_digits(shown.high), score=score)
+
+
 def _shown_set(each: SetDifference) -> SetDifference:
-    before, after = (e if e is None else e.shown for e in (each.before, each.after))
+    before, after = (
+        e if e is None else _shown(e, each.quantity) for e in (each.before, each.after)
+    )
     return replace(each, before=before, after=after)
 
 
