@@ -270,10 +270,10 @@ def _score_differences(
 def _score_change(before: Bounds, after: Bounds, tolerance: float) -> ScoreChange:
     if has_risen(before, after, tolerance):
         return "risen"
-    if has_risen(after, before, tolerance):
+    if has_risen(after, before):
         return "fallen"
     exact = before.low == before.high and after.low == after.high
-    equal = exact and abs(after.low - before.low) <= ROUNDING and tolerance == 0.0
+    equal = exact and abs(after.low - before.low) <= ROUNDING
     return "the same" if equal else "no significant change"
 
 
@@ -292,7 +292,7 @@ def _set_differences(before: Result, after: Result, tolerance: float) -> Iterato
             first, second = known(before, quantity), known(after, quantity)
             within = _contained(quantity, later)
             change = "possibly gone" if within is None else "still implied"
-            if first is not None and second is not None and has_risen(second, first, tolerance):
+            if first is not None and second is not None and has_risen(second, first):
                 change = "gone"
             yield SetDifference(quantity, change, first, second, within)
 
