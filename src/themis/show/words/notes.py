@@ -199,7 +199,8 @@ INCONSISTENT = {
 
 def _inconsistent_example(values: Values) -> str:
     """One input with its two outputs."""
-    person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in values["input"].items())
+    named = ((cut_name(visible(each)) for each in both) for both in values["input"].items())
+    person = ", ".join(" ".join(both) for both in named)
     first, second = told_apart(values["outputs"])
     when = INCONSISTENT[values["how"]]
     if not person:
@@ -276,6 +277,20 @@ def _answers_at_random(values: Values) -> str:
         f"the subject seems to answer at random: of {values['tests']:,} tests that discriminated "
         f"once, {values['unclear']:,} did not each time they were run again{others}"
     )
+
+
+def _favourable_differs(values: Values) -> str:
+    before, after = told_apart([values["before"], values["after"]])
+    return (
+        f"what counts as favourable{_of_output(values)} differs (before: {before}; after: "
+        f"{after}), so that rates are not compared"
+    )
+
+
+def _quantity(name: str) -> str:
+    """The name of a score, of which what counts as favourable is cut: it comes last."""
+    start, sign, favours = name.partition("favourable: ")
+    return f"{start}{sign}{cut_name(favours.removesuffix(')'))})" if sign else name
 
 
 def _once(values: Values, did: str) -> str:
@@ -475,10 +490,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "characteristic-changed": "{name} is described differently",
     "constraints-differ": "the constraints differ",
     "scale-differs": _scale_differs,
-    "favourable-differs": lambda values: (
-        f"what counts as favourable{_of_output(values)} differs (before: {values['before']}; "
-        f"after: {values['after']}), so that rates are not compared"
-    ),
+    "favourable-differs": _favourable_differs,
     "rows-differ": "the given rows differ",
     "setting-differs": _setting_differs,
     "kind-differs": "the kind of subject differs: {before}, then {after}",
@@ -489,9 +501,9 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "max-size-differs": "the {measure} search has a different largest size: {before}, then {after}",
     "paper-rule-used": "the paper's stopping rule gives intervals that need not hold",
     "maybe-risen": lambda values: (
-        f"{values['name']} is too uncertain now to say that it has not risen"
+        f"{_quantity(values['name'])} is too uncertain now to say that it has not risen"
     ),
-    "measured-once": lambda values: _once(values, f"{values['name']} was measured"),
+    "measured-once": lambda values: _once(values, f"{_quantity(values['name'])} was measured"),
     "searched-once": lambda values: _once(values, f"{values['measure']} scores were searched"),
     "nothing-measured": "nothing was measured",
 }
