@@ -19,7 +19,7 @@ from tests.engine.test_suites import read
 from tests.external import DECIDE, GATE, close_gate, finish, ran, start, wait_until, write_command
 from tests.projects import INPUTS, enter, process, run, write_project
 from tests.worlds import Case, cases, hash_of
-from themis.audit.replay import unique_rows
+from themis.audit.confirming import unique_rows
 from themis.results.notes import Note
 from themis.show.reports.comparisons import Topic, render_comparison
 
@@ -136,7 +136,8 @@ def test_every_state_is_what_its_definition_says(
     assert states_of(replay) == expected
     different = {tuple(row[name] for name in case.schema.names) for row in rows}
     assert replay.inputs == len(different)
-    assert len(different) <= replay.executions <= 2 * len(different)  # what fails is run again
+    most = 2 * len(different) + 2 * 16  # what fails is run again; where few do, several times
+    assert len(different) <= replay.executions <= most
 
 
 def test_every_input_is_run_once_and_really_run(tmp_path: Path) -> None:
@@ -523,7 +524,7 @@ def test_what_was_not_run_again_is_not_called_noise(tmp_path: Path) -> None:
         topic, known = Topic(), "confirmed to discriminate"
         for suffix in ("md", "html"):
             document = render_comparison(each, Path(f"replay.{suffix}"), topic)
-            assert f"{said} not run again to confirm" in document
+            assert f"{said} not run again often enough to confirm" in document
             assert (known in document) == (each.count("still", "new") == 0)
             assert "different decisions when run again" not in document
         assert not each.conclusive

@@ -109,6 +109,14 @@ def test_small_rise_is_tolerated_where_that_is_asked() -> None:
     assert compare(result(before), result(after), tolerance=0.01).verdict == "nothing new"
 
 
+def test_a_tolerance_silences_rises_and_neither_falls_nor_what_is_the_same() -> None:
+    low, high = (replace(between(x, x), method="exact") for x in (0.1, 0.105))
+    assert change(result(low), result(low), tolerance=0.025) == "the same"
+    assert change(result(high), result(low), tolerance=0.025) == "fallen"
+    assert change(result(low), result(high), tolerance=0.025) == "no significant change"
+    assert change(result(between(0.3, 0.4)), result(between(0.1, 0.2)), tolerance=0.5) == "fallen"
+
+
 @settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),

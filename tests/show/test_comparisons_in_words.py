@@ -13,7 +13,7 @@ from themis.results.notes import Ending, Note
 from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import Replay, ReplayedSet, ReplayedTest
 from themis.show.reports.comparisons import render_comparison
-from themis.show.terminal.comparisons import show_replay
+from themis.show.terminal.comparisons import render_replay_headline, show_replay
 from themis.show.terminal.parts import make_console, render
 from themis.show.words.comparisons import guarantee, random_answers
 
@@ -72,19 +72,23 @@ def replayed(**states: int) -> Replay:
                   failures={})  # fmt: skip
 
 
-def test_a_replay_says_that_the_subject_answers_at_random_where_many_tests_do() -> None:
-    many = replayed(still=3, new=20, unclear=27, same=50)
+def test_a_replay_says_that_the_subject_answers_at_random_where_a_note_does() -> None:
+    note = Note.of("answers-at-random", tests=50, unclear=27, lasting=23)
+    many = replace(replayed(still=3, new=20, unclear=27, same=50), notes=(note,))
     said = (
         "The subject seems to answer at random: of 50 tests that discriminated once, 27 did not "
-        "when they were run again; the others may be chance as well"
+        "each time they were run again; 23 did, which is more than chance leaves."
     )
     assert random_answers(many) == said
-    assert f"- {said}.\n" in render_comparison(many, Path("x.md"))
+    assert f"- {said}\n" in render_comparison(many, Path("x.md"))
     shown = render(list(show_replay(many, width=80, everything=False)), make_console(None))
-    assert f"{said}." in " ".join(shown.split())
-    assert random_answers(replayed(unclear=3)) is not None
-    for few in (replayed(still=30, unclear=2), replayed(unclear=1, still=1), replayed(still=9)):
-        assert random_answers(few) is None
+    assert " ".join(shown.split()).count(said[:-1]) == 1
+    assert said in " ".join(render_replay_headline(many).split())
+    none = replace(
+        replayed(unclear=3), notes=(replace(note, values={**note.values, "lasting": 0}),)
+    )
+    assert (random_answers(none) or "").endswith("each time they were run again.")
+    assert random_answers(replayed(still=9)) is None
 
 
 def test_a_pair_of_a_replay_has_its_decisions_as_they_are() -> None:

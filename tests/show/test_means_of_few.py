@@ -330,7 +330,8 @@ def test_an_average_of_few_differences_says_that_they_differ() -> None:
 @pytest.mark.parametrize("kind", ["within", "generated"])
 def test_averages_of_many_and_counts_of_few_are_shown(kind: str) -> None:
     assert tells_of_few(averaged(500, kind, pairs=4 if kind == "within" else 2).scores[0])
-    assert not tells_of_few(averaged(500, kind, pairs=5).scores[0])
+    assert tells_of_few(averaged(500, kind, pairs=7 if kind == "within" else 3).scores[0])
+    assert not tells_of_few(averaged(500, kind, pairs=8).scores[0])
     assert not tells_of_few(averaged(500, kind, tolerance=10).scores[0])
     assert not tells_of_few(averaged(0, kind).scores[0])
 
@@ -344,14 +345,77 @@ def test_averages_of_many_and_counts_of_few_are_shown(kind: str) -> None:
         ([(0, 1)], [5, 400], False),
         ([(0, n) for n in range(1, 9)], [1] * 9, True),
         ([(2 * n, 2 * n + 1) for n in range(4)], [1] * 8, True),
-        ([(2 * n, 2 * n + 1) for n in range(5)], [1] * 10, False),
+        ([(2 * n, 2 * n + 1) for n in range(7)], [1] * 14, True),  # four of seven
+        ([(2 * n, 2 * n + 1) for n in range(8)], [1] * 16, False),
         ([(0, 1), (2, 3)], [50, 50, 1, 1], True),  # the one of many may be known
         ([(3, 4), (2, 3), (1, 2), (0, 1)], [9, 9, 9, 9, 1], True),
-        ([(0, 0), (1, 1)], [2, 3], False),
+        ([(0, 0), (1, 1)], [2, 3], True),
+        ([(n, n) for n in range(4)], [2, 2, 2, 2], False),
     ],
 )
 def test_differences_are_of_as_many_as_the_rarest_row(
     pairs: list[tuple[int, int]], heads: list[int], few: bool
 ) -> None:
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    assert rests_on_few(places, np.array(heads, dtype=float)) is few
+    people = np.array(heads, dtype=float)
+    assert rests_on_few(places, people, people) is few
+
+
+@pytest.mark.parametrize(
+    ("amounts", "heads", "few"),
+    [
+        ([0.1] * 80 + [331.37], [1] * 81, True),
+        ([0.1] * 80 + [331.37], [1] * 80 + [5], False),  # what five have hides nobody
+        ([1] * 80 + [20] * 4, [1] * 84, False),  # half of it
+        ([1] * 80 + [21] * 4, [1] * 84, True),
+        ([1] * 80 + [21] * 4, [1] * 80 + [2] * 4, False),  # of two people each
+        ([1] * 80 + [81] * 2, [1] * 80 + [2] * 2, True),
+        ([0.1] * 80 + [331.37], [5] * 80 + [1], True),
+    ],
+)
+def test_an_average_most_of_which_few_people_make_up_is_not_shown(
+    amounts: list[float], heads: list[int], few: bool
+) -> None:
+    rows = np.arange(len(amounts))
+    pairs = np.stack([rows, rows], axis=1)
+    assert rests_on_few(pairs, np.array(heads, dtype=float), np.array(amounts)) is few
+
+
+@pytest.mark.parametrize("kind", ["within", "generated"])
+def test_what_one_person_gets_is_not_told_where_all_others_change_a_little(kind: str) -> None:
+    rows = [{"race": race, "age": n} for n in range(40) for race in "ab"]
+    schema = themis.Schema(race=["a", "b"], age=range(41))
+    output = themis.Output(name="price", min=0, max=1000, distance="relational")
+
+    def measure(apart: float) -> Any:
+        def decide(person: dict[str, Any]) -> float:
+            more = 0.1 if person["age"] else apart
+            return 400 + more * (person["race"] == "a")
+
+        audit = themis.Audit(decide, schema, outputs=[output], deterministic=True, seed=1)
+        return audit.apparent(
+            rows, "race", measures=["causal"], counterfactuals=kind, only_data=True
+        )
+
+    assert tells_of_few(measure(331.37).scores[0])
+    assert tells_of_few(measure(4.5).scores[0])
+    (shown,) = measure(0.1234567891).scores
+    assert not tells_of_few(shown)
+
+
+def test_averages_of_people_are_written_with_four_digits(tmp_path: Path) -> None:
+    result = averaged(123.456789, "within", pairs=9)
+    (score,) = result.scores
+    short = float(f"{score.score:.4g}")
+    assert short != score.score
+    (row,) = csv.DictReader(io.StringIO(str(FORMATS["csv"].render(result))))
+    assert {float(row[name]) for name in ("score", "low", "high")} == {short}
+    assert str(score.score) not in str(FORMATS["sarif"].render(result))
+    (check,) = withheld(result).checks
+    assert (check.score, check.low, check.high) == (short, short, short)
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(result.to_dict()), encoding="utf-8")
+    ran = CliRunner().invoke(app, ["diff", str(path), str(path), "--json"])
+    (printed,) = json.loads(ran.stdout)["scores"]
+    assert (printed["before"]["score"], printed["after"]["high"]) == (short, short)
+    assert json.loads(path.read_text())["scores"][0]["score"] == score.score  # the user's own

@@ -12,7 +12,9 @@ import pytest
 
 from tests.report_results import causal, group, plain, result
 from themis.results.model import Result
-from themis.results.parts import Group, Witness
+from themis.results.notes import Note
+from themis.results.parts import Group, Naming, Witness
+from themis.results.quantities import Quantity
 from themis.show.notebook import html_of
 from themis.show.reports.annex import render_annex
 from themis.show.reports.markdown import render_markdown
@@ -22,7 +24,7 @@ from themis.show.words import values as values_module
 from themis.show.words import wording as wording_module
 from themis.show.words.headlines import headline
 from themis.show.words.values import LONGEST, LONGEST_TEXT, cut_name, told_apart
-from themis.show.words.wording import Wording, wording
+from themis.show.words.wording import Wording, brought, wording
 
 SAME = "Department of Social Affairs and Integration"
 ENDS = [f"{SAME}, {end}" for end in ("North", "South", "East")]
@@ -159,3 +161,41 @@ def test_of_equal_groups_the_largest_that_is_named_is_the_lowest_or_highest() ->
         assert "between red and green, the lowest and highest" in headline(score)
     alike = group(groups=tuple(people(race, 0.5, 9) for race in ("green", "red")))
     assert alike.most_favoured is not alike.least_favoured
+
+
+LONG = ["L" * 150 + each + "L" * 149 for each in "AB"]
+
+
+@pytest.mark.parametrize("favourable", LONG)
+def test_a_long_favourable_output_can_be_told_from_another_one(favourable: str) -> None:
+    pair = Witness(({"race": "a"}, {"race": "b"}), (LONG[0], LONG[1]))
+    made = result(causal(witnesses=(pair,), direction=()), report=Naming(favourable=(favourable,)))
+    words = wording(made)
+    seen = favourable[150]
+    for text in (words.rates, words.favour()):
+        assert seen in text
+        assert "LL…L" in text
+        assert len(text) <= LONGEST_TEXT + len("rates of ''")
+    alone = wording(replace(made, scores=()))
+    assert alone.favour() == f"'{cut_name(favourable)}'"
+    assert brought([replace(made.scores[0], naming=made.report)]).rates == words.rates
+
+
+def test_long_values_in_notes_on_differences_and_noise_are_cut() -> None:
+    about = Quantity("group", ("race",), favours=LONG[0])
+    once = str(Note.of("measured-once", name=about.name, only="after"))
+    assert once == (
+        f"group race (favourable: {cut_name(LONG[0])}) was measured after and not before"
+    )
+    risen = str(Note.of("maybe-risen", name=about.name))
+    assert risen.startswith(f"group race (favourable: {cut_name(LONG[0])}) is too uncertain")
+    differs = str(Note.of("favourable-differs", before=LONG[0], after=LONG[1]))
+    assert len(differs) < 340
+    assert "LALL" in differs
+    assert "LBLL" in differs
+    plain_text = str(Note.of("favourable-differs", before="yes", after="no, maybe"))
+    assert "(before: yes; after: no, maybe)" in plain_text
+    example = Note.of(
+        "inconsistent-example", how="again", input={"job": LONG[0]}, outputs=["yes", "no"]
+    )
+    assert str(example).endswith(f": job {cut_name(LONG[0])}")

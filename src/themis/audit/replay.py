@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.audit.confirming import Confirmation, unique_rows
 from themis.audit.notes import executor_of
 from themis.audit.saved_tests import SavedTests
 from themis.engine.failures import TooManyFailuresError, number_answers
@@ -22,18 +22,17 @@ from themis.engine.suites import output_names
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import Value
-from themis.inputs.keys import InputKeys
 from themis.inputs.personal import SHARED
 from themis.results.notes import Ending, Note
 from themis.results.parts import Rare
-from themis.results.replays import STATES, Replay, ReplayedSet, ReplayedTest, State
+from themis.results.replays import AT_RANDOM, STATES, Replay, ReplayedSet, ReplayedTest, State
 from themis.scores.early_ends import ending_early
 from themis.subjects.answers import Part
-from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
 from themis.subjects.spelling import same_but_for_spelling
 
 EXAMPLES = 5  # of each state that is worth showing
+RANDOM = 0.1  # of the tests that discriminate once: so many that do not each time are noise
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
 Listener = Callable[[int, int], None]  # inputs run so far, and all of them
@@ -49,8 +48,9 @@ def replay_tests(
 ) -> Replay:
     """Run every input of the tests afresh, and say what became of the tests.
 
-    The inputs of tests that would fail are run once more: what does not fail again is unclear,
-    and what could not be run again is unconfirmed.
+    Two inputs of each test that would fail are run again: what does not fail again is unclear, and
+    what could not be run again is unconfirmed. If it depends on chance whether they fail again,
+    they are run until those that always do are more than noise leaves.
 
     What the runner remembers of this process is not used: the subject may have changed. Raises
     SubjectError, with what was learned, when the subject fails too often. `rows` allows documents
@@ -87,7 +87,7 @@ def replay_tests(
         stopped=stopped,
         failures=runner.failures.to_dict(runner.subject),
         unknown_rows=dict(saved.reasons),
-        notes=(*saved.notes, *_unchanged_subject(saved, runner)),
+        notes=(*saved.notes, *_unchanged_subject(saved, runner), *_answers_at_random(outcome)),
         timing={
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
@@ -123,7 +123,7 @@ class _Run:
     def go(self, listen: Listener | None) -> bool:
         """Run the inputs in their order, in place; whether the budget was enough for all.
 
-        What it takes to run once more what would fail so far is kept back. As each further input
+        What it takes to run again what would fail so far is kept back. As each further input
         may be one of these, half of what is left is run at a time.
         """
         inputs, place = self.saved.codes[self.rows[self.first]], 0
@@ -160,47 +160,68 @@ class _Run:
 
     def _keep_back(self) -> None:
         if math.isfinite(min(self.runner.executions_left, self.runner.seconds_left)):
-            failing = self.saved.codes[self.outcome().failing_rows]
-            self.runner.reserved = len(unique_rows(failing)[0])
+            outcome = self.outcome()
+            if outcome.failing.any():
+                needed = outcome.failing_pairs().confirmation(outcome).executions()
+                self.runner.reserved = needed
 
 
 def _check_failing(outcome: _Outcome, runner: Runner) -> None:
-    """Run the inputs of failing tests once more, in another order; keep what fails again.
+    """Run failing tests again, in other orders; keep what fails again and again.
 
-    A test that was not run again as a whole is no sign of noise: it is unconfirmed.
+    A test that was not run again often enough is no sign of noise: it is unconfirmed.
     """
-    failing, rows = outcome.failing, outcome.failing_rows
-    if not len(rows):
+    if not outcome.failing.any():
         return
-    first, inverse = unique_rows(outcome.saved.codes[rows])
-    inputs = outcome.saved.codes[rows[first]]
-    again = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
-    order = np.random.default_rng(len(inputs)).permutation(len(inputs))
-    place = 0
-    with suppress(BudgetEndedError):
-        while place < len(inputs):
-            size = int(min(runner.batch_size, len(inputs) - place, runner.executions_left))
-            if size < 1 or runner.out_of_time:
-                break
-            part = order[place : place + size]
-            again[part] = runner.repeat(inputs[part])
-            place += size
-    now = outcome.now.copy()
-    now[rows] = again[inverse]
-    second = _Outcome(outcome.saved, now, runner)
-    doubted = failing & ~second.failing
-    outcome.states[doubted] = STATES.index("unclear")
-    outcome.states[doubted & second.unfinished] = STATES.index("unconfirmed")
+    pairs = outcome.failing_pairs()
+    checked = pairs.confirmation(outcome)
+    before = np.empty(len(checked.codes), dtype=runner.labels.dtype)
+    before[checked.inputs] = outcome.now[pairs.rows]
+
+    def again(then: Cells, now: Cells, which: Places) -> NDArray[np.bool_]:
+        return _came_again(runner, then, now, pairs.outputs[which])
+
+    checked.run(runner, before, again)
+    tests = np.flatnonzero(outcome.failing)
+    outcome.states[tests[~checked.lasting]] = STATES.index("unclear")
+    outcome.states[tests[checked.lasting & ~checked.confirmed]] = STATES.index("unconfirmed")
 
 
-def unique_rows(codes: NDArray[Any]) -> tuple[Places, Places]:
-    """The places of the first of equal rows, in order; and for each row, which of them it is."""
-    keys = InputKeys.among(codes).of(codes)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse]
+def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> NDArray[np.bool_]:
+    """Which pairs, by their cells then and now, differ in an output as they did.
+
+    Of numbers, the same one of the two has more; other outputs are the same as they were.
+    """
+    size = len(then)
+    cells = np.concatenate([then.T.reshape(-1), now.T.reshape(-1)])
+    first, second, first_now, second_now = np.arange(4 * size).reshape(4, size)
+    same = np.zeros(size, dtype=bool)
+    for place, side in enumerate(_sides_now(runner, cells)):
+        known = (side.numbers.reshape(4, size) >= 0).all(axis=0)
+        here = np.flatnonzero(known & (outputs == place))
+        if not len(here):
+            continue
+        a, b, c, d = first[here], second[here], first_now[here], second_now[here]
+        if side.part is not None and side.part.output.numeric:
+            more = np.sign(side.number_of(a) - side.number_of(b))
+            same[here] = side.differing(c, d)
+            same[here] &= more == np.sign(side.number_of(c) - side.number_of(d))
+        else:
+            same[here] = ~side.differing(a, c) & ~side.differing(b, d)
+    return same
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Two rows of each failing test that differ, and the output in which they do."""
+
+    rows: NDArray[np.int64]
+    outputs: Places
+
+    def confirmation(self, outcome: _Outcome) -> Confirmation:
+        """What it takes to confirm them: those that are still there and new ones apart."""
+        first, second = outcome.saved.codes[self.rows.T]
+        return Confirmation.of(first, second, outcome.states[outcome.failing])
 
 
 @dataclass(frozen=True)
@@ -227,6 +248,10 @@ class _Side:
     def _is_spelling(self, one: int, two: int) -> bool:
         """Whether two different outputs differ only in spelling."""
         return bool(same_but_for_spelling([self.values(one), self.values(two)]))
+
+    def number_of(self, rows: Places) -> NDArray[np.float64]:
+        """The outputs of rows that have one, where they are numbers."""
+        return np.array([self.values(each) for each in self.numbers[rows].tolist()], dtype=float)
 
     def value(self, row: int) -> Any:
         """The output of one row, None where there is none."""
@@ -262,11 +287,19 @@ class _Outcome:
         """Which tests have an input that was not run."""
         return self._any(self.saved.usable[self.order] & (self.now[self.order] == NOT_RUN))
 
-    @property
-    def failing_rows(self) -> Places:
-        """The rows of these tests that can be run."""
-        rows = self.order[np.repeat(self.failing, self.stops - self.starts)]
-        return rows[self.saved.usable[rows]]
+    def failing_pairs(self) -> _Pairs:
+        """The first two rows of each of these tests that differ."""
+        usable, about = self.saved.usable[self.order], self._about()
+        rows = np.zeros((len(self.starts), 2), dtype=np.int64)
+        outputs = np.full(len(self.starts), -1)
+        for place, side in enumerate(self.later):
+            unlike, reference = self._unlike_first(side, usable)
+            found = self._any(unlike) & (outputs < 0) & ((about == -1) | (about == place))
+            places = np.where(unlike, np.arange(len(unlike)), len(unlike))
+            second = self._reduce(np.minimum, places)[found]
+            rows[found] = self.order[np.stack([reference[second], second], axis=1)]
+            outputs[found] = place
+        return _Pairs(rows[self.failing], outputs[self.failing])
 
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""
@@ -294,13 +327,17 @@ class _Outcome:
 
     def _differ(self, sides: Sequence[_Side], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which tests have, in some output that they are about, a row unlike the first."""
-        only = np.array([-1 if each is None else each for each in self.saved.only], dtype=np.int64)
-        about = only[self.numbers] if len(self.numbers) else only[:0]
+        about = self._about()
         found = np.zeros(len(self.starts), dtype=bool)
         for place, side in enumerate(sides):
             differing = self._any(self._unlike_first(side, chosen)[0])
             found |= differing & ((about == -1) | (about == place))
         return found
+
+    def _about(self) -> Places:
+        """The place of the one output that each test is about; −1: about all."""
+        only = np.array([-1 if each is None else each for each in self.saved.only], dtype=np.int64)
+        return only[self.numbers] if len(self.numbers) else only[:0]
 
     def _unlike_first(
         self, side: _Side, chosen: NDArray[np.bool_]
@@ -441,3 +478,13 @@ def _sides_now(runner: Runner, now: Places) -> Iterator[_Side]:
 def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[Note]:
     if saved.fingerprint is not None and saved.fingerprint == runner.subject.fingerprint():
         yield Note.of("same-subject")
+
+
+def _answers_at_random(outcome: _Outcome) -> Iterator[Note]:
+    """Said where many tests discriminate once, and not each time when they are run again."""
+    counts = np.bincount(outcome.states[outcome.states >= 0], minlength=len(STATES)).tolist()
+    found = dict(zip(STATES, counts, strict=True))
+    lasting = found["still"] + found["new"]
+    tests = found["unclear"] + found["unconfirmed"] + lasting
+    if found["unclear"] >= max(2, RANDOM * tests):
+        yield Note.of(AT_RANDOM, tests=tests, unclear=found["unclear"], lasting=lasting)

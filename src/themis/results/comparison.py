@@ -29,7 +29,7 @@ from themis.results.quantities import (
     total_error,
 )
 from themis.results.verdicts import nobody_favoured, undecided_note
-from themis.results.withheld import withholding
+from themis.results.withheld import few_digits, withholding
 from themis.settings import Stopping
 
 
@@ -48,7 +48,7 @@ def rule_contrasts(before: Result, after: Result) -> Iterator[Note]:
         yield Note.of("rows-differ")
     for code, name in (("scale-differs", "scale"), ("favourable-differs", "favours")):
         first, second = (_meanings(result, name) for result in (before, after))
-        for output in first.keys() & second.keys():
+        for output in (each for each in first if each in second):
             if first[output] != second[output]:
                 ends = {"before": first[output], "after": second[output]}
                 yield Note.of(code, output=output, **ends)
@@ -212,13 +212,24 @@ def _shown_score(each: ScoreDifference) -> ScoreDifference:
 
     That it has risen is the verdict, which stays.
     """
-    before, after = each.before.shown, each.after.shown
+    before, after = (_shown(e, each.quantity) for e in (each.before, each.after))
     hides = before.told != after.told and each.change != "risen"
     return replace(each, change="not shown" if hides else each.change, before=before, after=after)
 
 
+def _shown(bounds: Bounds, quantity: Quantity) -> Bounds:
+    """The ends, of an average of people with few digits."""
+    shown = bounds.shown
+    if not quantity.is_average_of_people or not shown.told:
+        return shown
+    score = None if shown.score is None else few_digits(shown.score)
+    return replace(shown, low=few_digits(shown.low), high=few_digits(shown.high), score=score)
+
+
 def _shown_set(each: SetDifference) -> SetDifference:
-    before, after = (e if e is None else e.shown for e in (each.before, each.after))
+    before, after = (
+        e if e is None else _shown(e, each.quantity) for e in (each.before, each.after)
+    )
     return replace(each, before=before, after=after)
 
 
@@ -259,10 +270,10 @@ def _score_differences(
 def _score_change(before: Bounds, after: Bounds, tolerance: float) -> ScoreChange:
     if has_risen(before, after, tolerance):
         return "risen"
-    if has_risen(after, before, tolerance):
+    if has_risen(after, before):
         return "fallen"
     exact = before.low == before.high and after.low == after.high
-    equal = exact and abs(after.low - before.low) <= ROUNDING and tolerance == 0.0
+    equal = exact and abs(after.low - before.low) <= ROUNDING
     return "the same" if equal else "no significant change"
 
 
@@ -281,7 +292,7 @@ def _set_differences(before: Result, after: Result, tolerance: float) -> Iterato
             first, second = known(before, quantity), known(after, quantity)
             within = _contained(quantity, later)
             change = "possibly gone" if within is None else "still implied"
-            if first is not None and second is not None and has_risen(second, first, tolerance):
+            if first is not None and second is not None and has_risen(second, first):
                 change = "gone"
             yield SetDifference(quantity, change, first, second, within)
 

@@ -465,7 +465,12 @@ class Result(Plotted):
 
 def is_by_degrees(score: Score | SearchResult) -> bool:
     """Whether a causal score is how far outputs are apart, and not for how many they differ."""
-    kind, _, tolerance = score.distance.partition(" ")
+    return has_degrees(score.distance)
+
+
+def has_degrees(distance: str) -> bool:
+    """Whether outputs differ by degrees by this distance."""
+    kind, _, tolerance = distance.partition(" ")
     return kind != "exact" and not tolerance
 
 

@@ -165,6 +165,7 @@ CODES: dict[str, tuple[str, ...]] = {
     # of replays
     "column-not-used": ("name",),
     "same-subject": (),
+    "answers-at-random": ("tests", "unclear", "lasting"),
     "no-such-value": ("name", "value"),
     "forbidden-by-constraint": (),
     "no-such-characteristic": ("name",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from themis.inputs.rows import favourable_text
-from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
+from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, has_degrees
 from themis.results.notes import Ending
 from themis.results.verdicts import largest_missed, least_listed, nobody_favoured
 from themis.results.withheld import tells_of_few
@@ -29,6 +29,12 @@ class Quantity:
     statistic: str = "rate"
     scale: tuple[float, float] | None = None  # on another one, the same share is another difference
     favours: str | None = None  # what counts as favourable: other decisions have other rates
+
+    @property
+    def is_average_of_people(self) -> bool:
+        """Whether it is how far outputs of given people are apart, on average."""
+        of_people = self.measure == "causal" and self.population != "inputs"
+        return of_people and has_degrees(self.distance)
 
     @classmethod
     def of(cls, score: Score) -> Quantity:

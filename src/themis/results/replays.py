@@ -19,6 +19,7 @@ State = Literal[
 ]
 
 STATES: tuple[State, ...] = get_args(State)
+AT_RANDOM = "answers-at-random"  # the note that says so
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class Replay:
 
     A test discriminates when two of its inputs, which differ in nothing but the set, get different
     outputs. `still`: it did and it does; `new`: it did not; `fixed`: it does no longer; `same`: it
-    neither did nor does; `unclear`: it does once, but not when it is run again;
-    `unconfirmed`: it does once, and was not run again; `failed`: the subject gave no decision where
-    one is needed; `unknown`: the schema does not admit its inputs any more.
+    neither did nor does; `unclear`: it does once, but not each time when it is run again;
+    `unconfirmed`: it does, and was not run again often enough; `failed`: the subject gave no
+    decision where one is needed; `unknown`: the schema does not admit its inputs any more.
     """
 
     source: str

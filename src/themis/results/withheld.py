@@ -42,6 +42,8 @@ _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
 ROUNDING = 1e-9  # a saved result has twelve digits
+DIGITS = 4  # of averages of people
+ENDS = ("score", "low", "high", "flip_rate")
 NUMBERS = {"score", "low", "high", "floor", "explains", "error"}  # of notes on scores
 
 
@@ -145,7 +147,8 @@ def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
     own = [e for e in scores if (e.measure, e.output) == about and e.against in sets]
     reasons = withheld_notes(check.reasons)
     if not any(map(tells_of_few, own)):
-        return replace(check, reasons=reasons)
+        ends = _ends(check, average=any(map(_is_average_of_people, own)))
+        return replace(check, reasons=reasons, **ends)
     reasons = (*map(_untold, reasons), Note.of("few-people"))
     return replace(check, score=None, low=None, high=None, reasons=reasons)
 
@@ -216,6 +219,7 @@ def _(score: CausalScore) -> CausalScore:
         regions=tuple(_region(each) for each in score.regions if _of_many(each.residents)),
         joint=score.joint if score.joint and _of_many(score.joint.inputs) else None,
         notes=withheld_notes(score.notes),
+        **_ends(score, average=_is_average_of_people(score)),
     )
     if _is_of_few_pairs(score):
         return _untold_score(shown, score)
@@ -296,6 +300,23 @@ def _fewer_groups(score: GroupScore) -> GroupScore:
     own = {each.name: getattr(score, each.name) for each in fields(GroupScore)}
     own |= {**ends, "groups": groups, "notes": tuple(_among(e, named) for e in score.notes)}
     return FewerGroups(**own, whole=score)
+
+
+def _is_average_of_people(score: Score) -> bool:
+    by_degrees = isinstance(score, CausalScore) and is_by_degrees(score)
+    return by_degrees and score.population != "inputs"
+
+
+def _ends(thing: CausalScore | CheckResult, *, average: bool) -> dict[str, Any]:
+    """Its numbers; those of an average of people with the digits that a reader needs."""
+    ends = {each: getattr(thing, each) for each in ENDS if hasattr(thing, each)}
+    known = {name: each for name, each in ends.items() if average and each is not None}
+    return ends | {name: few_digits(each) for name, each in known.items()}
+
+
+def few_digits(number: float) -> float:
+    """A number with four digits: more of an average could tell what single people get."""
+    return float(f"{number:.{DIGITS}g}")
 
 
 def _is_of_few_pairs(score: CausalScore) -> bool:

@@ -223,7 +223,7 @@ def causal_within(
         **reading.details(),
     )
     score = explained(score, pool, run.sampler.reading_as(reading), people=run.codes)
-    of_few = reading.averages and rests_on_few(pairs, run.heads)
+    of_few = reading.averages and rests_on_few(pairs, run.heads, run.weights * found.least)
     return replace(score, counterfactuals="within", of_few=of_few)
 
 

@@ -18,6 +18,8 @@ from themis.inputs.following import follow
 from themis.inputs.personal import SHARED
 from themis.subjects.decisions import Cells
 
+ROUNDING = 1e-9  # of what makes up just half
+
 Numbers = NDArray[np.int64]
 Distances = Callable[[Cells, Cells], NDArray[np.float64]]
 
@@ -90,12 +92,13 @@ def find_pairs(
     return np.array(list(pairs), dtype=np.int64)
 
 
-def rests_on_few(pairs: Numbers, heads: NDArray[np.float64]) -> bool:
+def rests_on_few(pairs: Numbers, heads: NDArray[np.float64], amounts: NDArray[np.float64]) -> bool:
     """Whether an average of differences would tell what fewer than SHARED people get.
 
-    `pairs` are the rows that differ from each other, or twice the same from what was made up;
-    `heads` says how many people each row is. Differences between rows that are linked count as
-    one, of as many as its rarest row is. What SHARED people have may be known, and hides nothing.
+    It does where these make up more than half of it. `pairs` are the rows that differ from each
+    other, or twice the same from what was made up; `heads` says how many people each row is, and
+    `amounts` what it adds to the sum. Differences between rows that are linked count as one, of as
+    many as its rarest row is. What SHARED people have may be known, and hides nothing.
     """
     if not len(pairs):
         return False
@@ -105,7 +108,14 @@ def rests_on_few(pairs: Numbers, heads: NDArray[np.float64]) -> bool:
     rows = np.unique(pairs)
     rarest = np.full(len(heads), np.inf)
     np.minimum.at(rarest, linked[rows], heads[rows])
-    return bool(0 < rarest[rarest < SHARED].sum() < SHARED)
+    few = rarest < SHARED
+    added = np.bincount(linked[rows], amounts[rows], len(heads))[few]
+    people = rarest[few]
+    order = np.argsort(-added / people, kind="stable")
+    before = np.cumsum(people[order]) - people[order]
+    counted = np.clip(SHARED - 1 - before, 0.0, people[order])  # of those who add most
+    largest = float((counted * (added / people)[order]).sum())
+    return largest > (0.5 + ROUNDING) * float(added.sum())
 
 
 @dataclass(frozen=True)

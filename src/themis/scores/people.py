@@ -213,7 +213,8 @@ def causal_generated(
     score = explained(score, table.pool, run.sampler.reading_as(reading), people=run.codes)
     if reading.averages:
         changed = np.flatnonzero(table.least > 0)
-        score = replace(score, of_few=rests_on_few(np.stack([changed, changed], axis=1), run.heads))
+        pairs, amounts = np.stack([changed, changed], axis=1), run.weights * table.least
+        score = replace(score, of_few=rests_on_few(pairs, run.heads, amounts))
     return score if table.joint is None else table.joint.explain(score)
 
 

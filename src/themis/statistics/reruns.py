@@ -56,6 +56,25 @@ def explained_by_noise(differing: int, reruns: int, alpha: float) -> float:
     return min(1.0, high / (1.0 - REPEATED))
 
 
+def lasts_beyond_noise(
+    lasting: int, tests: int, independent: int, reruns: int, alpha: float
+) -> bool:
+    """Whether tests that came out the same in every rerun are more than noise leaves.
+
+    If no test is a true flip, it says so ever, after any number of reruns (any stopping time),
+    with probability at most alpha; else the same share of those that last are none, on average.
+    A test of noise comes out the same so often with a chance of at most ½ for each rerun: that is
+    evidence of 2 to the power of the reruns for each of those that last (the e-values of Wang and
+    Ramdas, whatever the tests share), or of all of them together, where none fell away.
+    `independent` of the tests share no input.
+    """
+    if not lasting:
+        return False
+    of_each = reruns * math.log(1 / REPEATED) >= math.log(2 * tests / (alpha * lasting))
+    of_all = independent * reruns >= fewest_reruns(alpha / 2)
+    return of_each or (of_all and lasting == tests)
+
+
 def drift_ends(fewer: int, more: int, reruns: int, alpha: float) -> tuple[float, float]:
     """Ends for the expected rate less the kept one, from inputs of a group that were run again.
 

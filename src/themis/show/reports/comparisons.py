@@ -24,6 +24,7 @@ from themis.show.words.comparisons import (
     change_text,
     differences_headline,
     guarantee,
+    other_notes,
     pair_outcome,
     quantity_text,
     random_answers,
@@ -133,8 +134,8 @@ def _remarks(found: Differences | Replay) -> Iterator[str]:
     for reason, rows in found.unknown_rows.items():
         yield f"Unknown: {count(rows, 'row')} of {visible(found.source)}: {reason}"
     if noise := random_answers(found):
-        yield f"{noise}."
-    yield from (f"Note: {note}" for note in found.notes)
+        yield noise
+    yield from (f"Note: {note}" for note in other_notes(found))
     yield replay_cost(found)
 
 

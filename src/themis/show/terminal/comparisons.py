@@ -32,6 +32,7 @@ from themis.show.words.comparisons import (
     change_text,
     differences_headline,
     guarantee,
+    other_notes,
     pair_outcome,
     quantity_text,
     random_answers,
@@ -52,8 +53,9 @@ COMMON = 8  # characteristics shown in which the two people agree
 
 
 def render_replay_headline(replay: Replay, *, file: IO[str] | None = None) -> str:
-    """What became of the tests, in one sentence."""
-    return render([Sentence(replay_headline(replay))], make_console(file))
+    """What became of the tests, in one sentence; and in another, if it depends on chance."""
+    said = (replay_headline(replay), random_answers(replay))
+    return render([Sentence(each) for each in said if each], make_console(file))
 
 
 def show_replay(
@@ -71,9 +73,9 @@ def show_replay(
         yield Sentence(text, WARNING, first="unknown: ")
     yield from failures(replay.failures)
     if noise := random_answers(replay):
-        yield Sentence(f"{noise}.", WARNING)
-    for note in replay.notes:
-        yield Sentence(visible(str(note)), DIM, first="note: ")
+        yield Sentence(noise, WARNING)
+    for note in other_notes(replay):
+        yield Sentence(visible(note), DIM, first="note: ")
     yield Sentence(replay_cost(replay), DIM)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
 from themis.results.quantities import Bounds, Quantity
-from themis.results.replays import Replay, ReplayedTest
+from themis.results.replays import AT_RANDOM, Replay, ReplayedTest
 from themis.show.intervals import ends_text
+from themis.show.words.headlines import capital
 from themis.show.words.searches import set_text
 from themis.show.words.values import (
     at_most,
@@ -25,7 +26,6 @@ from themis.show.words.wording import PLACES, PLAIN, Wording
 
 NAMED = 3  # scores or sets in a headline
 AN = re.compile(r"8|1[18](?!\d)")  # numbers that are spoken with a vowel first
-AT_RANDOM = 0.1  # of the tests that discriminate once: so many that do not again are noise
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
@@ -64,20 +64,18 @@ def replay_headline(replay: Replay) -> str:
 
 
 def random_answers(replay: Replay) -> str | None:
-    """That the subject answers at random, where many tests discriminate once and not again."""
-    unclear, confirmed = replay.count("unclear"), replay.count("still", "new")
-    if unclear < 2 or unclear < AT_RANDOM * (unclear + confirmed):
-        return None
-    others = "; the others may be chance as well" if confirmed else ""
-    return (
-        f"The subject seems to answer at random: of {unclear + confirmed:,} tests that "
-        f"discriminated once, {unclear:,} did not when they were run again{others}"
-    )
+    """That the subject seems to answer at random, where a note of the replay says so."""
+    return next((f"{capital(str(each))}." for each in replay.notes if each.code == AT_RANDOM), None)
+
+
+def other_notes(replay: Replay) -> Iterator[str]:
+    """What else the notes of a replay say."""
+    yield from (str(each) for each in replay.notes if each.code != AT_RANDOM)
 
 
 def _unconfirmed(number: int) -> str:
     discriminate, were = ("discriminates", "was") if number == 1 else ("discriminate", "were")
-    return f"{discriminate} but {were} not run again to confirm"
+    return f"{discriminate} but {were} not run again often enough to confirm"
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:

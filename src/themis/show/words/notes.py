@@ -199,7 +199,8 @@ INCONSISTENT = {
 
 def _inconsistent_example(values: Values) -> str:
     """One input with its two outputs."""
-    person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in values["input"].items())
+    named = ((cut_name(visible(each)) for each in both) for both in values["input"].items())
+    person = ", ".join(" ".join(both) for both in named)
     first, second = told_apart(values["outputs"])
     when = INCONSISTENT[values["how"]]
     if not person:
@@ -279,6 +280,29 @@ def _cache_in_use(values: Values) -> str:
 def _setting_differs(values: Values) -> str:
     first, second = (all_of(values[name]) for name in ("before", "after"))
     return f"the {values['name']} differs: {first}, then {second}"
+
+
+def _answers_at_random(values: Values) -> str:
+    lasting = values["lasting"]
+    others = f"; {lasting:,} did, which is more than chance leaves" if lasting else ""
+    return (
+        f"the subject seems to answer at random: of {values['tests']:,} tests that discriminated "
+        f"once, {values['unclear']:,} did not each time they were run again{others}"
+    )
+
+
+def _favourable_differs(values: Values) -> str:
+    before, after = told_apart([values["before"], values["after"]])
+    return (
+        f"what counts as favourable{_of_output(values)} differs (before: {before}; after: "
+        f"{after}), so that rates are not compared"
+    )
+
+
+def _quantity(name: str) -> str:
+    """The name of a score, of which what counts as favourable is cut: it comes last."""
+    start, sign, favours = name.partition("favourable: ")
+    return f"{start}{sign}{cut_name(favours.removesuffix(')'))})" if sign else name
 
 
 def _once(values: Values, did: str) -> str:
@@ -469,6 +493,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "--against to know what to measure",
     "column-not-used": "the column {name!r} is no characteristic: it is not used",
     "same-subject": "as far as can be seen, the subject is the one that the result is of",
+    "answers-at-random": _answers_at_random,
     "forbidden-by-constraint": "a constraint forbids the input",
     "no-such-characteristic": "there is no characteristic {name!r} to test against",
     "characteristic-removed": "{name} was removed from the schema",
@@ -476,10 +501,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "characteristic-changed": "{name} is described differently",
     "constraints-differ": "the constraints differ",
     "scale-differs": _scale_differs,
-    "favourable-differs": lambda values: (
-        f"what counts as favourable{_of_output(values)} differs (before: {values['before']}; "
-        f"after: {values['after']}), so that rates are not compared"
-    ),
+    "favourable-differs": _favourable_differs,
     "rows-differ": "the given rows differ",
     "setting-differs": _setting_differs,
     "kind-differs": "the kind of subject differs: {before}, then {after}",
@@ -490,9 +512,9 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "max-size-differs": "the {measure} search has a different largest size: {before}, then {after}",
     "paper-rule-used": "the paper's stopping rule gives intervals that need not hold",
     "maybe-risen": lambda values: (
-        f"{values['name']} is too uncertain now to say that it has not risen"
+        f"{_quantity(values['name'])} is too uncertain now to say that it has not risen"
     ),
-    "measured-once": lambda values: _once(values, f"{values['name']} was measured"),
+    "measured-once": lambda values: _once(values, f"{_quantity(values['name'])} was measured"),
     "searched-once": lambda values: _once(values, f"{values['measure']} scores were searched"),
     "nothing-measured": "nothing was measured",
 }

@@ -33,6 +33,8 @@ class Wording:
     naming: Naming = field(default_factory=Naming)
     # The long values of a characteristic, of which two may look the same where they are cut.
     known: Callable[[str], Collection[str]] | None = field(default=None, compare=False)
+    # The long outputs of pairs, for the same reason.
+    outputs: Callable[[], Collection[str]] | None = field(default=None, compare=False)
     _looks: dict[tuple[str, int], dict[str, dict[str, str]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # by characteristic and letters: how values are shown that are cut
@@ -86,7 +88,7 @@ class Wording:
         if self.naming.decision:
             return f"{cut_name(visible(self.naming.decision))} rates"
         if len(self.naming.favourable) == 1:
-            return f"rates of '{cut_name(visible(self.naming.favourable[0]))}'"
+            return f"rates of {self._favourable}"
         return "rates of favourable decisions"
 
     def favour(self, output: str | None = None) -> str:
@@ -96,8 +98,17 @@ class Wording:
         if self.naming.decision:
             return cut_name(visible(self.naming.decision))
         if len(self.naming.favourable) == 1:
-            return f"'{cut_name(visible(self.naming.favourable[0]))}'"
+            return self._favourable
         return "the favourable decision"
+
+    @property
+    def _favourable(self) -> str:
+        """The one favourable output; longer where another one would look the same if cut."""
+        text = visible(self.naming.favourable[0])
+        shown = cut_name(text)
+        if shown != text and self.outputs is not None:
+            shown = cut_apart({text, *self.outputs()}, LONGEST)[shown][text]
+        return f"'{shown}'"
 
     def value(self, name: str, value: Any, most: int = LONGEST) -> str:
         """A value: its word, or as it is; longer where another one would look the same if cut.
@@ -186,14 +197,14 @@ def is_drawn(measured: Score | SearchResult) -> bool:
 def wording(result: Result) -> Wording:
     """The words of a result."""
     naming, inputs = result.report or Naming(), result.schema.get("inputs", {})
-    return Wording(naming, _known(naming, inputs, result.scores))
+    return Wording(naming, _known(naming, inputs, result.scores), _outputs(result.scores))
 
 
 def brought(scores: Iterable[Score]) -> Wording:
     """The words that scores bring along which are shown alone: those of their audit."""
     scores = list(scores)
     naming = next((each.naming for each in scores if each.naming is not None), Naming())
-    return Wording(naming, _known(naming, {}, scores))
+    return Wording(naming, _known(naming, {}, scores), _outputs(scores))
 
 
 def _known(
@@ -211,6 +222,18 @@ def _known(
         return frozenset(visible(each) for each in texts if len(each) > SHORT)
 
     return known
+
+
+def _outputs(scores: Sequence[Score]) -> Callable[[], Collection[str]]:
+    """The long outputs of pairs as they are shown, gathered once somebody asks."""
+
+    @cache
+    def outputs() -> frozenset[str]:
+        pairs = (each.witnesses for each in scores if isinstance(each, CausalScore))
+        seen = (output for pair in chain.from_iterable(pairs) for output in pair.outputs)
+        return frozenset(visible(each) for each in seen if len(str(each)) > SHORT)
+
+    return outputs
 
 
 def _values(scores: Iterable[Score], name: str) -> Iterator[Any]:

@@ -1,0 +1,190 @@
+"""Does a replay convict only what comes out again and again?"""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from tests.projects import enter, run
+from themis.results.replays import Replay
+from themis.statistics.reruns import lasts_beyond_noise
+
+SCHEMA = themis.Schema(sex=["f", "m"], job=["a", "b", "c"], income=range(100))
+Person = dict[str, Any]
+
+
+def write_tests(path: Path, subject: Callable[[Person], Any] = lambda person: "no") -> Path:
+    """A suite of forty tests by sex and twenty by job, with the outputs of a subject."""
+    tests = [("sex", {"job": "a", "income": 5 * n // 2}) for n in range(40)]
+    tests += [("job", {"sex": "f", "income": 5 * n}) for n in range(20)]
+    values = {"sex": ("f", "m"), "job": ("a", "b", "c")}
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["test", "against", "base", *SCHEMA.names, "output", "favourable", "failure"]
+        )
+        for number, (against, rest) in enumerate(tests):
+            for value in values[against]:
+                person = {**rest, against: value}
+                base = str(value == values[against][0]).lower()
+                row = [person[name] for name in SCHEMA.names]
+                writer.writerow([number + 1, against, base, *row, subject(person), "", ""])
+    return path
+
+
+def replay(path: Path, subject: Callable[[Person], Any], **options: Any) -> Replay:
+    return themis.Audit(subject, SCHEMA, **options).replay(path)
+
+
+def coin(draws: random.Random) -> Callable[[Person], str]:
+    return lambda person: draws.choice(["yes", "no"])
+
+
+def rare(draws: random.Random) -> Callable[[Person], str]:
+    return lambda person: "yes" if draws.random() < 0.05 or person["income"] >= 30 else "no"
+
+
+def many(draws: random.Random) -> Callable[[Person], str]:
+    return lambda person: draws.choice("abcdefgh")
+
+
+def unfair(draws: random.Random) -> Callable[[Person], str]:
+    def decide(person: Person) -> str:
+        fair = person["income"] >= (30 if person["sex"] == "f" else 60)
+        return "yes" if fair != (draws.random() < 0.02) else "no"
+
+    return decide
+
+
+@pytest.mark.parametrize("subject", [coin, rare, many])
+@pytest.mark.parametrize("replays", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_noise_of_a_fair_subject_is_not_convicted(
+    subject: Any, replays: int, tmp_path: Path
+) -> None:
+    path = write_tests(tmp_path / "suite.csv")
+    found = [replay(path, subject(random.Random(seed))) for seed in range(replays)]
+    assert sum(each.count("new", "still") > 0 for each in found) <= 0.01 * replays
+    assert any(each.count("unclear") for each in found)
+    assert not any(each.conclusive for each in found if each.count("unclear"))
+
+
+@pytest.mark.parametrize("replays", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_an_unfair_subject_is_convicted_in_spite_of_a_little_noise(
+    replays: int, tmp_path: Path
+) -> None:
+    path = write_tests(tmp_path / "suite.csv")
+    found = [replay(path, unfair(random.Random(seed))) for seed in range(replays)]
+    assert all(each.count("new") >= 4 for each in found)
+    by_job = [states for each in found for states in each.sets if states.against == ("job",)]
+    assert sum(each.states.get("new", 0) for each in by_job) <= 0.01 * replays
+
+
+def test_numbers_with_a_little_noise_are_convicted_by_which_of_the_two_gets_more(
+    tmp_path: Path,
+) -> None:
+    draws = random.Random(3)
+    price = themis.Output(name="price", at="/price", min=0, max=1000, distance="relational")
+    path = write_tests(tmp_path / "suite.csv", lambda person: 400)
+
+    def dear(person: Person) -> dict[str, float]:
+        return {"price": 400 + 50 * (person["sex"] == "f") + draws.random()}
+
+    found = replay(path, dear, outputs=[price])
+    states = {each.against: each.states for each in found.sets}
+    assert states["sex",].get("new", 0) == 40
+    assert states["job",].get("new", 0) == 0  # the noise itself
+
+
+def test_a_deterministic_subject_is_run_again_once_unless_few_tests_differ(tmp_path: Path) -> None:
+    path = write_tests(tmp_path / "suite.csv")
+
+    def steady(person: Person) -> str:
+        return "no" if person["sex"] == "f" and person["job"] == "a" else "yes"
+
+    found = replay(path, steady)
+    assert found.conclusive
+    assert found.count("new") == 60
+    assert found.executions <= 2 * found.inputs
+
+    def one(person: Person) -> str:
+        return "no" if (person["sex"], person["income"], person["job"]) == ("f", 0, "a") else "yes"
+
+    found = replay(path, one)
+    assert found.conclusive
+    assert found.count("new") == 2  # by sex and by job
+    assert found.executions <= found.inputs + 4 * 9
+
+
+def test_a_test_without_the_budget_to_run_it_again_and_again_is_unconfirmed(tmp_path: Path) -> None:
+    path = write_tests(tmp_path / "suite.csv")
+    everything = replay(path, unfair(random.Random(1)))
+    assert everything.count("unclear")
+    short = replay(path, unfair(random.Random(1)), max_executions=everything.inputs + 120)
+    assert short.count("new", "still") == 0
+    assert short.count("unconfirmed") > 0
+    assert not short.conclusive
+
+
+def test_what_lasts_must_be_more_than_noise_leaves() -> None:
+    """By brute force: the chance that anything counts, where each comes again with ½ at most."""
+    alpha = 0.05
+    for tests, chance in product((1, 2, 5, 40), (0.1, 0.4, 0.5)):
+        draws = np.random.default_rng(tests)
+        wrong = 0
+        for _ in range(4_000):
+            lasting, reruns = tests, 0
+            while lasting:
+                lasting, reruns = draws.binomial(lasting, chance), reruns + 1
+                if lasts_beyond_noise(lasting, tests, tests, reruns, alpha):
+                    wrong += 1
+                    break
+        assert wrong / 4_000 <= alpha + 0.01
+    assert lasts_beyond_noise(1, 1, 1, 6, alpha)
+    assert not lasts_beyond_noise(1, 1, 1, 5, alpha)
+    assert not lasts_beyond_noise(0, 9, 9, 99, alpha)
+
+
+COIN = """
+import random
+def decide(person):
+    return random.choice(["yes", "no"])
+"""
+PROJECT = """
+version = 1
+[subject]
+kind = "python"
+function = "coin:decide"
+favourable = ["yes"]
+[inputs]
+sex = { values = ["f", "m"], protected = true }
+job = { values = ["a", "b", "c"] }
+income = { min = 0, max = 99 }
+"""
+
+
+def test_a_replay_of_a_coin_is_open_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    (tmp_path / "coin.py").write_text(COIN)
+    (tmp_path / "themis.toml").write_text(PROJECT)
+    write_tests(tmp_path / "suite.csv", coin(random.Random(1)))
+    for options in ((), ("--fail-on", "new"), ("-q",), ("--json",)):
+        ended = run("replay", "suite.csv", *options, "--report", "replay.html")
+        assert ended.exit_code == 4, ended.output
+        if options == ("--json",):
+            assert '"answers-at-random"' in ended.output
+        else:
+            assert "None of 60 tests is known to discriminate" in ended.output
+            assert "answer at random" in " ".join(ended.output.split())
+        page = (tmp_path / "replay.html").read_text()
+        assert "answer at random" in page
+        assert "undecided" in page
