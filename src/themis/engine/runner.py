@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
-from themis.engine.ahead import Again, Ahead, More, answered, chosen_answers, merged
+from themis.engine.ahead import Again, Ahead
 from themis.engine.batch_sizes import call_size, steady_size, timely_call, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
 from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
+from themis.engine.full_slots import FullSlots
 from themis.engine.memory import Memory
 from themis.errors import SubjectError
 from themis.events import Activity, ignore
@@ -75,6 +76,7 @@ class Runner:
         self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
         self._needed = 0  # inputs that were run because they were asked for
         self.ahead = Ahead(self.schema.input_keys, self.traits.slots, self.ledger)
+        self._slots = FullSlots(subject, labels, self.ahead, recall, self.known, self._run)
         self.call_times = CallTimes()
         self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
@@ -376,7 +378,7 @@ class Runner:
         """The outputs of these inputs of an external subject, run for the time-th time."""
         if self.recall is None:
             needed = self._needed
-            answers = self._answers(codes, time)
+            answers = self._slots.answers(codes, time)
             cells = number_answers(self.labels, answers)
         else:
             cells, answers, needed = self._recall(self.recall, codes, time)
@@ -392,66 +394,11 @@ class Runner:
     ) -> tuple[Cells, Answers, int]:
         started, timed, needed = time.perf_counter(), self._timed, self._needed
         recalled = recall.settle(
-            codes, lambda part: self._answers(part, number), self.labels, time=number
+            codes, lambda part: self._slots.answers(part, number), self.labels, time=number
         )
         if self._timed == timed:
             self._finding_seconds += time.perf_counter() - started
         return recalled.cells, recalled.answers, needed
-
-    def _answers(self, codes: NDArray[Any], time: int) -> Answers:
-        """The answers to inputs of an external subject; idle slots run what comes next.
-
-        What was run ahead for this time is not run again.
-        """
-        if not self.ahead.concerns(len(codes)):
-            return self._run(self.subject.load(codes))
-        held = self.ahead.look_up(self.ahead.keys(codes, time))
-        new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
-        if not len(new):
-            return merged(held, Answers([]))
-        part = codes if len(new) == len(codes) else codes[new]
-        more = self.ahead.more(len(new), self._is_known)
-        try:
-            answers = self._run_mixed(part, more)
-        except BaseException:
-            if (unfinished := self.subject.unfinished) is not None:
-                self.subject.unfinished = merged(held, unfinished)
-            raise
-        return answers if len(new) == len(codes) else merged(held, answers)
-
-    def _is_known(self, part: Again) -> NDArray[np.bool_]:
-        """Which of these inputs need not be run: this process knows them, or a cache file."""
-        codes, time = part
-        known = np.zeros(len(codes), dtype=bool) if time else self.known(codes) != NOT_RUN
-        return known if self.recall is None else known | self.recall.knows(codes, time=time)
-
-    def _run_mixed(self, codes: NDArray[Any], more: More | None) -> Answers:
-        """The answers to these inputs, run together with others that are laid aside."""
-        if more is None:
-            return self._run(self.subject.load(codes))
-        mixed = self.ahead.mixed(len(codes), len(more.codes))
-
-        def sort(answers: Answers) -> Answers:
-            needed, others = mixed.split(answers)
-            all_places = range(len(more.keys))
-            places = answered(others) if answers is self.subject.unfinished else all_places
-            self._lay_aside(more, others, [*places])
-            return needed
-
-        both = np.concatenate([codes, more.codes])[mixed.order]
-        return self._run(self.subject.load(both), sort)
-
-    def _lay_aside(self, more: More, answers: Answers, places: list[int]) -> None:
-        """Keep the answers to what was run ahead, here and in the cache file."""
-        chosen = chosen_answers(answers, places)
-        self.ahead.hold([more.keys[place] for place in places], chosen)
-        if self.recall is None:
-            return
-        codes, times = more.codes[places], more.times[places]
-        for number in np.unique(times).tolist():
-            here = np.flatnonzero(times == number)
-            own = chosen_answers(chosen, here.tolist())
-            self.recall.keep(codes[here], own, self.labels, time=number)
 
     def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
         """Execute a batch; `sort` gives those of the answers that were asked for."""
