@@ -638,3 +638,19 @@ def test_large_numbers_among_fractions_are_handed_over_as_they_are() -> None:
 
     themis.Audit(record, themis.Schema(x=themis.Values([2**53 + 1, 0.5]), y=range(3))).causal("y")
     assert seen == {2**53 + 1, 0.5}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.15])
+def test_all_culprits_of_a_large_call_are_found_though_they_come_in_clusters(share: float) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        culprits = set(np.flatnonzero(rng.random(1_200) < share).tolist())
+
+        def call(start: int, stop: int, bad: set[int] = culprits) -> Any:
+            if not bad.isdisjoint(range(start, stop)):
+                raise ValueError("culprit")
+            return [1] * (stop - start)
+
+        answers = isolate_failures(call, 1_200)
+        assert answers.failures.keys() == culprits
+        assert all(each.alone for each in answers.failures.values())

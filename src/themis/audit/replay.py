@@ -74,6 +74,8 @@ def replay_tests(
     else:
         with runner.spending_reserve():
             _check_failing(outcome, runner)
+        if (outcome.states == STATES.index("unconfirmed")).any():
+            stopped = Ending.BUDGET
     result = Replay(
         source=saved.source,
         kind=saved.kind,

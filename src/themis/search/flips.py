@@ -163,12 +163,12 @@ class FlipBook(CellStore):
             least = max(least, COARSE // max(len(places), 1))
         while wanted := self._open_parts(masks, chosen):
             pieces, size = [], 0
-            for part, places in wanted:
+            for part, own in wanted:
                 cell = self._cells[part]
-                self._begin(cell, part, places)
+                self._begin(cell, part, own)
                 rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 1)
-                for first in range(0, len(places), rows):
-                    some = places[first : first + rows]
+                for first in range(0, len(own), rows):
+                    some = own[first : first + rows]
                     piece = self._next(cell, part, some, cell.variants.width, least)
                     pieces += [] if piece is None else [piece]
                     size += 0 if piece is None else len(piece.column)
@@ -177,8 +177,8 @@ class FlipBook(CellStore):
                         pieces, size = [], 0
             if pieces:
                 self._run(pieces)
-            for part, places in wanted:
-                self._cells[part].conclude(places, self._cells[part].variants.width)
+            for part, own in wanted:
+                self._cells[part].conclude(own, self._cells[part].variants.width)
             least *= WAVE_GROWTH if places is None else 4
 
     def _open_parts(

@@ -23,7 +23,7 @@ from themis.subjects.secrets import Secrets, inherited_secrets
 CostKind = Literal["calls", "executions"]
 
 ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole, at least
-SETTLED_FOR_EACH = 4  # and as many as there are this many inputs of which it is known what they do
+SETTLED_FOR_EACH = 2  # and as many as there are this many inputs of which it is known what they do
 
 
 class BudgetEndedError(Exception):
@@ -267,7 +267,8 @@ def isolate_failures(
                 odd_pairs.append(part)
             search.halve(part)
             continue
-        search.clear(part)
+        if not is_malformed:  # else that its number fits may be by chance
+            search.clear(part)
         outputs[start:stop] = given if isinstance(given, list) else given.tolist()
         for place in part:
             reason = failures.pop(place)
