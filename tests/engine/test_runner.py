@@ -211,6 +211,41 @@ def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
     assert longest / 2 < max(sizes[1:]) <= longest
 
 
+@pytest.mark.usefixtures("_forgetful")
+def test_a_model_that_is_slow_at_first_gets_large_calls_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), []
+
+    def decide(table: Any) -> Any:
+        sizes.append(len(table))
+        clock.now += 1e-6 * len(table) if len(sizes) > 1 else 30.0
+        return table["a"]
+
+    decisions = Decisions(themis.batch(decide))
+    decisions.run(INPUTS * 10)
+    decisions.run(INPUTS * 500)
+    assert sizes[:2] == [len(INPUTS) * 10, 4]  # which took a second's share of the first
+    assert sizes[2:] == [len(INPUTS) * 500 - 4]
+
+
+@pytest.mark.usefixtures("_forgetful")
+def test_calls_that_take_long_whatever_their_size_are_not_cut_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), []
+
+    def decide(table: Any) -> Any:
+        sizes.append(len(table))
+        clock.now += 3.0
+        return table["a"]
+
+    decisions = Decisions(themis.batch(decide))
+    decisions.run(INPUTS * 10)
+    decisions.run(INPUTS * 500)
+    assert sizes == [120, 32, 6_000 - 32]
+
+
 @pytest.mark.parametrize("vectorised", [False, True])
 @pytest.mark.parametrize("runs", [1, 2])
 def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left(

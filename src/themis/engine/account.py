@@ -119,17 +119,27 @@ class Ledger:
 
 @dataclass
 class CallTimes:
-    """How long the smallest and the largest batch took that were one call each."""
+    """How long the smallest, the largest and the quickest batch took that were one call each."""
 
     smallest: tuple[int, float] = (0, 0.0)  # inputs, seconds
     largest: tuple[int, float] = (0, 0.0)
+    quickest: tuple[int, float] = (0, 0.0)  # for each input: a model may be slow at first
     seconds: float = 0.0  # of all of them
 
     def add(self, inputs: int, seconds: float) -> None:
         """Take note of a call; of two of the same size the quicker one counts."""
         self.seconds += seconds
         if not self.largest[0]:
-            self.smallest = self.largest = inputs, seconds
+            self.smallest = self.largest = self.quickest = inputs, seconds
         self.smallest = min(self.smallest, (inputs, seconds))
         if (inputs, -seconds) > (self.largest[0], -self.largest[1]):
             self.largest = inputs, seconds
+        if seconds * self.quickest[0] < self.quickest[1] * inputs:
+            self.quickest = inputs, seconds
+
+    @property
+    def seconds_each(self) -> float:
+        """How long one input more takes, as far as can be seen, without what each call takes."""
+        (few, quick), (many, slow) = self.smallest, self.largest
+        each = self.quickest[1] / max(self.quickest[0], 1)
+        return min(each, max(slow - quick, 0.0) / (many - few)) if many >= 2 * few > 0 else each

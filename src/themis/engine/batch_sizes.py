@@ -52,11 +52,11 @@ def call_size(traits: Traits, width: int, seconds: float | None) -> int:
     return FIRST_BATCH if seconds is None else timely_size(traits, seconds, math.inf)
 
 
-def timely_call(inputs: int, seconds: float) -> float:
-    """How many inputs a call may have where one of so many took so long; without end if all may.
+def timely_call(seconds: float) -> float:
+    """How many inputs a call may have where each takes so long; without end if all may.
 
     It is a power of two: how calls are cut shall not depend on every breath of the machine.
     """
-    if seconds * CALL <= LONGEST_CALL * inputs:
+    if seconds * CALL <= LONGEST_CALL:
         return math.inf
-    return 2.0 ** math.floor(math.log2(max(inputs * LONGEST_CALL / seconds, 1.0)))
+    return 2.0 ** math.floor(math.log2(max(LONGEST_CALL / seconds, 1.0)))

@@ -298,7 +298,7 @@ class Runner:
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
         elsewhere = self.traits.external or self.traits.executor or not self.traits.vectorised
-        return math.inf if elsewhere else timely_call(*self.call_times.largest)
+        return math.inf if elsewhere else timely_call(self.call_times.seconds_each)
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
