@@ -191,59 +191,47 @@ def test_time_is_kept_back_for_running_findings_again(monkeypatch: pytest.Monkey
     assert runner.seconds_left == pytest.approx(1000.0 - RESERVED_SECONDS)
 
 
+def sizes_of_calls(
+    monkeypatch: pytest.MonkeyPatch, took: Callable[[int, int], float], first: int, then: int
+) -> list[int]:
+    """The calls for so many inputs and then for more; `took` gives the seconds of each call."""
+    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), list[int]()
+
+    def decide(table: Any) -> Any:
+        clock.now += took(len(sizes), len(table))
+        sizes.append(len(table))
+        return table["a"]
+
+    decisions = Decisions(themis.batch(decide))
+    for count in (first, then):
+        decisions.run(INPUTS * (count // len(INPUTS)))
+    return sizes
+
+
 @pytest.mark.usefixtures("_forgetful")
 @pytest.mark.parametrize(("seconds", "longest"), [(1e-6, 10_000), (1e-3, 512), (1.5, 1)])
 def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
     monkeypatch: pytest.MonkeyPatch, seconds: float, longest: int
 ) -> None:
-    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), []
-
-    def decide(table: Any) -> Any:
-        sizes.append(len(table))
-        clock.now += seconds * len(table)
-        return table["a"]
-
-    decisions = Decisions(themis.batch(decide))
-    decisions.run(INPUTS)  # tells how fast it is
-    decisions.run(INPUTS * (10_000 // len(INPUTS)))
-    assert sizes[0] == len(INPUTS)
-    assert sum(sizes[1:]) == len(INPUTS) * (10_000 // len(INPUTS))
-    assert longest / 2 < max(sizes[1:]) <= longest
+    first, *then = sizes_of_calls(monkeypatch, lambda _, inputs: seconds * inputs, 12, 9_996)
+    assert first == 12
+    assert sum(then) == 9_996
+    assert longest / 2 < max(then) <= longest
 
 
 @pytest.mark.usefixtures("_forgetful")
 def test_a_model_that_is_slow_at_first_gets_large_calls_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), []
-
-    def decide(table: Any) -> Any:
-        sizes.append(len(table))
-        clock.now += 1e-6 * len(table) if len(sizes) > 1 else 30.0
-        return table["a"]
-
-    decisions = Decisions(themis.batch(decide))
-    decisions.run(INPUTS * 10)
-    decisions.run(INPUTS * 500)
-    assert sizes[:2] == [len(INPUTS) * 10, 4]  # which took a second's share of the first
-    assert sizes[2:] == [len(INPUTS) * 500 - 4]
+    sizes = sizes_of_calls(monkeypatch, lambda n, inputs: 1e-6 * inputs if n else 30.0, 120, 6_000)
+    assert sizes == [120, 4, 6_000 - 4]  # four took a second of the first call
 
 
 @pytest.mark.usefixtures("_forgetful")
 def test_calls_that_take_long_whatever_their_size_are_not_cut_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), []
-
-    def decide(table: Any) -> Any:
-        sizes.append(len(table))
-        clock.now += 3.0
-        return table["a"]
-
-    decisions = Decisions(themis.batch(decide))
-    decisions.run(INPUTS * 10)
-    decisions.run(INPUTS * 500)
-    assert sizes == [120, 32, 6_000 - 32]
+    assert sizes_of_calls(monkeypatch, lambda *_: 3.0, 120, 6_000) == [120, 32, 6_000 - 32]
 
 
 @pytest.mark.parametrize("vectorised", [False, True])

@@ -33,6 +33,7 @@ from themis.subjects.spelling import same_but_for_spelling
 
 EXAMPLES = 5  # of each state that is worth showing
 RANDOM = 0.1  # of the tests that discriminate once: so many that do not each time are noise
+UNCONFIRMED = STATES.index("unconfirmed")
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
 Listener = Callable[[int, int], None]  # inputs run so far, and all of them
@@ -70,12 +71,9 @@ def replay_tests(
         problem = error
     outcome = run.outcome()
     if stopped is Ending.INTERRUPTED or problem is not None:
-        outcome.states[outcome.failing] = STATES.index("unconfirmed")
-    else:
-        with runner.spending_reserve():
-            _check_failing(outcome, runner)
-        if (outcome.states == STATES.index("unconfirmed")).any():
-            stopped = Ending.BUDGET
+        outcome.states[outcome.failing] = UNCONFIRMED
+    elif not _check_failing(outcome, runner):
+        stopped = Ending.BUDGET
     result = Replay(
         source=saved.source,
         kind=saved.kind,
@@ -168,13 +166,14 @@ class _Run:
                 self.runner.reserved = needed
 
 
-def _check_failing(outcome: _Outcome, runner: Runner) -> None:
+def _check_failing(outcome: _Outcome, runner: Runner) -> bool:
     """Run failing tests again, in other orders; keep what fails again and again.
 
-    A test that was not run again often enough is no sign of noise: it is unconfirmed.
+    A test that was not run again often enough is no sign of noise: it is unconfirmed, since the
+    budget ended. False then.
     """
     if not outcome.failing.any():
-        return
+        return True
     pairs = outcome.failing_pairs()
     checked = pairs.confirmation(outcome)
     before = np.empty(len(checked.codes), dtype=runner.labels.dtype)
@@ -183,10 +182,12 @@ def _check_failing(outcome: _Outcome, runner: Runner) -> None:
     def again(then: Cells, now: Cells, which: Places) -> NDArray[np.bool_]:
         return _came_again(runner, then, now, pairs.outputs[which])
 
-    checked.run(runner, before, again)
+    with runner.spending_reserve():
+        checked.run(runner, before, again)
     tests = np.flatnonzero(outcome.failing)
     outcome.states[tests[~checked.lasting]] = STATES.index("unclear")
-    outcome.states[tests[checked.lasting & ~checked.confirmed]] = STATES.index("unconfirmed")
+    outcome.states[tests[checked.lasting & ~checked.confirmed]] = UNCONFIRMED
+    return not (outcome.states == UNCONFIRMED).any()
 
 
 def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> NDArray[np.bool_]:

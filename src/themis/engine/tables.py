@@ -324,30 +324,8 @@ class Tables:
         first = 0
         while first < len(missing) and not self.runner.out_of_time:
             part = missing[first : first + self.runner.batch_size]
-            if shared is None:
-                self.run_cells(variants, rows, cells, row[part], column[part])
-            else:
-                self._run_shared(variants, shared, cells, row[part], column[part])
+            self.run_cells(variants, rows, cells, row[part], column[part], shared)
             first += len(part)
-
-    def _run_shared(
-        self,
-        variants: Variants,
-        opened: _Opened,
-        cells: Cells,
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
-    ) -> None:
-        """Execute single cells of rows that are loaded once, for all the cells of each."""
-        first = 0
-        with self.runner.ending_together():
-            while first < len(row):
-                part = slice(first, first + self.runner.size_of_next(len(row)))
-                batch = opened.batch(self.runner).take(row[part])
-                for place, codes in opened.rows.changes_at(variants, row[part], column[part]):
-                    batch.overwrite(place, codes)
-                cells[row[part], column[part]] = batch.run()
-                first = part.stop
 
     def _run_columns(
         self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
@@ -390,12 +368,26 @@ class Tables:
         variants: Variants,
         rows: Rows,
         cells: Cells,
-        row_places: NDArray[np.int64],
-        column_places: NDArray[np.int64],
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        shared: _Opened | None = None,
     ) -> None:
-        """Execute single cells: for few rows, or where the missing cells lie scattered."""
-        codes = rows.inputs(variants, row_places, column_places)
-        cells[row_places, column_places] = self.runner.run(codes)
+        """Execute single cells: for few rows, or where the missing cells lie scattered.
+
+        Where all rows are `shared`, each is loaded once for all its cells.
+        """
+        if shared is None:
+            cells[row, column] = self.runner.run(rows.inputs(variants, row, column))
+            return
+        first = 0
+        with self.runner.ending_together():
+            while first < len(row):
+                part = slice(first, first + self.runner.size_of_next(len(row)))
+                batch = shared.batch(self.runner).take(row[part])
+                for place, codes in rows.changes_at(variants, row[part], column[part]):
+                    batch.overwrite(place, codes)
+                cells[row[part], column[part]] = batch.run()
+                first = part.stop
 
     def known_outputs(self, codes: NDArray[Any], start: int) -> Cells:
         """The outputs of base inputs start, start + 1, … as far as they are held in memory."""

@@ -35,6 +35,7 @@ LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know wha
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 COARSE = 2_048  # tries are so many at least, where calls are to be few
+SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
 FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 
@@ -179,7 +180,7 @@ class FlipBook(CellStore):
                 self._run(pieces)
             for part, own in wanted:
                 self._cells[part].conclude(own, self._cells[part].variants.width)
-            least *= WAVE_GROWTH if places is None else 4
+            least *= WAVE_GROWTH if places is None else SOME_GROWTH
 
     def _open_parts(
         self, masks: Iterable[int], chosen: NDArray[np.bool_]
@@ -288,7 +289,8 @@ class FlipBook(CellStore):
             size = min(max(start, 1), at_once)
             if few_calls:
                 most = max(CELLS_AT_ONCE // len(places), 1)
-                size = min(max(3 * start, COARSE // len(places), 1), most)
+                size = max((SOME_GROWTH - 1) * start, COARSE // len(places), 1)
+                size = min(size, most)
             size = min(size, len(order) - start)
             chosen = orders[places % 2, start : start + size]
             self.at_hand.turns[:1] = [Turn(mask, places, orders, start + size)]

@@ -63,9 +63,9 @@ def lasts_beyond_noise(
 
     If no test is a true flip, it says so ever, after any number of reruns (any stopping time),
     with probability at most alpha; else the same share of those that last are none, on average.
-    A test of noise comes out the same so often with a chance of at most ½ for each rerun: that is
-    evidence of 2 to the power of the reruns for each of those that last (the e-values of Wang and
-    Ramdas, whatever the tests share), or of all of them together, where none fell away.
+    A flip that is noise comes out again with a chance of at most ½ in each rerun. So each test that
+    lasts is evidence of 2 to the power of the reruns (the e-values of Wang and Ramdas, whatever the
+    tests share); where none fell away, all of them together are.
     `independent` of the tests share no input.
     """
     if not lasting:
