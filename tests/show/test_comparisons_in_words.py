@@ -77,7 +77,7 @@ def test_a_replay_says_that_the_subject_answers_at_random_where_a_note_does() ->
     many = replace(replayed(still=3, new=20, unclear=27, same=50), notes=(note,))
     said = (
         "The subject seems to answer at random: of 50 tests that discriminated once, 27 did not "
-        "each time they were run again; 23 did, which is more than chance leaves."
+        "do so each time they were run again; 23 did, which is more than chance leaves."
     )
     assert random_answers(many) == said
     assert f"- {said}\n" in render_comparison(many, Path("x.md"))
@@ -85,9 +85,12 @@ def test_a_replay_says_that_the_subject_answers_at_random_where_a_note_does() ->
     assert " ".join(shown.split()).count(said[:-1]) == 1
     assert said in " ".join(render_replay_headline(many).split())
     none = replace(
-        replayed(unclear=3), notes=(replace(note, values={**note.values, "lasting": 0}),)
+        replayed(unclear=50),
+        notes=(replace(note, values={"tests": 50, "unclear": 50, "lasting": 0}),),
     )
-    assert (random_answers(none) or "").endswith("each time they were run again.")
+    assert (random_answers(none) or "").endswith(
+        "of 50 tests that discriminated once, none did so each time they were run again."
+    )
     assert random_answers(replayed(still=9)) is None
 
 

@@ -283,11 +283,12 @@ def _setting_differs(values: Values) -> str:
 
 
 def _answers_at_random(values: Values) -> str:
-    lasting = values["lasting"]
+    tests, unclear, lasting = (values[name] for name in ("tests", "unclear", "lasting"))
+    less = "none did" if unclear == tests else f"{unclear:,} did not do"
     others = f"; {lasting:,} did, which is more than chance leaves" if lasting else ""
     return (
-        f"the subject seems to answer at random: of {values['tests']:,} tests that discriminated "
-        f"once, {values['unclear']:,} did not each time they were run again{others}"
+        f"the subject seems to answer at random: of {count(tests, 'test')} that discriminated "
+        f"once, {less} so each time they were run again{others}"
     )
 
 
