@@ -17,7 +17,7 @@ from themis.inputs.streams import reference_person
 from themis.scores.explanations import explaining as explanations
 from themis.scores.explanations import shrinking
 from themis.scores.explanations.plainer import distance
-from themis.scores.explanations.shrinking import plain_witnesses
+from themis.scores.explanations.shrinking import Flipping, plain_witnesses
 from themis.scores.explanations.witnesses import FlipPool, Pairs
 from themis.subjects.decisions import FAILED
 
@@ -39,9 +39,9 @@ def loan(person: dict[str, Any]) -> bool:
 
 def shrunk_one_by_one(audit: themis.Audit, columns: tuple[int, ...], pairs: Pairs) -> Pairs:
     """Each pair shrunk by itself, so that none is merged with another."""
-    shrinker = shrinking._Shrinker.of(audit.sampler, columns, known=False)
+    shrinker = shrinking._Shrinker.of(audit.sampler, [columns], known=False)
     shrinker.left = 10_000
-    each = [shrinker.shrink(pairs.take([place])) for place in range(len(pairs))]
+    each = [shrinker.shrink([pairs.take([place])])[0] for place in range(len(pairs))]
     return Pairs(np.concatenate([e.codes for e in each]), np.concatenate([e.outputs for e in each]))
 
 
@@ -333,7 +333,7 @@ def test_a_run_out_of_time_shows_pairs_as_they_were_drawn() -> None:
     pool = FlipPool(SCHEMA, audit.sampler.reading)
     pool.add_pairs(codes[:, 0], codes[:, 1], audit.runner.run(codes[0])[None])
     audit.runner._deadline = 0.0
-    (witness,) = plain_witnesses(pool, audit.sampler, (0,))
+    [((witness,), _)] = plain_witnesses([Flipping(pool, (0,))], audit.sampler)
     assert witness.inputs[0] == SCHEMA.decode_row(codes[0, 0])
 
 

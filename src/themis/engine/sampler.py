@@ -43,27 +43,27 @@ class Trials:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._outputs = SortedOutputs(runner.labels.dtype)  # they are few in any domain
-        self._spent = 0  # executions, and decisions that a cache file held instead
+        self.spent = 0  # executions, and decisions that a cache file held instead
 
-    @property
-    def allowance(self) -> int:
-        """How many executions the next explanation may take; it depends on nothing measured."""
+    def allowance(self, explanations: int = 1) -> int:
+        """How many executions each of the next explanations may take: nothing measured counts."""
         runner = self._runner
         if runner.traits.vectorised and not runner.traits.external:
             own = MOST
         elif runner.traits.external:
-            own = max(DEAR_LEAST, runner.asked // DEAR_SHARE - self._spent)
+            own = max(DEAR_LEAST, (runner.asked // DEAR_SHARE - self.spent) // explanations)
         else:
-            own = max(LEAST, runner.asked // SHARE - self._spent)
-        return int(max(0, min(own, MOST, runner.executions_left // LEFT_SHARE)))
+            own = max(LEAST, (runner.asked // SHARE - self.spent) // explanations)
+        left = runner.executions_left // (LEFT_SHARE * explanations)
+        return int(max(0, min(own, MOST, left)))
 
     @property
     def out_of_time(self) -> bool:
         """Whether the budget's time is over."""
         return self._runner.out_of_time
 
-    def run(self, codes: NDArray[Any], most: int) -> tuple[Cells, int]:
-        """The numbers of these inputs' answers, and how many executions they took.
+    def run(self, codes: NDArray[Any], most: int) -> tuple[Cells, NDArray[np.int64]]:
+        """The numbers of these inputs' answers, and the places of those that were run for them.
 
         No more than `most` of those that are not known are run, the first ones; the others are
         NOT_RUN.
@@ -73,12 +73,12 @@ class Trials:
         keys = self._runner.memory.keys.of(codes[missing])
         new = first_places(keys)[:most]
         if len(new):
-            self._spent += len(new)
+            self.spent += len(new)
             with self._runner.apart():
                 self._runner.ledger.planned = most
                 self._outputs.add(keys[new], self._runner.run(codes[missing[new]]))
             cells[missing] = self._outputs.look_up(keys)
-        return cells, len(new)
+        return cells, missing[new]
 
     def known(self, codes: NDArray[Any]) -> Cells:
         """The numbers of answers that take no execution, NOT_RUN where there are none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,6 +74,14 @@ class GoingOn(NamedTuple):
     end: float = math.inf  # of the rows
 
 
+class Filled(NamedTuple):
+    """Rows of a table, and the executions that they took."""
+
+    rows: Rows
+    cells: Cells  # what the reading sees
+    executions: int
+
+
 class Tables:
     """The tables of one run, on common base inputs, and what is known of them."""
 
@@ -114,11 +123,7 @@ class Tables:
         its outputs differ (Algorithm 2, line 18). The cells hold what the reading sees.
         """
         reading = reading or Reading(self.runner.labels)
-        rows = self.rows(variants.assignments, start, stop, reading)
-        cells = self.empty(len(rows), variants.width)
-        if variants.complete and not self.runner.remembers:
-            least = FEWEST_RECALLED if self.runner.saves_calls else 0
-            self.memory.recall(variants, rows.codes, start, cells, least)
+        rows, cells = self._begun(variants, start, stop, reading)
         later = None
         if going_on is not None:
             known = partial(self._known_rows, variants, reading)
@@ -139,6 +144,51 @@ class Tables:
         if variants.complete and not (self.runner.remembers or self.runner.explains):
             self.memory.keep(variants, start, cells)
         return rows, reading.cells(cells)
+
+    def fill_together(
+        self, parts: Sequence[tuple[Variants, int]], reading: Reading
+    ) -> list[Filled]:
+        """The first rows of several tables, whole, and all that is not known run in one go."""
+        if not parts:
+            return []
+        tables = [(variants, *self._begun(variants, 0, stop, reading)) for variants, stop in parts]
+        missing, inputs = [], []
+        for variants, rows, cells in tables:
+            mark_impossible(self.schema, variants, rows, cells)
+            missing.append(np.nonzero(cells == NOT_RUN))
+            inputs.append(rows.inputs(variants, *missing[-1]))
+        counts = [len(each) for each in inputs]
+        order = np.arange(sum(counts))
+        if not self.runner.traits.vectorised:  # see _complete_mixed
+            order = self.base.generator(MIXING, 0, len(parts)).permutation(order)
+        outputs = np.full(len(order), NOT_RUN, dtype=self.runner.labels.dtype)
+        if len(order):
+            outputs[order] = self.runner.run(np.concatenate(inputs)[order])
+        each_own = np.split(outputs, np.cumsum(counts)[:-1])
+        for (variants, rows, cells), places, own in zip(tables, missing, each_own, strict=True):
+            cells[places] = own
+            self._end(variants, rows, 0, cells)
+        return [
+            Filled(rows, reading.cells(cells), count)
+            for (_, rows, cells), count in zip(tables, counts, strict=True)
+        ]
+
+    def _begun(
+        self, variants: Variants, start: int, stop: int, reading: Reading
+    ) -> tuple[Rows, Cells]:
+        """Rows of a table with what is known of them."""
+        rows = self.rows(variants.assignments, start, stop, reading)
+        cells = self.empty(len(rows), variants.width)
+        if variants.complete and not self.runner.remembers:
+            least = FEWEST_RECALLED if self.runner.saves_calls else 0
+            self.memory.recall(variants, rows.codes, start, cells, least)
+        return rows, cells
+
+    def _end(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+        """Keep rows of a table, and write them into the suite."""
+        self.note("base", variants, rows, start, cells)
+        if variants.complete and not (self.runner.remembers or self.runner.explains):
+            self.memory.keep(variants, start, cells)
 
     def empty(self, rows: int, width: int) -> Cells:
         """A table in which nothing was run."""

@@ -23,7 +23,7 @@ from themis.results.parts import Region
 from themis.scores.accounts import common_fields
 from themis.scores.early_ends import ending_early
 from themis.scores.explanations.explaining import explained
-from themis.scores.explanations.harm import WIDTH_LIMIT, Counts, Floats, HarmTally
+from themis.scores.explanations.harm import WIDTH_LIMIT, Counts, Ends, Floats, HarmTally
 from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.regions import (
     FEWEST,
@@ -274,7 +274,6 @@ def causal_score(
     the run stops; `contexts` is the number of rows there are, if they were drawn from so few.
     """
     cost.runner.finding = pool
-    counted = tally is not None and tally.contexts > 0
     fields: dict[str, Any] = {"method": "sampled", **details}
     ends = None
     if fields["method"] == "sampled" and settings.stopping is not Stopping.PAPER:
@@ -283,11 +282,17 @@ def causal_score(
         measure="causal",
         **common_fields(interval, settings, cost),
         witnesses=pool.choose(),
-        flip_rate=tally.flip_rate if tally is not None and counted else None,
-        direction=tally.changes(ends) if tally is not None and counted else (),
+        **harm_fields(tally, ends),
         **fields,
     )
     return with_spelling(score, spelled, pool.reading)
+
+
+def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:
+    """The fields of a score that tell what one change does, and who loses by it."""
+    if tally is None or not tally.contexts:
+        return {"flip_rate": None, "direction": ()}
+    return {"flip_rate": tally.flip_rate, "direction": tally.changes(ends)}
 
 
 def share_ends(

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import Value
-from themis.inputs.keys import InputKeys, first_places
+from themis.inputs.keys import InputKeys, first_places, numbered
 from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD, RERUNS
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
-from themis.scores.explanations.witnesses import FlipPool, Flips
+from themis.scores.explanations.witnesses import FlipPool, Flips, Pairs
 from themis.scores.group import KEPT_ROWS, GroupInputs
 from themis.scores.neighbours import Example, Neighbours
 from themis.settings import Settings, Stopping
@@ -47,12 +47,21 @@ HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 10  # for inputs that are run again: one coin for each call rarely agrees in all
+TOGETHER_CALLS = 3  # for what several findings rest on
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 
 
 Finding = Flips | GroupInputs  # what a score rests on
+
+
+class Found(NamedTuple):
+    """What a score rests on, and how often what running it again shows may be wrong."""
+
+    finding: Finding
+    score: float
+    alpha: float
 
 
 class _Drift(NamedTuple):
@@ -163,21 +172,61 @@ class Rerunner:
     ) -> Reruns | None:
         if isinstance(finding, GroupInputs):
             return self._rerun_groups(finding, low, alpha, limit)
-        if not len(finding.pairs):
+        planned = self._planned(finding, score, low, alpha, limit)
+        return None if planned is None else self._rerun_flips(finding, score, alpha, planned)
+
+    def rerun_together(self, findings: Sequence[Found]) -> list[Reruns | None]:
+        """The same for several findings; flips are run again in a few calls."""
+        if not self.trusted and self._may_mix:
+            with suppress(BudgetEndedError):
+                self._run_again_together(findings)
+        return [self.rerun(each.finding, each.score, each.score, each.alpha) for each in findings]
+
+    def _run_again_together(self, findings: Sequence[Found]) -> None:
+        """Run what several findings rest on again; each input once for all that it is part of.
+
+        They share their calls, but each has its inputs in several.
+        """
+        parts = []
+        for flips, score, alpha in findings:
+            if isinstance(flips, Flips) and (planned := self._planned(flips, score, score, alpha)):
+                codes, before = _flat(self._chosen(flips, planned, first=True)[0])
+                if len(list(_each_once(codes))) == 1:
+                    parts.append((flips.reading, codes, before))
+        if len(parts) < 2:
+            return
+        every = np.concatenate([codes for _, codes, _ in parts])
+        first, numbers = numbered(InputKeys.among(every).of(every))
+        order = self._sampler.base.generator(RERUNS, 5).permutation(first)
+        calls = np.array_split(order, min(len(parts), TOGETHER_CALLS))
+        runs = [Again(every[call], 1 + TIMES * number) for number, call in enumerate(calls)]
+        cells = np.empty(len(every), dtype=self._runner.labels.dtype)
+        for call, answer in zip(calls, self._runner.repeat_each(runs, self._mixing), strict=True):
+            cells[call] = answer
+        cells, end = cells[first][numbers], 0
+        for reading, codes, before in parts:
+            start, end = end, end + len(codes)
+            after = reading.cells(cells[start:end])
+            self._confirmed[_key(codes, reading)] = after
+            self._example = self._example or Example.first(codes, before, after, reading)
+
+    def _planned(
+        self, flips: Flips, score: float, low: float, alpha: float, limit: float | None = None
+    ) -> int | None:
+        """How many flips to run again until noise explains at most a share of them."""
+        if not len(flips.pairs):
             return None
         share = SHARE_LEFT if low > 0 else 1.0  # without a finding, enough to notice pure noise
         if limit is not None and exceeds(low, limit):
             share = min(share, CAUTION * (low - limit) / score)
-        return self._rerun_flips(finding, score, alpha, share)
+        planned = self._affordable(reruns_for(share, alpha / 2), len(flips.pairs))
+        return None if planned < fewest_reruns(alpha / 2) else planned
 
-    def _rerun_flips(self, flips: Flips, score: float, alpha: float, share: float) -> Reruns | None:
-        """Run flips again until noise explains at most a share of them.
+    def _rerun_flips(self, flips: Flips, score: float, alpha: float, planned: int) -> Reruns:
+        """Run so many flips again.
 
         If some flip does not come out the same, more are run, to know how many are left.
         """
-        planned = self._affordable(reruns_for(share, alpha / 2), len(flips.pairs))
-        if planned < fewest_reruns(alpha / 2):
-            return None
         made, differing = self._rerun_pairs(flips, planned, first=True)
         if differing:
             self._doubted.add(flips.reading.place)
@@ -193,21 +242,27 @@ class Rerunner:
         way to the other; a failure is another matter. Where pairs are few each is run as often as
         the others.
         """
+        pairs, rng = self._chosen(flips, count, first=first)
+        codes, outputs = _flat(pairs)
+        before, reading = pairs.outputs, flips.reading
+        after = self._run_again(codes, outputs, rng, reading, first=first).reshape(count, 2)
+        apart = reading.distances(before[:, 0], before[:, 1])
+        moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
+        known = (after >= 0).all(axis=1)
+        return int(known.sum()), int(((2 * moved >= apart) & known).sum())
+
+    def _chosen(
+        self, flips: Flips, count: int, *, first: bool
+    ) -> tuple[Pairs, np.random.Generator]:
+        """So many random pairs, and what else is to be drawn for them."""
         rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
-        size, reading = len(flips.pairs), flips.reading
+        size = len(flips.pairs)
         if (flips.weights == flips.weights[0]).all():
             orders = [rng.permutation(size) for _ in range(-(-count // size))]
             chosen = np.concatenate(orders)[:count]
         else:
             chosen = rng.choice(size, count, p=flips.weights / flips.weights.sum())
-        pairs = flips.pairs.take(chosen)
-        before = pairs.outputs
-        codes = pairs.codes.reshape(2 * count, -1)
-        after = self._run_again(codes, before.ravel(), rng, reading, first=first).reshape(count, 2)
-        apart = reading.distances(before[:, 0], before[:, 1])
-        moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
-        known = (after >= 0).all(axis=1)
-        return int(known.sum()), int(((2 * moved >= apart) & known).sum())
+        return flips.pairs.take(chosen), rng
 
     def _run_again(
         self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,
@@ -217,7 +272,7 @@ class Rerunner:
 
         `random` says that the inputs were not chosen by their outputs.
         """
-        key = bytes([reading.place, first]) + codes.tobytes()
+        key = _key(codes, reading, first=first)
         if key not in self._confirmed:
             own, (codes, before) = len(codes), self._with_along(codes, before)
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
@@ -234,8 +289,7 @@ class Rerunner:
             after = reading.cells(cells)
             self._confirmed[key] = after[:own]
             if own < len(codes):
-                key_along = bytes([reading.place, True]) + codes[own:].tobytes()
-                self._confirmed[key_along] = after[own:]
+                self._confirmed[_key(codes[own:], reading)] = after[own:]
             self._example = self._example or Example.first(codes, before, after, reading)
         return self._confirmed[key]
 
@@ -292,7 +346,10 @@ class Rerunner:
             codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
         before = reading.labels.number([each for pair in pairs for each in pair.outputs])
         rng = self._sampler.base.generator(RERUNS, 2)
-        after = self._run_again(codes, before, rng, reading)
+        first, numbers = np.arange(len(codes)), np.arange(len(codes))
+        if len(scores) > 1 and self._may_mix:  # of several sets, each input once
+            first, numbers = numbered(InputKeys.among(codes).of(codes))
+        after = self._run_again(codes[first], before[first], rng, reading)[numbers]
         moved = reading.distances(before, after).reshape(-1, 2).max(axis=1)
         same = 2 * moved < reading.distances(before[::2], before[1::2])
         if not same.all():
@@ -421,6 +478,16 @@ def _each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
         first = first_places(keys[left])
         yield left[first]
         left = np.delete(left, first)
+
+
+def _key(codes: NDArray[Any], reading: Reading, *, first: bool = True) -> bytes:
+    """What inputs are known by that were run again, for the first time or once more."""
+    return bytes([reading.place, first]) + codes.tobytes()
+
+
+def _flat(pairs: Pairs) -> tuple[NDArray[Any], Cells]:
+    """The inputs of pairs, one after the other, and their outputs."""
+    return pairs.codes.reshape(2 * len(pairs), -1), pairs.outputs.ravel()
 
 
 def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:

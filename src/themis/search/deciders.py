@@ -35,6 +35,7 @@ DEAREST_SPOT_COST = 4_096  # … and from here on four times as many
 MISSED = 0.03  # of the open inputs, flips that the tries may have missed: to plan with caution
 LOOKS = (8, 16, 32, 64)  # inputs that are tried to foresee what a set will cost
 STAGES = (64, 192, 448, 960)  # inputs after which sets are decided together, before the last test
+BASE_AHEAD = 3  # times as many are run unchanged, as that is little: in one call for two stages
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
 LAST_TRIES = (0.02, 0.06, 0.12)  # more tries before all is settled, in parts of what that costs
@@ -66,6 +67,8 @@ class CausalDecider(Decider):
         }
         last = max((rule.max_samples for rule in left.values()), default=0)
         for rows in (*(stage for stage in STAGES if stage < last), last):
+            if left and rows > len(self.book.inputs.outputs):
+                self.book.inputs.run_until(min(BASE_AHEAD * rows, last))
             self.book.exhaust(left, rows)
             left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
         if self.search.decide_only:
@@ -115,6 +118,10 @@ class CausalDecider(Decider):
         )
         names = self.book.names(own)
         return TestedSet(names, decision, (reason,), counts.total, counts.hits / counts.total)
+
+    def estimate_above(self, mask: int) -> float | None:
+        counts, decision = self._decided.get(self._own(mask), (None, "undecided"))
+        return counts.hits / counts.total if counts and decision == "above" else None
 
     def takes_proofs(self, mask: int, delta: float) -> bool:
         own = self._own(mask)

@@ -8,8 +8,7 @@ takes far fewer where more inputs are tried, and a random part of the open ones 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -17,16 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
-from themis.scores.causal import causal_score, share_ends
+from themis.scores.accounts import account_of
+from themis.scores.causal import causal_score
 from themis.scores.early_ends import ending_early
-from themis.scores.explanations.explaining import explained
-from themis.scores.explanations.harm import WIDTH_LIMIT, HarmTally
-from themis.scores.explanations.joint import JointTally
-from themis.scores.explanations.regions import SeenRows, sampled_regions
+from themis.scores.explanations.regions import SeenRows
 from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.search.flip_cells import UNTRIED
 from themis.search.flips import FIRST_TRIES, FlipBook
@@ -142,17 +138,14 @@ def _cost(inputs: TriedInputs, stage: Stage) -> float:
 
 
 SPOT_COST = 64  # sets whose proofs take fewer executions prove every input
-HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
-HARM_SHARE = 0.1  # of what the run has executed so far, at most
-HARM_ROWS = 8  # at least
 
 
 @dataclass
-class _Found:
+class SeenFlips:
     """What is known of the flips under a found set."""
 
     interval: Interval | None = None  # once it is as narrow as asked
-    seen: SeenRows = field(default_factory=SeenRows)
+    rows: SeenRows = field(default_factory=SeenRows)
     count: int = 0
     flips: int = 0
     unknown: int = 0  # inputs of which it can't be known whether they flip
@@ -164,12 +157,23 @@ class _Found:
         self.flips += int((states == FLIP).sum())
         self.unknown += int((states == UNKNOWN).sum())
         self.opened += int((states == UNTRIED).sum())
-        self.seen.add(codes, np.where(states == UNTRIED, UNKNOWN, states).astype(np.int8))
+        self.rows.add(codes, np.where(states == UNTRIED, UNKNOWN, states).astype(np.int8))
 
 
-def estimate_found(
+@dataclass(frozen=True)
+class Measured:
+    """A found set whose score is known, and not explained yet."""
+
+    mask: int  # of the book
+    assignments: Assignments
+    settings: Settings
+    seen: SeenFlips
+    score: CausalScore
+
+
+def measure_found(
     sampler: Sampler, book: FlipBook, mask: int, settings: Settings
-) -> CausalScore | None:
+) -> Measured | None:
     """The causal score of a found set to ± error; rows that the search settled cost nothing.
 
     The interval holds with the stated confidence for this set by itself. None when the budget
@@ -178,14 +182,11 @@ def estimate_found(
     cost = Cost(sampler.runner)
     columns = tuple(book.columns[place] for place in members(mask))
     assignments = Assignments(sampler.population.schema, columns)
-    found, tally, joint = _Found(), None, None
-    stopped = Ending.BUDGET
+    found, stopped = SeenFlips(), Ending.BUDGET
     expensive = _is_expensive(book, mask, settings)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         (_by_spot_proofs if expensive else _by_all_proofs)(found, sampler, book, mask, settings)
         stopped = Ending.ERROR_REACHED  # or as precisely as rows that can't be settled allow
-        with book.looking():
-            tally, joint = _tallies(sampler, assignments, found.count)
     if early.ending is Ending.INTERRUPTED:
         stopped = early.ending
     count, unknown = found.count, found.unknown
@@ -196,23 +197,16 @@ def estimate_found(
         most = found.flips + unknown + found.opened
         confidence = interval_confidence(settings.confidence)
         interval = anytime_interval(found.flips, most, count, confidence)
-    pool = flips_of(sampler, book, mask)
     score = causal_score(
         interval, against=assignments.names, followed=assignments.followed_names,
         settings=settings, stopped=stopped, cost=cost,
         samples=count, unknown=unknown, lower_bound=unknown > 0 and not book.is_exhaustive(mask),
-        pool=pool, tally=tally, notes=(), **sampler.reading.details(),
+        pool=FlipPool(sampler.runner.schema, sampler.reading), tally=None, notes=(),
+        **sampler.reading.details(),
     )  # fmt: skip
-    schema, fresh = sampler.population.schema, sampler.unseen(count)
-    with book.looking():
-        score = explained(
-            score,
-            pool,
-            sampler,
-            lambda: sampled_regions(found.seen, schema, columns, settings.confidence, fresh=fresh),
-        )
-    ends = partial(share_ends, confidence=settings.confidence)
-    return score if joint is None else joint.explain(score, ends)
+    account = account_of(cost.spent)
+    score = replace(score, executions=account.total, account=account)
+    return Measured(mask, assignments, settings, found, score)
 
 
 def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:
@@ -225,7 +219,7 @@ def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:
 
 
 def _by_all_proofs(
-    found: _Found, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
+    found: SeenFlips, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
 ) -> None:
     """Settle every input, until the share of those that flip is known well enough."""
     rule = ProportionRule(settings.confidence, settings.error)
@@ -271,7 +265,7 @@ def _is_expensive(book: FlipBook, mask: int, settings: Settings) -> bool:
 
 
 def _by_spot_proofs(
-    found: _Found, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
+    found: SeenFlips, sampler: Sampler, book: FlipBook, mask: int, settings: Settings
 ) -> None:
     """Try more inputs, and settle a random part of those that are open."""
     inputs = TriedInputs(book, mask)
@@ -280,23 +274,3 @@ def _by_spot_proofs(
         found.interval = spot_estimate(inputs, SpotRule(settings.confidence, settings.error))
     finally:
         found.add(sampler.base.rows(0, len(inputs.states)), inputs.states)
-
-
-def _tallies(
-    sampler: Sampler, assignments: Assignments, most: int
-) -> tuple[HarmTally | None, JointTally | None]:
-    """Who loses, and of two characteristics what only both change: from the same few rows."""
-    if not HarmTally.fits(assignments, sampler.reading):
-        return None, None
-    tally = HarmTally(assignments, sampler.reading)
-    variants = Variants.of(assignments, limit=WIDTH_LIMIT, base=sampler.base)
-    joint = JointTally.of(variants, sampler.reading)
-    allowed = min(HARM_SHARE * sampler.runner.asked, HARM_EXECUTIONS)
-    rows = min(max(int(allowed / assignments.count), HARM_ROWS), most)
-    for first, last in sampler.blocks(0, rows, assignments.count):
-        with sampler.runner.counting_as("explanations"):
-            table, cells = sampler.tables.fill(variants, first, last, reading=sampler.reading)
-        tally.add(cells)
-        if joint is not None:
-            joint.add(table, cells)
-    return tally, joint

@@ -35,11 +35,13 @@ LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know wha
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 COARSE = 2_048  # tries are so many at least, where calls are to be few
+COARSE_CALL = 8_192  # the same of many sets, for which a call is longer anyway
 SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
 FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
+ROOM = 0.05  # of them, that is left where calls are to be full
 
 
 class _Piece(NamedTuple):
@@ -163,24 +165,42 @@ class FlipBook(CellStore):
             chosen[places] = True
             least = max(least, COARSE // max(len(places), 1))
         while wanted := self._open_parts(masks, chosen):
-            pieces, size = [], 0
-            for part, own in wanted:
-                cell = self._cells[part]
-                self._begin(cell, part, own)
-                rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 1)
-                for first in range(0, len(own), rows):
-                    some = own[first : first + rows]
-                    piece = self._next(cell, part, some, cell.variants.width, least)
-                    pieces += [] if piece is None else [piece]
-                    size += 0 if piece is None else len(piece.column)
-                    if size >= CELLS_AT_ONCE:
-                        self._run(pieces)
-                        pieces, size = [], 0
-            if pieces:
+            least = self._worth_a_call(wanted, least)
+            for pieces in self._full_calls(wanted, least):
                 self._run(pieces)
             for part, own in wanted:
                 self._cells[part].conclude(own, self._cells[part].variants.width)
             least *= WAVE_GROWTH if places is None else SOME_GROWTH
+
+    def _worth_a_call(self, wanted: Sequence[tuple[int, Places]], least: int) -> int:
+        """So many variants of each input, or as many as make up a call that is worth it."""
+        sizes = [(len(own), self._cells[part].variants.width) for part, own in wanted]
+        widest = max(width for _, width in sizes)
+        while least < widest and sum(n * min(least, width) for n, width in sizes) < COARSE_CALL:
+            least *= SOME_GROWTH
+        return least
+
+    def _full_calls(
+        self, wanted: Sequence[tuple[int, Places]], least: int
+    ) -> Iterator[list[_Piece]]:
+        """The next variants of these inputs, in pieces that fill large calls together."""
+        pieces, room = list[_Piece](), CELLS_AT_ONCE
+        for part, own in wanted:
+            cell, first = self._cells[part], 0
+            self._begin(cell, part, own)
+            each = min(cell.variants.width, max(least, int(cell.tried[own].max())))
+            while first < len(own):
+                some = own[first : first + max(room // each, 1)]
+                first += len(some)
+                piece = self._next(cell, part, some, cell.variants.width, least)
+                if piece is not None:
+                    pieces.append(piece)
+                    room -= len(piece.column)
+                if room < CELLS_AT_ONCE * ROOM:
+                    yield pieces
+                    pieces, room = [], CELLS_AT_ONCE
+        if pieces:
+            yield pieces
 
     def _open_parts(
         self, masks: Iterable[int], chosen: NDArray[np.bool_]

@@ -23,9 +23,11 @@ from themis.scores.spelling import spelling_in_search
 from themis.scores.whose import search_of_people
 from themis.search.coming_tries import ComingTries
 from themis.search.deciders import CausalDecider
-from themis.search.estimates import estimate_found, likely_stretch
+from themis.search.estimates import likely_stretch, measure_found
 from themis.search.exact_scores import KnownScores
 from themis.search.flips import FlipBook
+from themis.search.found_sets import explain_found
+from themis.search.group_decider import GroupDecider
 from themis.search.lattice import Border, Lattice
 from themis.search.paper import paper_search
 from themis.search.request import SearchRequest, check_request
@@ -33,7 +35,6 @@ from themis.search.tries import Stretch
 from themis.search.walk import (
     SEARCH_ASSIGNMENTS,
     Decider,
-    GroupDecider,
     Search,
     Trial,
 )
@@ -213,7 +214,7 @@ class Searcher:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         if result.decide_only:
             return result
-        scores: list[Score] = []
+        scores: dict[int, Score] = {}
         found = [self.sampler.population.schema.columns_of(names) for names in result.found]
         for number, columns in enumerate(found):
             later = found[number + 1 :] if search.request.measure == "causal" else []
@@ -225,10 +226,26 @@ class Searcher:
                 score = None if score is None else _with_reruns(score, search, mask)
             if score is None:
                 break
-            scores.append(score)
+            scores[mask] = score
             if score.stopped is Ending.INTERRUPTED:
-                return replace(result, minimal_sets=tuple(scores), stopped=Ending.INTERRUPTED)
-        return self._shown_again(search, replace(result, minimal_sets=tuple(scores)))
+                break
+        scores |= self._explained(search, scores)
+        result = replace(result, minimal_sets=tuple(scores.values()))
+        if any(each.stopped is Ending.INTERRUPTED for each in scores.values()):
+            return replace(result, stopped=Ending.INTERRUPTED)
+        return self._shown_again(search, result)
+
+    def _explained(self, search: Search, scores: dict[int, Score]) -> dict[int, CausalScore]:
+        """The scores of those sets that were measured here, with what explains them."""
+        sets = {
+            mask: (search.measured[mask], score)
+            for mask, score in scores.items()
+            if mask in search.measured and isinstance(score, CausalScore)
+        }
+        if not sets:
+            return {}
+        found = explain_found(self.sampler, self.book, [*sets.values()])
+        return dict(zip(sets, found, strict=True))
 
     def _stretches(self, search: Search, found: list[tuple[int, ...]]) -> Iterator[Stretch]:
         """The base inputs that the scores of found sets will need."""
@@ -259,9 +276,11 @@ class Searcher:
             return replace(asked_again(exact.score), confidence=settings.confidence)
         if isinstance(search.decider, CausalDecider):
             own = sum(1 << column for column in columns)
-            before = self.sampler.runner.account
-            score = estimate_found(self.sampler, self.book, own, settings)
-            return None if score is None else charged(score, self.sampler.runner, before)
+            measured = measure_found(self.sampler, self.book, own, settings)
+            if measured is None:
+                return None
+            search.measured[mask] = measured
+            return measured.score
         sampled = replace(settings, exact=False)  # a sweep for each would take for ever
         return self.scorer.measure(columns, search.request.measure, sampled)
 

@@ -7,42 +7,33 @@ divided among all sets before anything is seen, so that the whole answer holds a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import numpy as np
-
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.variants import Variants
 from themis.events import SearchListener, SearchProgress
-from themis.inputs.assignments import Assignments
 from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, TestedSet, exceeds
 from themis.scores.early_ends import ending_early
-from themis.scores.group import KEPT_ROWS, GroupInputs, group_source, kept_inputs, outcome_ends
-from themis.scores.means import SeenMeans
 from themis.scores.noise import NoiseProbe
-from themis.scores.reruns import Finding, looks_for_noise
+from themis.scores.reruns import Finding, Found, looks_for_noise
 from themis.scores.scorer import ExactScore
+from themis.search.estimates import Measured
 from themis.search.exact_scores import KnownScores
 from themis.search.lattice import Border, Lattice, members
 from themis.search.request import SearchRequest
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
-from themis.statistics.spreads import GroupRule
-from themis.statistics.thresholds import Decision, ThresholdRule
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import NOT_RUN
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 LOOKED_AHEAD = 4  # sets of which idle slots may run something before their turn
+FINDINGS = 16  # sets whose findings are run again together
 TOGETHER = 1_000  # sets that are prepared together, at most
-GROUP_FIRST_ROWS, GROUP_GROWTH = 8, 1.15
-GROUP_FEW_CALLS = 64, 1.6  # the same where calls are the cost
 
 
 class Decider(ABC):
@@ -64,6 +55,10 @@ class Decider(ABC):
     def looking(self) -> AbstractContextManager[None]:
         """Within, a set is decided, and idle slots may run something of the next ones."""
         return nullcontext()
+
+    def estimate_above(self, mask: int) -> float | None:
+        """What is known of a set that was prepared, if it is above the threshold."""
+        return None
 
     @abstractmethod
     def decide(self, mask: int, delta: float) -> TestedSet:
@@ -122,7 +117,9 @@ class Search:
     trial: Trial | None = None
     scores: dict[int, Score] = field(default_factory=dict)  # of sets that were tried
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
+    measured: dict[int, Measured] = field(default_factory=dict)  # scores to be explained
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
+    _again: dict[int, Reruns | None] = field(default_factory=dict)  # of sets that come next
     _scout: Iterator[int] | None = None  # goes through the sets before they are decided
     _ahead: list[int] = field(default_factory=list)  # what it found
     _next_look: int = 0  # at whether to run all: so many sets are decided then
@@ -152,7 +149,7 @@ class Search:
             self._seen[mask] = found, self.tested[mask].estimate or 1.0
         self.decider, self.method, self.known_below = decider, "exact", None
         self.border, self.tested, self.reruns = Border(), {}, {}
-        self.scores, self.accepted = {}, {}
+        self.scores, self.accepted, self.measured = {}, {}, {}
         return True
 
     def _walk(self, cost: Cost) -> bool:
@@ -183,7 +180,20 @@ class Search:
         for masks in self.lattice.by_level(is_pruned, TOGETHER):
             left = [mask for mask in masks if mask not in self.tested]
             self.decider.prepare([(mask, self._delta(mask)) for mask in left])
+            self._run_findings_again(left)
             yield from masks
+
+    def _run_findings_again(self, masks: Sequence[int]) -> None:
+        """Run what shows that sets are above again, for many of them together."""
+        if not self.probe.trusted and not looks_for_noise(self.settings):
+            return
+        known = {mask: self.decider.estimate_above(mask) for mask in masks}
+        above = {mask: low for mask, low in known.items() if low and not self.exact.has(mask)}
+        for first in range(0, len(above), FINDINGS):
+            some = [*above][first : first + FINDINGS]
+            found = [Found(self._finding(m), above[m], self._rerun_alpha(m)) for m in some]
+            with self.sampler.runner.spending_reserve():
+                self._again |= zip(some, self.probe.rerun_together(found), strict=True)
 
     def _to_come(self) -> list[tuple[int, float]]:
         """The next sets to decide, if nothing more is learned before."""
@@ -298,9 +308,13 @@ class Search:
         if mask in self._seen:
             found, estimate = self._seen[mask]
             return replace(found, explains=found.explains * max(low / estimate, 1.0))
+        if mask in self._again:
+            return self._again.pop(mask)
         with self.sampler.runner.spending_reserve():
-            alpha = self._alpha(mask) * self._listing * RERUNS_SHARE
-            return self.probe.rerun(self._finding(mask), low, low, alpha)
+            return self.probe.rerun(self._finding(mask), low, low, self._rerun_alpha(mask))
+
+    def _rerun_alpha(self, mask: int) -> float:
+        return self._alpha(mask) * self._listing * RERUNS_SHARE
 
     def _finding(self, mask: int) -> Finding:
         known = self.exactly(mask)
@@ -413,75 +427,3 @@ class Search:
             executions=cost.executions,
             cache_hits=cost.cache_hits,
         )
-
-
-@dataclass
-class GroupDecider(Decider):
-    """Decides group scores by betting on differences between groups on common contexts."""
-
-    sampler: Sampler
-    search: SearchRequest
-    settings: Settings
-    _found: dict[int, GroupInputs] = field(default_factory=dict)
-
-    def finding(self, mask: int) -> Finding:
-        return self._found[mask]
-
-    def decide(self, mask: int, delta: float) -> TestedSet:
-        columns = self.search.columns_of(mask)
-        variants = Variants.of(
-            Assignments(self.sampler.population.schema, columns),
-            limit=self.settings.max_assignments,
-            base=self.sampler.base,
-        )
-        limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
-        source = group_source(self.sampler, variants)
-        if not source.labels:  # of very many, none of those that were tried occurs
-            untried = Note.of("too-many-groups", groups=variants.assignments.count, tried=0)
-            return TestedSet(variants.assignments.names, "undecided", (untried,))
-        zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
-        error = min(self.settings.error, zone)
-        rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)
-        numbers = self.sampler.reading.statistic == "mean"
-        state = rule.start(len(source.labels), numbers=numbers)
-        means = SeenMeans(self.sampler.reading, len(source.labels))
-        kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
-        count = 0
-        least, growth = GROUP_FIRST_ROWS, GROUP_GROWTH
-        if self.sampler.runner.saves_calls:
-            least, growth = GROUP_FEW_CALLS
-        decision: Decision = "undecided"
-        names = variants.assignments.names
-        while decision == "undecided":
-            target = max(least, int(count * growth) + 1)
-            for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
-                cells = source.run(first, last, state.active)
-                means.add(cells, state.active)
-                state.add(*outcome_ends(self.sampler, state, cells, first, last))
-                kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
-                count = last
-            if count < target:
-                raise BudgetEndedError
-            state.look()
-            decision = _group_decision(state.low, state.high, limits, complete=variants.complete)
-            if state.crossed:
-                decision = "undecided"
-                break
-            if decision == "undecided" and (
-                state.done or (not variants.complete and state.high < limits.ceiling)
-            ):
-                break
-        if state.champions is not None:
-            self._found[mask] = kept_inputs(self.sampler, source, state, kept, count)
-        spread = means.spread(state.active, state.interval())
-        ends = {"low": spread.low, "high": spread.high}
-        reason = Note.of("groups-apart", **ends, contexts=count)
-        return TestedSet(names, decision, (reason,), count, spread.score)
-
-
-def _group_decision(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Decision:
-    if low > limits.floor:
-        return "above"
-    if not complete:
-        return "undecided"
-    return "below" if high < limits.ceiling else "undecided"

@@ -7,9 +7,9 @@ show: inputs drawn as if there were no people, changed in the set, run, and kept
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,30 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
 from themis.scores.explanations.kin import Kin, Pair
-from themis.scores.explanations.shrinking import plain_witnesses
+from themis.scores.explanations.shrinking import Flipping, Plain, plain_witnesses
 from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
 GENERATED_BRANCH = 3_100  # their inputs are apart from those of the common stream
 BOTH_TRIED = 32  # pairs of which it is tried whether they need all that they differ in
+VALUES = 2**23  # of the inputs of explanations that are made together, at most
 ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
+
+
+class Unexplained(NamedTuple):
+    """A score, its flips, and how to know where most of them are."""
+
+    score: CausalScore
+    pool: FlipPool
+    regions: Callable[[], tuple[Region, ...]] = tuple
+
+
+class Explained(NamedTuple):
+    """A score with what explains it, and the executions that this took."""
+
+    score: CausalScore
+    executions: int = 0
 
 
 def explained(
@@ -49,47 +65,82 @@ def explained(
     longer than the budget allows. Of `people`, or a profile, pairs stay as they are, and those of
     generated values are behind them. `known` says that every output is remembered.
     """
-    if score.stopped is Ending.INTERRUPTED or not score.witnesses:
-        return score
-    columns = pool.schema.columns_of(score.against)
+    parts = [Unexplained(score, pool, regions)]
+    [found] = explained_together(parts, sampler, people=people, known=known)
+    return found.score
+
+
+def explained_together(
+    parts: Sequence[Unexplained],
+    sampler: Sampler,
+    *,
+    people: NDArray[Any] | None = None,
+    known: bool = False,
+) -> list[Explained]:
+    """The same for several scores, whose pairs are made plain together."""
+    people = sampler.population.listed if people is None else people
+    found = [Explained(each.score) for each in parts]
+    left = [
+        number
+        for number, each in enumerate(parts)
+        if each.score.stopped is not Ending.INTERRUPTED and each.score.witnesses
+    ]
+    most = sampler.trials.allowance() * len(sampler.population.schema)
+    together = max(VALUES // max(most, 1), 1)
     try:
-        where = regions()
-        people = sampler.population.listed if people is None else people
-        if people is not None:
-            pairs = _beside_people(score.witnesses, pool, sampler, columns, people)
-        else:
-            pairs = plain_witnesses(pool, sampler, columns, known=known)
+        while left:
+            some = [parts[number] for number in left[:together]]
+            for each in _explained(some, sampler, people, known=known):
+                found[left.pop(0)] = each
     except (SubjectError, BudgetEndedError):
-        return score
+        pass
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
-        return replace(score, stopped=Ending.INTERRUPTED)
-    return replace(score, witnesses=pairs, regions=where)
+        for number in left:
+            found[number] = Explained(replace(parts[number].score, stopped=Ending.INTERRUPTED))
+    return found
+
+
+def _explained(
+    parts: Sequence[Unexplained], sampler: Sampler, people: NDArray[Any] | None, *, known: bool
+) -> list[Explained]:
+    where = [each.regions() for each in parts]
+    sets = [Flipping(each.pool, each.pool.schema.columns_of(each.score.against)) for each in parts]
+    if people is None:
+        plain = plain_witnesses(sets, sampler, known=known)
+    else:
+        plain = [
+            _beside_people(each.score.witnesses, flipping, sampler, people)
+            for each, flipping in zip(parts, sets, strict=True)
+        ]
+    return [
+        Explained(replace(each.score, witnesses=pairs, regions=regions), executions)
+        for each, (pairs, executions), regions in zip(parts, plain, where, strict=True)
+    ]
 
 
 def _beside_people(
-    pairs: tuple[Witness, ...],
-    pool: FlipPool,
-    sampler: Sampler,
-    columns: tuple[int, ...],
-    people: NDArray[Any],
-) -> tuple[Witness, ...]:
+    pairs: tuple[Witness, ...], flipping: Flipping, sampler: Sampler, people: NDArray[Any]
+) -> Plain:
     """The pairs of people, and behind them pairs of generated values, as far as some flip."""
+    pool, columns, before = flipping.pool, tuple(flipping.columns), sampler.trials.spent
     drawing = copy.copy(sampler)  # it shares what was run
     drawing.population = sampler.population.generated
     drawing.base = BaseInputs(drawing.population, sampler.seed, branch=(GENERATED_BRANCH,))
     found = _generated_flips(pool, drawing, columns, people)
     chosen = _with_inputs(_needing_both(found, drawing, columns), found)
     known = [each.inputs for each, _ in chosen]
-    plain = _with_inputs(plain_witnesses(found, drawing, columns), found)
+    [plainer] = plain_witnesses([Flipping(found, columns)], drawing)
+    plain = _with_inputs(plainer.witnesses, found)
     chosen += [each for each in plain if each[0].inputs not in known]
     chosen = chosen[:GENERATED]
+    spent = sampler.trials.spent - before
     if pool.shown is None or not chosen:
-        return pairs
+        return Plain(pairs, spent)
     kept = SHOWN - len(chosen)
     pool.shown = np.concatenate([pool.shown[: 2 * kept], *(inputs for _, inputs in chosen)])
-    return (*pairs[:kept], *(replace(each, generated=True) for each, _ in chosen))
+    return Plain((*pairs[:kept], *(replace(each, generated=True) for each, _ in chosen)), spent)
 
 
 def _with_inputs(pairs: tuple[Witness, ...], pool: FlipPool) -> list[tuple[Witness, NDArray[Any]]]:
@@ -103,7 +154,7 @@ def _needing_both(
 ) -> tuple[Witness, ...]:
     """Of a set of two: a pair that differs in both, of which neither alone changes the output."""
     kin, reading = Kin(Assignments(flips.schema, columns)), drawing.reading
-    pairs = flips.most_different(min(BOTH_TRIED, drawing.trials.allowance // 2))
+    pairs = flips.most_different(min(BOTH_TRIED, drawing.trials.allowance() // 2))
     differ = [len(columns) == len(kin.differing(pair)) == 2 for pair in pairs.codes]
     pairs = pairs.take(np.flatnonzero(differ))
     if not len(pairs):
@@ -133,7 +184,7 @@ def _generated_flips(
     """Pairs of generated inputs that differ in the set as pairs of people do, and flip."""
     reading, flips = drawing.reading, FlipPool(pool.schema, drawing.reading)
     seen, kin = pool.most_different(SHOWN).codes, Kin(Assignments(pool.schema, columns))
-    count = drawing.trials.allowance // (2 * ROUNDS)
+    count = drawing.trials.allowance() // (2 * ROUNDS)
     for number in range(ROUNDS if count else 0):
         if drawing.trials.out_of_time:
             break

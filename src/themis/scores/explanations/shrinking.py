@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,45 +45,71 @@ Told: TypeAlias = tuple[bool, ...]  # which of the steps of a pair flipped
 Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
 
 
-def plain_witnesses(
-    pool: FlipPool, sampler: Sampler, columns: Sequence[int], *, known: bool = False
-) -> tuple[Witness, ...]:
-    """The pool's most different pairs as witnesses: the shrunk ones first, the plainest at the top.
+class Flipping(NamedTuple):
+    """The flips under a set of characteristics, of which some are to be made plain."""
 
-    Each differs only in `columns` and is valid; each flips, as was seen by running it. A shrunk
+    pool: FlipPool
+    columns: Sequence[int]
+
+
+class Plain(NamedTuple):
+    """Plain pairs, and the executions that they took."""
+
+    witnesses: tuple[Witness, ...]
+    executions: int
+
+
+def plain_witnesses(
+    sets: Sequence[Flipping], sampler: Sampler, *, known: bool = False
+) -> list[Plain]:
+    """Of each set its most different pairs: the shrunk ones first, the plainest at the top.
+
+    Each differs only in the set and is valid; each flips, as was seen by running it. A shrunk
     pair is never farther from plain (`distance`) than the one it came from. For pairs that become
     equal as many others are tried, and the rest is shown as it was drawn. With `known` all outputs
-    are remembered, so that nothing limits the steps.
+    are remembered, so that nothing limits the steps. Steps of all sets are run together.
     """
-    chosen = pool.most_different(SHOWN)
-    if not len(chosen) or sampler.trials.out_of_time:
-        return pool.witnesses(chosen)
-    shrinker = _Shrinker.of(sampler, columns, known=known)
-    plain = shrinker.shrink(chosen.take(slice(shrinker.pairs)))
-    lacking = min(shrinker.pairs, len(chosen)) - len(plain)
-    if lacking and not (shrinker.ended or shrinker.at_once):
-        others = pool.most_different(shrinker.pairs + lacking)
-        more = shrinker.shrink(others.take(slice(shrinker.pairs, None)))
-        plain = shrinker.told_once(plain, more)
-    return pool.witnesses(_distinct(plain, chosen).take(slice(SHOWN)))
+    chosen = [pool.most_different(SHOWN) for pool, _ in sets]
+    if not any(map(len, chosen)) or sampler.trials.out_of_time:
+        return [Plain(each.pool.witnesses(own), 0) for each, own in zip(sets, chosen, strict=True)]
+    shrinker = _Shrinker.of(sampler, [columns for _, columns in sets], known=known)
+    most = shrinker.pairs
+    plain = shrinker.shrink([each.take(slice(most)) for each in chosen])
+    if not (shrinker.ended.all() or shrinker.at_once):
+        lacking = [min(most, len(own)) - len(each) for own, each in zip(chosen, plain, strict=True)]
+        others = [
+            pool.most_different(most + more if more else 0)
+            for (pool, _), more in zip(sets, lacking, strict=True)
+        ]
+        more = shrinker.shrink([each.take(slice(most, None)) for each in others])
+        plain = list(map(shrinker.told_once, plain, more))
+    return [
+        Plain(pool.witnesses(_distinct(each, own).take(slice(SHOWN))), int(spent))
+        for (pool, _), each, own, spent in zip(sets, plain, chosen, shrinker.spent, strict=True)
+    ]
 
 
 @dataclass
 class _Shrinker:
-    """Shrinks pairs within the executions that an explanation may take."""
+    """Shrinks pairs of several sets within the executions that explanations may take."""
 
     sampler: Sampler
     plainness: Plainness
-    columns: tuple[int, ...]
+    kin: list[Kin]  # of each set
     left: int  # executions
     steps: int
-    pairs: int  # shrunk together
+    pairs: int  # of each set, shrunk together
     at_once: int  # candidates of a pair in one call; 0: one after the other, each from the last
-    ended: bool = False
+    spent: NDArray[np.int64] = field(init=False)  # executions for each set
+    ended: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spent = np.zeros(len(self.kin), dtype=np.int64)
+        self.ended = np.zeros(len(self.kin), dtype=bool)
 
     @classmethod
-    def of(cls, sampler: Sampler, columns: Sequence[int], *, known: bool) -> _Shrinker:
-        left, at_once = sampler.trials.allowance, 0
+    def of(cls, sampler: Sampler, sets: Sequence[Sequence[int]], *, known: bool) -> _Shrinker:
+        left, at_once = sampler.trials.allowance(len(sets)), 0
         steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
         pairs = min(PAIRS, max(left // (2 * steps), 1))
         if known:
@@ -91,24 +117,32 @@ class _Shrinker:
         elif sampler.runner.saves_calls:
             steps, pairs = ROUNDS, min(AT_ONCE, max(left // (2 * ROUNDS), 1))
             at_once = max(left // (2 * ROUNDS * pairs), 1)
-        plainness = Plainness(reference_person(sampler.population), sampler.population.schema)
-        return cls(sampler, plainness, tuple(columns), left, steps, pairs, at_once)
+        schema = sampler.population.schema
+        plainness = Plainness(reference_person(sampler.population), schema)
+        kin = [Kin(Assignments(schema, tuple(columns))) for columns in sets]
+        return cls(sampler, plainness, kin, left * len(sets), steps, pairs, at_once)
 
-    def shrink(self, pairs: Pairs) -> Pairs:
-        """The pairs, each as plain as it could be made, without those that tell the same."""
-        kin = Kin(Assignments(self.sampler.population.schema, self.columns))
+    def shrink(self, pairs: Sequence[Pairs]) -> list[Pairs]:
+        """The pairs of each set, as plain as can be, without those that tell the same."""
         working = [
-            _Working(partial(self._rounds, pair, kin), pair, outputs) for pair, outputs in pairs
+            _Working(partial(self._rounds, pair, self.kin[number]), pair, outputs, number)
+            for number, own in enumerate(pairs)
+            for pair, outputs in own
         ]
         for _ in range(self.steps):
-            active = [each for each in working if each.candidates]
-            if not active or self.ended or self.sampler.trials.out_of_time:
+            active = [each for each in working if each.candidates and not self.ended[each.number]]
+            if not active or self.sampler.trials.out_of_time:
                 break
             self._step(active)
-        if not working:
+        return [self._plain(own, number, working) for number, own in enumerate(pairs)]
+
+    def _plain(self, pairs: Pairs, number: int, working: Sequence[_Working]) -> Pairs:
+        """What has become of the pairs of one set."""
+        own = [each for each in working if each.number == number]
+        if not own:
             return pairs
-        codes = np.stack([each.pair for each in working])
-        return self.told_once(Pairs(codes, np.stack([each.outputs for each in working])))
+        codes = np.stack([each.pair for each in own])
+        return self.told_once(Pairs(codes, np.stack([each.outputs for each in own])))
 
     def _rounds(self, pair: Pair, kin: Kin) -> Rounds:
         if self.at_once:
@@ -124,8 +158,9 @@ class _Shrinker:
         valid = np.flatnonzero(self._occur(pairs))
         if len(valid):
             ahead, rng = self.sampler.runner.ahead, partial(self.sampler.base.generator, AHEAD, 0)
+            numbers = np.repeat([each.number for each in active], counts)[valid]
             with ahead.looking(partial(self._coming, active), rng):
-                outputs[valid] = self._run(pairs[valid])
+                outputs[valid] = self._run(pairs[valid], numbers)
         del pairs  # as wide as the schema, and the next candidates are as many
         flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
         for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
@@ -134,12 +169,17 @@ class _Shrinker:
             place = self.plainness.plainest(tried, [self.at_once > 0, *flip])
             each.answer(outputs[start:end], flip, (place or 0) - 1)
 
-    def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
-        """The outputs of pairs; no budget, or a failure of an expensive subject, ends it all."""
-        cells, spent = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
-        self.left -= spent
-        expensive = self.sampler.runner.traits.external
-        self.ended = bool((cells < FAILED).any() or (expensive and (cells == FAILED).any()))
+    def _run(self, pairs: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """The outputs of pairs, given whose they are.
+
+        The end of a budget ends it all, a failure of an expensive subject ends it for a set.
+        """
+        cells, run = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
+        self.left -= len(run)
+        self.spent += np.bincount(numbers[run // 2], minlength=len(self.spent))
+        self.ended |= bool((cells < FAILED).any())
+        if self.sampler.runner.traits.external:
+            self.ended[numbers[np.flatnonzero(cells == FAILED) // 2]] = True
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 
     def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> NDArray[np.bool_]:
@@ -214,6 +254,7 @@ class _Working:
     start: Callable[[], Rounds]
     pair: Pair
     outputs: NDArray[Any]
+    number: int  # of its set
     candidates: list[Pair] = field(init=False)
     told: Told = ()  # of each step so far, where a step is one candidate
 

@@ -70,7 +70,7 @@ def _note(
     pairs = np.stack([codes[usable], without[usable]], axis=1).reshape(-1, codes.shape[1])
     cells = sampler.runner.known(pairs)
     if (cells == NOT_RUN).any():
-        cells, _ = sampler.trials.run(pairs, sampler.trials.allowance)
+        cells, _ = sampler.trials.run(pairs, sampler.trials.allowance())
     first, second = reading.cells(cells).reshape(-1, 2).T
     decided = (first >= 0) & (second >= 0)
     changed = decided & (reading.distances(first, second) > 0)

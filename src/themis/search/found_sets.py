@@ -1,0 +1,122 @@
+"""Found sets are explained: whom it happens to, who loses, and what only two together change.
+
+What explains them is run together, so that few calls and few rounds are enough for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from themis.engine.sampler import Sampler
+from themis.engine.tables import Filled
+from themis.engine.variants import Variants
+from themis.results.model import CausalScore
+from themis.results.notes import Ending
+from themis.results.parts import Account, Region
+from themis.scores.causal import harm_fields, share_ends
+from themis.scores.early_ends import ending_early
+from themis.scores.explanations.explaining import Unexplained, explained_together
+from themis.scores.explanations.harm import WIDTH_LIMIT, Ends, HarmTally
+from themis.scores.explanations.joint import JointTally
+from themis.scores.explanations.regions import sampled_regions
+from themis.search.estimates import Measured, flips_of
+from themis.search.flips import FlipBook
+
+HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
+HARM_SHARE = 0.1  # of what the run has executed so far, at most
+HARM_ROWS = 8  # at least
+
+
+class _Tallies(NamedTuple):
+    """Who loses, and of two characteristics what only both change: from the same few rows."""
+
+    harm: HarmTally | None = None
+    joint: JointTally | None = None
+    executions: int = 0
+
+
+def explain_found(
+    sampler: Sampler, book: FlipBook, sets: Sequence[tuple[Measured, CausalScore]]
+) -> list[CausalScore]:
+    """The scores with what explains them; nothing is run where one of them was interrupted."""
+    interrupted = any(score.stopped is Ending.INTERRUPTED for _, score in sets)
+    tallies = [_Tallies()] * len(sets)
+    if not interrupted:
+        with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early, book.looking():
+            tallies = _tallies(sampler, [measured for measured, _ in sets])
+        interrupted = early.ending is Ending.INTERRUPTED
+    parts = [
+        _shown(sampler, book, measured, score, tally.harm)
+        for (measured, score), tally in zip(sets, tallies, strict=True)
+    ]
+    if interrupted:
+        return [replace(each.score, stopped=Ending.INTERRUPTED) for each in parts]
+    with book.looking():
+        found = explained_together(parts, sampler)
+    return [
+        _finished(score, measured, tally, executions)
+        for (measured, _), tally, (score, executions) in zip(sets, tallies, found, strict=True)
+    ]
+
+
+def _shown(
+    sampler: Sampler, book: FlipBook, measured: Measured, score: CausalScore, harm: HarmTally | None
+) -> Unexplained:
+    """A score with pairs as they were drawn, and who loses."""
+    pool, settings, seen = flips_of(sampler, book, measured.mask), measured.settings, measured.seen
+    score = replace(score, witnesses=pool.choose(), **harm_fields(harm, _ends(measured)))
+    schema, columns = sampler.population.schema, measured.assignments.columns
+
+    def regions() -> tuple[Region, ...]:
+        fresh = sampler.unseen(seen.count)
+        return sampled_regions(seen.rows, schema, columns, settings.confidence, fresh=fresh)
+
+    return Unexplained(score, pool, regions)
+
+
+def _finished(
+    score: CausalScore, measured: Measured, tally: _Tallies, executions: int
+) -> CausalScore:
+    """An explained score with what is only joint, and with all that it took."""
+    account = (score.account or Account()) + Account(explanations=tally.executions + executions)
+    score = replace(score, executions=account.total, account=account)
+    return score if tally.joint is None else tally.joint.explain(score, _ends(measured))
+
+
+def _ends(measured: Measured) -> Ends:
+    return partial(share_ends, confidence=measured.settings.confidence)
+
+
+def _tallies(sampler: Sampler, sets: Sequence[Measured]) -> list[_Tallies]:
+    """What a few whole rows of each set tell, as far as the budget goes."""
+    runner, reading = sampler.runner, sampler.reading
+    allowed = min(HARM_SHARE * runner.asked, HARM_EXECUTIONS)
+    left = 0.0 if runner.out_of_time else runner.executions_left
+    planned: dict[int, tuple[Variants, int]] = {}
+    for each in sets:
+        width = each.assignments.count
+        rows = min(max(int(allowed / width), HARM_ROWS), each.seen.count)
+        rows = int(min(rows, left // width))
+        if rows and HarmTally.fits(each.assignments, reading):
+            variants = Variants.of(each.assignments, limit=WIDTH_LIMIT, base=sampler.base)
+            planned[each.mask] = variants, rows
+            left -= rows * width
+    with runner.counting_as("explanations"):
+        tables = sampler.tables.fill_together([*planned.values()], reading)
+    found = {
+        mask: _counted(sampler, variants, filled)
+        for (mask, (variants, _)), filled in zip(planned.items(), tables, strict=True)
+    }
+    return [found.get(each.mask, _Tallies()) for each in sets]
+
+
+def _counted(sampler: Sampler, variants: Variants, filled: Filled) -> _Tallies:
+    harm = HarmTally(variants.assignments, sampler.reading)
+    harm.add(filled.cells)
+    joint = JointTally.of(variants, sampler.reading)
+    if joint is not None:
+        joint.add(filled.rows, filled.cells)
+    return _Tallies(harm, joint, filled.executions)
