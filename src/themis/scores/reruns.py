@@ -491,5 +491,11 @@ def _flat(pairs: Pairs) -> tuple[NDArray[Any], Cells]:
 
 
 def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:
-    codes = [[each.encode(row[each.name]) for each in schema] for row in rows]
-    return np.array(codes, dtype=schema.dtype, order="F")
+    """The codes of inputs; of each column every value is looked up once."""
+    codes = np.empty((len(rows), len(schema)), dtype=schema.dtype, order="F")
+    for place, each in enumerate(schema):
+        values = [row[each.name] for row in rows]
+        known = {(type(value), value): value for value in values}
+        found = {key: each.encode(value) for key, value in known.items()}
+        codes[:, place] = np.array([found[type(value), value] for value in values])
+    return codes

@@ -224,13 +224,13 @@ def _by_all_proofs(
     """Settle every input, until the share of those that flip is known well enough."""
     rule = ProportionRule(settings.confidence, settings.error)
     book.at_hand.end = lambda: _likely_end(rule, found.flips, found.count, found.count)
-    settled = 0
+    large, settled = book.in_large_calls(mask, rule.max_samples), np.empty(0, np.int8)
     for target in rule.looks():
         start = found.count
-        if target > settled and book.in_large_calls(mask, rule.max_samples):
-            settled = min(2 * target, rule.max_samples)
-            book.exhaust([mask], settled)
-        states = book.states(mask, start, target)
+        if large and target > len(settled):
+            book.exhaust([mask], min(2 * target, rule.max_samples))
+            settled = book.known(mask, min(2 * target, rule.max_samples))
+        states = settled[start:target] if large else book.states(mask, start, target)
         found.add(sampler.base.rows(start, target), states)
         if not found.unknown and rule.done(found.flips, target):
             found.interval = rule.interval(found.flips, target)

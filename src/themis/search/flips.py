@@ -37,7 +37,7 @@ RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expect
 COARSE = 2_048  # tries are so many at least, where calls are to be few
 COARSE_CALL = 8_192  # the same of many sets, for which a call is longer anyway
 SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
-FIRST_WAVE, WAVE_GROWTH = 16, 16  # variants of an input that are tried together, in few calls
+FIRST_WAVE, WAVE_GROWTH = 32, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
