@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,6 +72,13 @@ class GoingOn(NamedTuple):
 
     whole_to: float = math.inf  # rows before this one are run whole, the others until they flip
     end: float = math.inf  # of the rows
+
+
+class Asked(NamedTuple):
+    """Inputs that are to be run, and what is made of their answers."""
+
+    codes: NDArray[Any]
+    take: Callable[[Cells], Cells]
 
 
 class Filled(NamedTuple):
@@ -149,29 +156,50 @@ class Tables:
         self, parts: Sequence[tuple[Variants, int]], reading: Reading
     ) -> list[Filled]:
         """The first rows of several tables, whole, and all that is not known run in one go."""
-        if not parts:
-            return []
-        tables = [(variants, *self._begun(variants, 0, stop, reading)) for variants, stop in parts]
-        missing, inputs = [], []
-        for variants, rows, cells in tables:
-            mark_impossible(self.schema, variants, rows, cells)
-            missing.append(np.nonzero(cells == NOT_RUN))
-            inputs.append(rows.inputs(variants, *missing[-1]))
-        counts = [len(each) for each in inputs]
-        order = np.arange(sum(counts))
-        if not self.runner.traits.vectorised:  # see _complete_mixed
-            order = self.base.generator(MIXING, 0, len(parts)).permutation(order)
-        outputs = np.full(len(order), NOT_RUN, dtype=self.runner.labels.dtype)
-        if len(order):
-            outputs[order] = self.runner.run(np.concatenate(inputs)[order])
-        each_own = np.split(outputs, np.cumsum(counts)[:-1])
-        for (variants, rows, cells), places, own in zip(tables, missing, each_own, strict=True):
-            cells[places] = own
-            self._end(variants, rows, 0, cells)
+        asked = [self.ask(variants, 0, stop, reading) for variants, stop in parts]
+        cells = self.run_asked([each for _, each in asked])
         return [
-            Filled(rows, reading.cells(cells), count)
-            for (_, rows, cells), count in zip(tables, counts, strict=True)
+            Filled(rows, own, len(each.codes))
+            for (rows, each), own in zip(asked, cells, strict=True)
         ]
+
+    def ask(
+        self,
+        variants: Variants,
+        start: int,
+        stop: int,
+        reading: Reading,
+        active: NDArray[np.bool_] | None = None,
+    ) -> tuple[Rows, Asked]:
+        """Rows start..stop of a set's table as `fill` gives them, before anything is run."""
+        rows, cells = self._begun(variants, start, stop, reading)
+        mark_impossible(self.schema, variants, rows, cells)
+        missing = cells == NOT_RUN
+        if active is not None:
+            missing &= active
+        places = np.nonzero(missing)
+
+        def take(outputs: Cells) -> Cells:
+            cells[places] = outputs
+            self._end(variants, rows, start, cells)
+            return reading.cells(cells)
+
+        return rows, Asked(rows.inputs(variants, *places), take)
+
+    def run_asked(self, asked: Sequence[Asked]) -> list[Cells]:
+        """Run inputs of several tables together: what is made of their answers."""
+        if not asked:
+            return []
+        codes = np.concatenate([each.codes for each in asked])
+        order = np.arange(len(codes))
+        if not self.runner.traits.vectorised:  # see _complete_mixed
+            order = self.base.generator(MIXING, len(codes), len(asked)).permutation(order)
+        outputs = np.full(len(codes), NOT_RUN, dtype=self.runner.labels.dtype)
+        if len(codes):
+            outputs[order] = self.runner.run(codes[order])
+        ends = np.cumsum([len(each.codes) for each in asked])[:-1]
+        parts = zip(asked, np.split(outputs, ends), strict=True)
+        return [each.take(own) for each, own in parts]
 
     def _begun(
         self, variants: Variants, start: int, stop: int, reading: Reading

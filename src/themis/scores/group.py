@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from themis.engine.coming import in_windows
 from themis.engine.drawn import Drawn, Inputs
 from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
-from themis.engine.tables import GoingOn, Tables
+from themis.engine.tables import Asked, GoingOn, Tables
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
@@ -49,6 +49,7 @@ class GroupSource:
     """Rows of a group score: one input of each group."""
 
     run: Callable[[int, int, NDArray[np.bool_]], Cells]  # rows first..last of the active groups
+    ask: Callable[[int, int, NDArray[np.bool_]], Asked]  # the same, to be run with others
     inputs: Callable[[Places, int], NDArray[Any]]  # of these rows and this group
     labels: Sequence[dict[str, Value]]  # what each group is called
 
@@ -222,9 +223,13 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
 
-    def paired(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+    def wanted_of(active: NDArray[np.bool_]) -> NDArray[np.bool_]:
         wanted = np.zeros(variants.width, dtype=bool)
         wanted[places[active]] = True
+        return wanted
+
+    def paired(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+        wanted = wanted_of(active)
         _, cells = sampler.tables.fill(
             variants, first, last, reading=sampler.reading, active=wanted, going_on=GoingOn()
         )
@@ -234,7 +239,13 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         every = sampler.tables.rows(assignments, 0, int(rows.max()) + 1)
         return every.inputs(variants, rows, np.full(len(rows), places[group]))
 
-    return GroupSource(paired, inputs, [labels_of(variants, int(place)) for place in places])
+    def ask(first: int, last: int, active: NDArray[np.bool_]) -> Asked:
+        wanted = wanted_of(active)
+        _, asked = sampler.tables.ask(variants, first, last, sampler.reading, wanted)
+        return Asked(asked.codes, lambda outputs: asked.take(outputs).T[wanted].T)
+
+    labels = [labels_of(variants, int(place)) for place in places]
+    return GroupSource(paired, ask, inputs, labels)
 
 
 def shares_contexts(sampler: Sampler, assignments: Assignments) -> bool:
@@ -293,10 +304,21 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         )
         return cells.reshape(len(chosen), last - first).T
 
+    def ask(first: int, last: int, active: NDArray[np.bool_]) -> Asked:
+        chosen = [stream.rows(first, last) for stream in itertools.compress(streams, active)]
+        codes = np.concatenate(chosen)
+
+        def take(outputs: Cells) -> Cells:
+            if sampler.tables.suite is not None:
+                sampler.tables.suite.add_singles(variants.assignments.columns, codes, outputs)
+            return sampler.reading.cells(outputs).reshape(len(chosen), last - first).T
+
+        return Asked(codes, take)
+
     def inputs(rows: Places, group: int) -> NDArray[Any]:
         return streams[group].rows(0, int(rows.max()) + 1)[rows]
 
-    return GroupSource(own, inputs, labels)
+    return GroupSource(own, ask, inputs, labels)
 
 
 def _tell(

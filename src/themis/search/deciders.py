@@ -119,6 +119,9 @@ class CausalDecider(Decider):
         names = self.book.names(own)
         return TestedSet(names, decision, (reason,), counts.total, counts.hits / counts.total)
 
+    def is_prepared(self, mask: int) -> bool:
+        return self._own(mask) in self._decided
+
     def estimate_above(self, mask: int) -> float | None:
         counts, decision = self._decided.get(self._own(mask), (None, "undecided"))
         return counts.hits / counts.total if counts and decision == "above" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,10 +21,13 @@ from themis.settings import Settings
 from themis.statistics.spreads import GroupRule
 from themis.statistics.thresholds import Decision, ThresholdRule
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import NOT_RUN
+from themis.subjects.decisions import NOT_RUN, Cells
 
 FIRST_ROWS, GROWTH = 8, 1.15
 FEW_CALLS = 64, 1.6  # the same where calls are the cost
+SMALL = 2**14  # inputs of one set, at most, that are run with those of others
+CALL_CELLS = 2**16  # inputs that are run together
+GROUPS_AT_ONCE = 4_096  # of all sets that are decided together, at least
 
 
 @dataclass
@@ -34,60 +38,148 @@ class GroupDecider(Decider):
     search: SearchRequest
     settings: Settings
     _found: dict[int, GroupInputs] = field(default_factory=dict)
+    _ready: dict[int, TestedSet] = field(default_factory=dict)  # decided ahead of time
+
+    @property
+    def together(self) -> bool:
+        return self.sampler.runner.saves_calls
+
+    def is_prepared(self, mask: int) -> bool:
+        return mask in self._ready
+
+    def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
+        """Decide these sets, whose contexts are run together; so many that memory stays flat."""
+        some: list[_Way] = []
+        for mask, delta in sets:
+            some.append(self._way(mask, delta))
+            if sum(len(way.source.labels) for way in some) >= GROUPS_AT_ONCE:
+                self._go(some)
+                some = []
+        self._go(some)
 
     def finding(self, mask: int) -> Finding:
         return self._found[mask]
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        columns = self.search.columns_of(mask)
+        if mask not in self._ready:
+            self._go([self._way(mask, delta)])
+        return self._ready.pop(mask)
+
+    def _go(self, ways: list[_Way]) -> None:
+        """Run ever more contexts of all these sets, until all are decided."""
+        least, growth = FEW_CALLS if self.together else (FIRST_ROWS, GROWTH)
+        target = 0
+        while ways := [way for way in ways if not self._ended(way)]:
+            target = max(least, int(target * growth) + 1)
+            small = [way for way in ways if way.cells(target) <= SMALL]
+            for some in _in_calls(small, target) if self.together else ():
+                asked = [way.source.ask(way.count, target, way.state.active) for way in some]
+                for way, cells in zip(some, self.sampler.tables.run_asked(asked), strict=True):
+                    way.take(cells, target)
+                if self.sampler.runner.out_of_time:
+                    raise BudgetEndedError
+            for way in ways:
+                way.run_until(target)
+                way.look()
+
+    def _ended(self, way: _Way) -> bool:
+        """Whether a set is decided; then it is ready."""
+        if way.is_open:
+            return False
+        self._ready[way.mask] = way.tested()
+        if way.decision == "above" and way.state.champions is not None:
+            self._found[way.mask] = kept_inputs(
+                self.sampler, way.source, way.state, way.kept, way.count
+            )
+        return True
+
+    def _way(self, mask: int, delta: float) -> _Way:
         variants = Variants.of(
-            Assignments(self.sampler.population.schema, columns),
+            Assignments(self.sampler.population.schema, self.search.columns_of(mask)),
             limit=self.settings.max_assignments,
             base=self.sampler.base,
         )
         limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
-        source = group_source(self.sampler, variants)
-        if not source.labels:  # of very many, none of those that were tried occurs
-            untried = Note.of("too-many-groups", groups=variants.assignments.count, tried=0)
-            return TestedSet(variants.assignments.names, "undecided", (untried,))
         zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
         error = min(self.settings.error, zone)
         rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)
-        numbers = self.sampler.reading.statistic == "mean"
-        state = rule.start(len(source.labels), numbers=numbers)
-        means = SeenMeans(self.sampler.reading, len(source.labels))
-        kept = np.full((KEPT_ROWS, len(source.labels)), NOT_RUN, dtype=np.int64)
-        count = 0
-        least, growth = FIRST_ROWS, GROWTH
-        if self.sampler.runner.saves_calls:
-            least, growth = FEW_CALLS
-        decision: Decision = "undecided"
-        names = variants.assignments.names
-        while decision == "undecided":
-            target = max(least, int(count * growth) + 1)
-            for first, last in self.sampler.blocks(count, target, int(state.active.sum())):
-                cells = source.run(first, last, state.active)
-                means.add(cells, state.active)
-                state.add(*outcome_ends(self.sampler, state, cells, first, last))
-                kept[first:last, state.active] = cells[: max(KEPT_ROWS - first, 0)]
-                count = last
-            if count < target:
-                raise BudgetEndedError
-            state.look()
-            decision = _group_decision(state.low, state.high, limits, complete=variants.complete)
-            if state.crossed:
-                decision = "undecided"
-                break
-            if decision == "undecided" and (
-                state.done or (not variants.complete and state.high < limits.ceiling)
-            ):
-                break
-        if state.champions is not None:
-            self._found[mask] = kept_inputs(self.sampler, source, state, kept, count)
-        spread = means.spread(state.active, state.interval())
+        return _Way(self.sampler, mask, variants, limits, rule)
+
+
+class _Way:
+    """The way to one decision."""
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        mask: int,
+        variants: Variants,
+        limits: ThresholdRule,
+        rule: GroupRule,
+    ) -> None:
+        self.sampler, self.mask, self.variants, self.limits = sampler, mask, variants, limits
+        self.source = group_source(sampler, variants)
+        groups = len(self.source.labels)
+        self.is_open = groups > 0  # of very many, it may be that none of those tried occurs
+        self.decision: Decision = "undecided"
+        self.state = rule.start(groups, numbers=sampler.reading.statistic == "mean")
+        self.means = SeenMeans(sampler.reading, groups)
+        self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int32)
+        self.count = 0
+
+    def cells(self, target: int) -> int:
+        """How many inputs there are up to a number of contexts."""
+        return (target - self.count) * int(self.state.active.sum())
+
+    def run_until(self, target: int) -> None:
+        """Run contexts up to this number, unless they were."""
+        state = self.state
+        for first, last in self.sampler.blocks(self.count, target, int(state.active.sum())):
+            self.take(self.source.run(first, last, state.active), last)
+        if self.count < target:
+            raise BudgetEndedError
+
+    def take(self, cells: Cells, last: int) -> None:
+        """Count the outputs of further contexts."""
+        first, active = self.count, self.state.active
+        self.means.add(cells, active)
+        self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
+        self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
+        self.count = last
+
+    def look(self) -> None:
+        """See whether that is enough."""
+        state, complete = self.state, self.variants.complete
+        state.look()
+        self.decision = _group_decision(state.low, state.high, self.limits, complete=complete)
+        if state.crossed:
+            self.decision = "undecided"
+        never = not complete and state.high < self.limits.ceiling
+        self.is_open = self.decision == "undecided" and not (state.crossed or state.done or never)
+
+    def tested(self) -> TestedSet:
+        """What came out."""
+        assignments = self.variants.assignments
+        if not self.source.labels:
+            untried = Note.of("too-many-groups", groups=assignments.count, tried=0)
+            return TestedSet(assignments.names, "undecided", (untried,))
+        spread = self.means.spread(self.state.active, self.state.interval())
         ends = {"low": spread.low, "high": spread.high}
-        reason = Note.of("groups-apart", **ends, contexts=count)
-        return TestedSet(names, decision, (reason,), count, spread.score)
+        reason = Note.of("groups-apart", **ends, contexts=self.count)
+        return TestedSet(assignments.names, self.decision, (reason,), self.count, spread.score)
+
+
+def _in_calls(ways: Iterable[_Way], target: int) -> Iterator[list[_Way]]:
+    """The ways, as many together as make up a large call."""
+    some, size = list[_Way](), 0
+    for way in ways:
+        some.append(way)
+        size += way.cells(target)
+        if size >= CALL_CELLS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _group_decision(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Decision:

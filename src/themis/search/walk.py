@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -47,6 +47,10 @@ class Decider(ABC):
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Do ahead what deciding these sets takes."""
         return
+
+    def is_prepared(self, mask: int) -> bool:
+        """Whether a set is decided without running anything more."""
+        return False
 
     def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
         """Take note of how to know which sets come next: idle slots may run something of them."""
@@ -119,6 +123,7 @@ class Search:
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
     measured: dict[int, Measured] = field(default_factory=dict)  # scores to be explained
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
+    _next: list[int] = field(default_factory=list)  # sets that are prepared together
     _again: dict[int, Reruns | None] = field(default_factory=dict)  # of sets that come next
     _scout: Iterator[int] | None = None  # goes through the sets before they are decided
     _ahead: list[int] = field(default_factory=list)  # what it found
@@ -163,9 +168,10 @@ class Search:
                 self._visit(mask)
                 self._tell(mask)
         except BudgetEndedError:  # it may allow for what is missing
-            if not self.becomes_exact(self._left(), cost.executions):
-                raise
-            return False
+            if self.becomes_exact(self._left(), cost.executions):
+                return False
+            self._visit_prepared()
+            raise
         return not self.becomes_exact(self._left(), cost.executions)
 
     def _in_order(self) -> Iterator[int]:
@@ -178,17 +184,29 @@ class Search:
             yield from self.lattice.by_cost(is_pruned)
             return
         for masks in self.lattice.by_level(is_pruned, TOGETHER):
-            left = [mask for mask in masks if mask not in self.tested]
-            self.decider.prepare([(mask, self._delta(mask)) for mask in left])
-            self._run_findings_again(left)
+            self._next = [mask for mask in masks if self._has_to_be_run(mask)]
+            self.decider.prepare([(mask, self._delta(mask)) for mask in self._next])
+            self._run_findings_again(self._next)
             yield from masks
+
+    def _has_to_be_run(self, mask: int) -> bool:
+        """Whether nothing that is known decides a set."""
+        known = mask in self.tested or self.exact.has(mask)
+        return not known and self._implied_below(mask) is None
+
+    def _visit_prepared(self) -> None:
+        """Visit those of the next sets that are decided, although the budget has ended."""
+        with suppress(BudgetEndedError):
+            for mask in filter(self.decider.is_prepared, self._next):
+                self._visit(mask)
+                self._tell(mask)
 
     def _run_findings_again(self, masks: Sequence[int]) -> None:
         """Run what shows that sets are above again, for many of them together."""
         if not self.probe.trusted and not looks_for_noise(self.settings):
             return
         known = {mask: self.decider.estimate_above(mask) for mask in masks}
-        above = {mask: low for mask, low in known.items() if low and not self.exact.has(mask)}
+        above = {mask: low for mask, low in known.items() if low}
         for first in range(0, len(above), FINDINGS):
             some = [*above][first : first + FINDINGS]
             found = [Found(self._finding(m), above[m], self._rerun_alpha(m)) for m in some]
