@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 import themis
 from themis.engine import tables
+from themis.engine.runner import Runner
+from themis.results.parts import TestedSet
+from themis.scores.reruns import Rerunner
 from themis.search import flips
 from themis.search.flip_cells import UNTRIED
 from themis.search.flips import FlipBook
+from themis.search.group_decider import GroupDecider
+from themis.search.request import SearchRequest
 
 A_B_C = tuple(range(3))
 WORLDS = {
@@ -93,8 +98,100 @@ def test_a_search_takes_few_calls_and_finds_the_same(threshold: float) -> None:
     apart, many = searched(False, threshold=threshold)
     assert together.found == apart.found
     assert together.found
-    assert few <= 30 + 6 * len(together.found)
+    assert len(together.found) > 1
+    assert few <= 36  # however many are found; each took six more
     assert few < many / 8
+
+
+@pytest.mark.some_slow(core=1)
+@pytest.mark.parametrize("threshold", [0.2, 0.35])
+def test_a_search_for_groups_takes_few_calls_and_finds_the_same(threshold: float) -> None:
+    together, few = searched(True, threshold=threshold, measure="group")
+    apart, many = searched(False, threshold=threshold, measure="group")
+    assert together.found == apart.found
+    assert together.found
+    assert few <= 20 + 4 * len(together.found)  # each has a score of its own
+    assert few < many / 6
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_sets_are_decided_by_groups_together_as_they_are_alone(world: str) -> None:
+    def points(table: themis.InputTable) -> Any:
+        a, b, c, d = (number(table[name]) for name in "abcd")
+        return (a + b / 4 + 4 * c + d / 4) > 8
+
+    def decided(together: bool) -> list[TestedSet]:
+        audit = themis.Audit(themis.batch(points), WORLDS[world], seed=4)
+        request = SearchRequest("group", 0.2, A_B_C, 3, 1.0, False)
+        decider = GroupDecider(audit.sampler, request, audit.settings)
+        if together:
+            decider.prepare([(mask, 0.01) for mask in range(1, 8)])
+            assert all(map(decider.is_prepared, range(1, 8)))
+        found = [decider.decide(mask, 0.01) for mask in range(1, 8)]
+        assert not any(map(decider.is_prepared, range(1, 8)))
+        return found
+
+    assert decided(True) == decided(False)
+    assert len({each.decision for each in decided(True)}) > 1, "it shows something"
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_what_was_decided_before_the_time_ended_is_listed(
+    monkeypatch: pytest.MonkeyPatch, measure: Any
+) -> None:
+    whole, _ = searched(True, threshold=0.2, measure=measure)
+    end = 3_000  # when some sets of one characteristic are decided, and others are not
+
+    def out_of_time(runner: Runner) -> bool:
+        return bool(runner.reserved) and runner.asked > end
+
+    monkeypatch.setattr(Runner, "out_of_time", property(out_of_time))
+    monkeypatch.setattr(Rerunner, "reserve", lambda *_: 100)  # which may be spent on reruns
+    result, _ = searched(True, threshold=0.2, measure=measure)
+    assert result.stopped == "budget"
+    assert 0 < len(result.tested) < 5
+    assert result.sets_open > 0
+    assert result.found
+    assert set(result.found) <= set(whole.found)
+
+
+def test_pairs_of_found_sets_are_their_own() -> None:
+    result, _ = searched(True, threshold=0.2)
+    assert len(result.minimal_sets) > 2
+    for score in result.minimal_sets:
+        assert isinstance(score, themis.CausalScore)
+        assert score.witnesses
+        assert score.direction
+        assert score.account is not None
+        assert 0 < score.account.explanations < 2_000
+        for first, second in (each.inputs for each in score.witnesses):
+            differing = {name for name in first if first[name] != second[name]}
+            assert differing
+            assert differing <= set(score.against)
+    parts = sum(score.account.explanations for score in result.minimal_sets if score.account)
+    assert result.account is not None
+    assert parts <= result.account.explanations
+
+
+def test_findings_that_share_inputs_are_run_again_in_few_calls() -> None:
+    schema = themis.Schema({name: range(4) for name in "abcdef"} | {"rest": range(10**6)})
+
+    def decide(table: themis.InputTable) -> Any:
+        return sum((table[name] == 0).astype(int) for name in "abcdef") + table["rest"] % 2 > 1
+
+    audit = themis.Audit(themis.batch(decide), schema, seed=1)
+    again: list[int] = []
+    repeat = audit.runner.repeat
+
+    def repeating(codes: NDArray[Any], **options: Any) -> Any:
+        again.append(len(codes))
+        return repeat(codes, **options)
+
+    audit.runner.repeat = repeating  # type: ignore[method-assign, assignment]
+    result = audit.search(0.1, among=list("abcdef"), max_size=1)
+    assert len(result.found) == 6
+    assert all(each.reruns and each.reruns.made > 40 for each in result.minimal_sets)
+    assert len(again) <= 3 + 1 + 7  # findings, pairs that are shown, and the look for noise
 
 
 def test_sets_too_large_to_be_settled_at_once_are_decided_one_by_one(

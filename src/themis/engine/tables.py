@@ -82,11 +82,11 @@ class Asked(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """Rows of a table, and the executions that they took."""
+    """Rows of a table, and how many of its inputs were not remembered."""
 
     rows: Rows
     cells: Cells  # what the reading sees
-    executions: int
+    asked: int
 
 
 class Tables:
@@ -157,11 +157,10 @@ class Tables:
     ) -> list[Filled]:
         """The first rows of several tables, whole, and all that is not known run in one go."""
         asked = [self.ask(variants, 0, stop, reading) for variants, stop in parts]
+        new = [int((self.runner.known(each.codes) == NOT_RUN).sum()) for _, each in asked]
         cells = self.run_asked([each for _, each in asked])
-        return [
-            Filled(rows, own, len(each.codes))
-            for (rows, each), own in zip(asked, cells, strict=True)
-        ]
+        found = zip(asked, cells, new, strict=True)
+        return [Filled(rows, own, count) for (rows, _), own, count in found]
 
     def ask(
         self,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from themis.engine.sampler import Sampler
+from themis.engine.sampler import Cost, Sampler
 from themis.engine.tables import Filled
 from themis.engine.variants import Variants
 from themis.results.model import CausalScore
@@ -35,13 +35,14 @@ class _Tallies(NamedTuple):
 
     harm: HarmTally | None = None
     joint: JointTally | None = None
-    executions: int = 0
+    asked: int = 0  # executions, unless they were known
 
 
 def explain_found(
     sampler: Sampler, book: FlipBook, sets: Sequence[tuple[Measured, CausalScore]]
 ) -> list[CausalScore]:
     """The scores with what explains them; nothing is run where one of them was interrupted."""
+    cost = Cost(sampler.runner)
     interrupted = any(score.stopped is Ending.INTERRUPTED for _, score in sets)
     tallies = [_Tallies()] * len(sets)
     if not interrupted:
@@ -56,9 +57,11 @@ def explain_found(
         return [replace(each.score, stopped=Ending.INTERRUPTED) for each in parts]
     with book.looking():
         found = explained_together(parts, sampler)
+    asked = [tally.asked + each.executions for tally, each in zip(tallies, found, strict=True)]
+    part = min(cost.spent.explanations / max(sum(asked), 1), 1.0)  # what a cache held is not run
     return [
-        _finished(score, measured, tally, executions)
-        for (measured, _), tally, (score, executions) in zip(sets, tallies, found, strict=True)
+        _finished(score, measured, tally.joint, int(part * own))
+        for (measured, _), tally, (score, _), own in zip(sets, tallies, found, asked, strict=True)
     ]
 
 
@@ -78,12 +81,12 @@ def _shown(
 
 
 def _finished(
-    score: CausalScore, measured: Measured, tally: _Tallies, executions: int
+    score: CausalScore, measured: Measured, joint: JointTally | None, executions: int
 ) -> CausalScore:
     """An explained score with what is only joint, and with all that it took."""
-    account = (score.account or Account()) + Account(explanations=tally.executions + executions)
+    account = (score.account or Account()) + Account(explanations=executions)
     score = replace(score, executions=account.total, account=account)
-    return score if tally.joint is None else tally.joint.explain(score, _ends(measured))
+    return score if joint is None else joint.explain(score, _ends(measured))
 
 
 def _ends(measured: Measured) -> Ends:
@@ -100,7 +103,7 @@ def _tallies(sampler: Sampler, sets: Sequence[Measured]) -> list[_Tallies]:
         width = each.assignments.count
         rows = min(max(int(allowed / width), HARM_ROWS), each.seen.count)
         rows = int(min(rows, left // width))
-        if rows and HarmTally.fits(each.assignments, reading):
+        if rows > 0 and HarmTally.fits(each.assignments, reading):
             variants = Variants.of(each.assignments, limit=WIDTH_LIMIT, base=sampler.base)
             planned[each.mask] = variants, rows
             left -= rows * width
@@ -119,4 +122,4 @@ def _counted(sampler: Sampler, variants: Variants, filled: Filled) -> _Tallies:
     joint = JointTally.of(variants, sampler.reading)
     if joint is not None:
         joint.add(filled.rows, filled.cells)
-    return _Tallies(harm, joint, filled.executions)
+    return _Tallies(harm, joint, filled.asked)
