@@ -11,9 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import themis
 from tests.projects import enter, run
+from themis.audit.confirming import sharing_none
 from themis.results.replays import Replay
 from themis.statistics.reruns import lasts_beyond_noise
 
@@ -131,6 +134,35 @@ def test_a_test_without_the_budget_to_run_it_again_and_again_is_unconfirmed(tmp_
     assert short.count("new", "still") == 0
     assert short.count("unconfirmed") > 0
     assert not short.conclusive
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(10, 19)).map(sorted), max_size=12))
+def test_pairs_that_share_no_input_are_counted_by_what_they_share(pairs: list[list[int]]) -> None:
+    pairs = [each if place % 2 else each[::-1] for place, each in enumerate(pairs)]
+    chosen = sharing_none(np.array(pairs, dtype=np.int64).reshape(-1, 2))
+    taken = [
+        one for each, is_chosen in zip(pairs, chosen, strict=True) if is_chosen for one in each
+    ]
+    assert len(taken) == len(set(taken))
+    assert all(set(taken) & set(each) for each in pairs)  # no other could be added
+
+
+def test_one_noisy_input_of_many_tests_is_no_evidence_of_many(tmp_path: Path) -> None:
+    """It is the first of some pairs and the second of others."""
+    schema = themis.Schema({f"c{place}": ["a", "b"] for place in range(6)})
+    path = tmp_path / "suite.csv"
+    with themis.Audit(lambda person: 0, schema, suite=path) as audit:
+        for name in schema.names:
+            audit.causal(name)
+    draws, wrong = random.Random(5), 0
+
+    def noisy(person: Person) -> int:
+        return int(tuple(person.values()) == tuple("ababab") and draws.random() < 0.45)
+
+    for _ in range(100):
+        wrong += themis.Audit(noisy, schema).replay(path).count("new") > 0
+    assert wrong <= 3  # one is allowed on average; it was ten
 
 
 def test_what_lasts_must_be_more_than_noise_leaves() -> None:

@@ -84,9 +84,8 @@ class Confirmation:
             )
 
     def _independent(self, kind: int) -> int:
-        """How many pairs of a kind share no input, at least about."""
-        pairs = self.inputs[self.kinds == kind]
-        return min(len(np.unique(side)) for side in pairs.T)
+        """How many pairs of a kind share no input, at least."""
+        return int(sharing_none(self.inputs[self.kinds == kind]).sum())
 
     def _pairs_by_kind(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         for kind in np.unique(self.kinds).tolist():
@@ -110,6 +109,17 @@ def _rerun(runner: Runner, inputs: NDArray[np.int64], time: int) -> Cells:
             again[part] = runner.repeat(inputs[part], again=time)
             place += size
     return again
+
+
+def sharing_none(pairs: NDArray[np.int64]) -> Flags:
+    """Pairs of which no two share an input: each that shares none with those before it."""
+    taken: set[int] = set()
+    apart = np.zeros(len(pairs), dtype=bool)
+    for place, (one, other) in enumerate(pairs.tolist()):
+        if one not in taken and other not in taken:
+            apart[place] = True
+            taken |= {one, other}
+    return apart
 
 
 def unique_rows(codes: NDArray[np.int64]) -> tuple[Places, Places]:
