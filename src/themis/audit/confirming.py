@@ -105,6 +105,7 @@ def _rerun(runner: Runner, inputs: NDArray[np.int64], time: int) -> Cells:
             size = int(min(runner.batch_size, len(inputs) - place, runner.executions_left))
             if size < 1 or runner.out_of_time:
                 break
+            runner.heed()
             part = order[place : place + size]
             again[part] = runner.repeat(inputs[part], again=time)
             place += size

@@ -53,19 +53,14 @@ def replay_tests(
     started, clock = datetime.now(UTC), time.monotonic()
     before = runner.executions, runner.cache_hits
     run = _Run.of(runner, saved)
-    stopped, problem = Ending.DONE, None
-    try:
-        with ending_early(keeps_interrupts=keep_on_interrupt) as early:
-            if not run.go(listen):
-                stopped = Ending.BUDGET
-        stopped = early.ending or stopped
-    except TooManyFailuresError as error:
-        problem = error
+    stopped = _ending_of(lambda: run.go(listen), keep_on_interrupt)
     outcome = run.outcome()
-    if stopped is Ending.INTERRUPTED or problem is not None:
+    if stopped in (Ending.INTERRUPTED, Ending.FAILED):
         outcome.states[outcome.failing] = UNCONFIRMED
-    elif not _check_failing(outcome, runner):
-        stopped = Ending.BUDGET
+    else:
+        checked = _ending_of(lambda: _check_failing(outcome, runner), keep_on_interrupt)
+        stopped = stopped if checked is Ending.DONE else checked
+    stopped = Ending.FAILED if runner.fails_too_often else stopped
     result = Replay(
         source=saved.source,
         kind=saved.kind,
@@ -89,9 +84,19 @@ def replay_tests(
         rows=rows,
         shared=tuple(outcome.shared_outputs()) if saved.personal else (),
     )
-    if problem is not None or runner.fails_too_often:
+    if stopped is Ending.FAILED:
         raise SubjectError(runner.failure_message(), result=result)
     return result
+
+
+def _ending_of(work: Callable[[], bool], keeps_interrupts: bool) -> Ending:
+    """Why something ended that says whether its budget was enough."""
+    try:
+        with ending_early(keeps_interrupts=keeps_interrupts) as early:
+            early.ending = None if work() else Ending.BUDGET
+    except TooManyFailuresError:
+        return Ending.FAILED
+    return early.ending or Ending.DONE
 
 
 @dataclass
@@ -174,11 +179,13 @@ def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     def again(then: Cells, now: Cells, which: Places) -> NDArray[np.bool_]:
         return _came_again(runner, then, now, pairs.outputs[which])
 
-    with runner.spending_reserve():
-        checked.run(runner, before, again)
-    tests = np.flatnonzero(outcome.failing)
-    outcome.states[tests[~checked.lasting]] = STATES.index("unclear")
-    outcome.states[tests[checked.lasting & ~checked.confirmed]] = UNCONFIRMED
+    try:
+        with runner.spending_reserve():
+            checked.run(runner, before, again)
+    finally:  # also where it is interrupted, or fails too often
+        tests = np.flatnonzero(outcome.failing)
+        outcome.states[tests[~checked.lasting]] = STATES.index("unclear")
+        outcome.states[tests[checked.lasting & ~checked.confirmed]] = UNCONFIRMED
     return not (outcome.states == UNCONFIRMED).any()
 
 
