@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,12 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
 CONFIDENCE = 0.99  # that nothing of a subject that does not discriminate is confirmed
+TRIES = 3  # of running a pair again: a failure says nothing of chance
 
 Flags = NDArray[np.bool_]
-Comparison = Callable[[Cells, Cells, Places], Flags]  # cells of pairs, then and again, and which
+
+# Cells of pairs, then and again, and which pairs: those that have outputs, and came out the same.
+Comparison = Callable[[Cells, Cells, Places], tuple[Flags, Flags]]
 
 
 @dataclass
@@ -35,8 +39,12 @@ class Confirmation:
     kinds: Places
     lasting: Flags = field(init=False)  # came out the same so far
     confirmed: Flags = field(init=False)
+    apart: Flags = field(init=False)  # no two of these of one kind share an input
 
     def __post_init__(self) -> None:
+        self.apart = np.zeros(len(self.kinds), dtype=bool)
+        for own in self._by_kind():
+            self.apart[own] = sharing_none(self.inputs[own])
         self.lasting = np.ones(len(self.kinds), dtype=bool)
         self.confirmed = np.zeros(len(self.kinds), dtype=bool)
 
@@ -51,51 +59,74 @@ class Confirmation:
         """How many executions it takes, unless answers depend on chance."""
         alpha = self._alpha()
         needed = [
-            -(-fewest_reruns(alpha / 2) // self._independent(kind)) * len(np.unique(pairs))
-            for kind, pairs in self._pairs_by_kind()
+            -(-fewest_reruns(alpha / 2) // int(self.apart[own].sum()))
+            * len(np.unique(self.inputs[own]))
+            for own in self._by_kind()
         ]
         return sum(needed)
 
-    def run(self, runner: Runner, before: Cells, again: Comparison) -> None:
-        """Run the pairs again as often as it takes, and the budget allows.
+    def run(self, runner: Runner, before: Cells, again: Comparison) -> bool:
+        """Run the pairs again as often as it takes; whether the budget was enough for that.
 
         `before` are the cells of the codes as they were first; `again` says which pairs came out
         the same.
         """
-        reruns = 0
-        while (active := np.flatnonzero(self.lasting & ~self.confirmed)).size:
+        active, times, reruns, enough = np.arange(len(self.kinds)), count(1), 0, True
+        while active.size and enough:
             reruns += 1
-            asked = np.unique(self.inputs[active])
-            cells = np.full(len(self.codes), NOT_RUN, dtype=before.dtype)
-            cells[asked] = _rerun(runner, self.codes[asked], reruns)
-            pairs = self.inputs[active]
-            missing = (cells[pairs] == NOT_RUN).any(axis=1)
-            self.lasting[active] = missing | again(before[pairs], cells[pairs], active)
-            if missing.any():
-                return
-            self._judge(reruns)
+            same, enough = self._rerun(active, runner, before, again, times)
+            active = active[same]
+            self._judge(active, reruns)
+            active = active[~self.confirmed[active]]
+        return enough
 
-    def _judge(self, reruns: int) -> None:
-        for kind, _ in self._pairs_by_kind():
-            own = self.kinds == kind
-            lasting = own & self.lasting
+    def _rerun(
+        self,
+        active: Places,
+        runner: Runner,
+        before: Cells,
+        again: Comparison,
+        times: Iterator[int],
+    ) -> tuple[Flags, bool]:
+        """Which of these pairs came out the same once more; whether the budget was enough."""
+        came, missing = np.zeros(len(active), dtype=bool), np.arange(len(active))
+        for time in islice(times, TRIES):
+            which = active[missing]
+            pairs = self.inputs[which]
+            asked = np.unique(pairs)
+            cells = np.full(len(self.codes), NOT_RUN, dtype=before.dtype)
+            cells[asked] = _run_again(runner, self.codes[asked], time)
+            known, same = again(before[pairs], cells[pairs], which)
+            self.lasting[which[known & ~same]] = False
+            came[missing] = same
+            missing = missing[~known]
+            if (cells[asked] == NOT_RUN).any():
+                return came, False
+            if not missing.size:
+                break
+        return came, True
+
+    def _judge(self, came: Places, reruns: int) -> None:
+        """Confirm pairs that came out the same so often, if they are more than noise leaves."""
+        for own in self._by_kind():
+            lasting = came[own[came]]
             self.confirmed[lasting] |= lasts_beyond_noise(
-                int(lasting.sum()), int(own.sum()), self._independent(kind), reruns, self._alpha()
+                len(lasting),
+                int(own.sum()),
+                int(self.apart[lasting].sum()),
+                reruns,
+                self._alpha(),
+                all_last=bool(self.lasting[own].all()),
             )
 
-    def _independent(self, kind: int) -> int:
-        """How many pairs of a kind share no input, at least."""
-        return int(sharing_none(self.inputs[self.kinds == kind]).sum())
-
-    def _pairs_by_kind(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        for kind in np.unique(self.kinds).tolist():
-            yield kind, self.inputs[self.kinds == kind]
+    def _by_kind(self) -> Iterator[Flags]:
+        yield from (self.kinds == kind for kind in np.unique(self.kinds))
 
     def _alpha(self) -> float:
         return (1.0 - CONFIDENCE) / max(len(np.unique(self.kinds)), 1)
 
 
-def _rerun(runner: Runner, inputs: NDArray[np.int64], time: int) -> Cells:
+def _run_again(runner: Runner, inputs: NDArray[np.int64], time: int) -> Cells:
     """Run inputs once more, in another order, as far as the budget goes."""
     again = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
     order = np.random.default_rng([len(inputs), time]).permutation(len(inputs))

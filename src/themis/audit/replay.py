@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import unique_rows
+from themis.audit.confirming import Flags, unique_rows
 from themis.audit.notes import executor_of
 from themis.audit.outcomes import Outcome, sides_now
 from themis.audit.saved_tests import SavedTests
@@ -166,8 +166,8 @@ class _Run:
 def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     """Run failing tests again, in other orders; keep what fails again and again.
 
-    A test that was not run again often enough is no sign of noise: it is unconfirmed, since the
-    budget ended. False then.
+    A test that was not run again often enough, since the budget ended or the subject failed, is no
+    sign of noise: it is unconfirmed. False if the budget ended.
     """
     if not outcome.failing.any():
         return True
@@ -176,31 +176,31 @@ def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     before = np.empty(len(checked.codes), dtype=runner.labels.dtype)
     before[checked.inputs] = outcome.now[pairs.rows]
 
-    def again(then: Cells, now: Cells, which: Places) -> NDArray[np.bool_]:
+    def again(then: Cells, now: Cells, which: Places) -> tuple[Flags, Flags]:
         return _came_again(runner, then, now, pairs.outputs[which])
 
     try:
         with runner.spending_reserve():
-            checked.run(runner, before, again)
+            return checked.run(runner, before, again)
     finally:  # also where it is interrupted, or fails too often
         tests = np.flatnonzero(outcome.failing)
         outcome.states[tests[~checked.lasting]] = STATES.index("unclear")
         outcome.states[tests[checked.lasting & ~checked.confirmed]] = UNCONFIRMED
-    return not (outcome.states == UNCONFIRMED).any()
 
 
-def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> NDArray[np.bool_]:
-    """Which pairs, by their cells then and now, differ in an output as they did.
+def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> tuple[Flags, Flags]:
+    """Which pairs, by their cells then and now, have an output; which differ in it as they did.
 
     Of numbers, the same one of the two has more; other outputs are the same as they were.
     """
     size = len(then)
     cells = np.concatenate([then.T.reshape(-1), now.T.reshape(-1)])
     first, second, first_now, second_now = np.arange(4 * size).reshape(4, size)
-    same = np.zeros(size, dtype=bool)
+    known, same = np.zeros((2, size), dtype=bool)
     for place, side in enumerate(sides_now(runner, cells)):
-        known = (side.numbers.reshape(4, size) >= 0).all(axis=0)
-        here = np.flatnonzero(known & (outputs == place))
+        has = (side.numbers.reshape(4, size) >= 0).all(axis=0) & (outputs == place)
+        known |= has
+        here = np.flatnonzero(has)
         if not len(here):
             continue
         a, b, c, d = first[here], second[here], first_now[here], second_now[here]
@@ -210,7 +210,7 @@ def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> NDA
             same[here] &= more == np.sign(side.number_of(c) - side.number_of(d))
         else:
             same[here] = ~side.differing(a, c) & ~side.differing(b, d)
-    return same
+    return known, same
 
 
 def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[Note]:

@@ -57,7 +57,7 @@ def explained_by_noise(differing: int, reruns: int, alpha: float) -> float:
 
 
 def lasts_beyond_noise(
-    lasting: int, tests: int, independent: int, reruns: int, alpha: float
+    lasting: int, tests: int, independent: int, reruns: int, alpha: float, *, all_last: bool
 ) -> bool:
     """Whether tests that came out the same in every rerun are more than noise leaves.
 
@@ -65,14 +65,15 @@ def lasts_beyond_noise(
     with probability at most alpha; else the same share of those that last are none, on average.
     A flip that is noise comes out again with a chance of at most ½ in each rerun. So each test that
     lasts is evidence of 2 to the power of the reruns (the e-values of Wang and Ramdas, whatever the
-    tests share); where none fell away, all of them together are.
-    `independent` of the tests share no input.
+    tests share); where none fell away, all of them together are. Tests that could not be run so
+    often count as none that last, and as none that fell away. `independent` of those that last
+    share no input.
     """
     if not lasting:
         return False
     of_each = reruns * math.log(1 / REPEATED) >= math.log(2 * tests / (alpha * lasting))
     of_all = independent * reruns >= fewest_reruns(alpha / 2)
-    return of_each or (of_all and lasting == tests)
+    return of_each or (of_all and all_last)
 
 
 def drift_ends(fewer: int, more: int, reruns: int, alpha: float) -> tuple[float, float]:
