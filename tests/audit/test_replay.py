@@ -283,7 +283,7 @@ def test_a_replay_is_the_same_each_time_and_can_be_saved(tmp_path: Path) -> None
 def test_a_budget_leaves_tests_that_were_not_run(tmp_path: Path) -> None:
     write_suite(tmp_path / "suite.csv")
     replay = themis.Audit(old, SCHEMA, max_executions=100).replay(tmp_path / "suite.csv")
-    assert (replay.executions, replay.stopped) == (100, "budget")
+    assert (70 < replay.executions <= 100, replay.stopped) == (True, "budget")
     assert replay.count("not run") > 0
     assert replay.count("still") > 0
     assert not replay.conclusive

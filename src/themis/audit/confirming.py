@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
 CONFIDENCE = 0.99  # that nothing of a subject that does not discriminate is confirmed
-TRIES = 3  # of running a pair again: a failure says nothing of chance
+MARGIN = 1.1  # more time than running again will probably take
+TRIES = 5  # of running a pair again: a failure says nothing of chance
 
 Flags = NDArray[np.bool_]
 
@@ -55,15 +57,27 @@ class Confirmation:
         places, numbers = unique_rows(codes)
         return cls(numbers.reshape(2, -1).T, codes[places], kinds)
 
-    def executions(self) -> int:
-        """How many executions it takes, unless answers depend on chance."""
-        alpha = self._alpha()
-        needed = [
-            -(-fewest_reruns(alpha / 2) // int(self.apart[own].sum()))
-            * len(np.unique(self.inputs[own]))
-            for own in self._by_kind()
-        ]
-        return sum(needed)
+    def needs(self) -> Places:
+        """How many executions the first 1, 2, 3 … pairs take, unless answers depend on chance."""
+        kinds = list(self._by_kind())
+        present = sum((np.cumsum(own) > 0).astype(np.int64) for own in kinds)
+        fewest = [fewest_reruns(_part(number) / 2) for number in range(1, len(kinds) + 1)]
+        needed = np.zeros(len(self.kinds), dtype=np.int64)
+        for own in kinds:
+            inputs, new = self.inputs[own], np.zeros(len(self.kinds), dtype=np.int64)
+            first = (
+                np.unique(inputs, return_index=True)[1] // 2
+            )  # the pair in which each comes first
+            new[own] = np.bincount(first, minlength=len(inputs))
+            apart = np.maximum(np.cumsum(self.apart & own), 1)
+            needed += -(-np.array(fewest)[present - 1] // apart) * np.cumsum(new)
+        return needed
+
+    def within(self, executions: float) -> Confirmation:
+        """As many of the first pairs as so many executions are enough for."""
+        enough = np.flatnonzero(self.needs() <= executions)
+        number = int(enough[-1]) + 1 if len(enough) else 0
+        return Confirmation(self.inputs[:number], self.codes, self.kinds[:number])
 
     def run(self, runner: Runner, before: Cells, again: Comparison) -> bool:
         """Run the pairs again as often as it takes; whether the budget was enough for that.
@@ -108,6 +122,7 @@ class Confirmation:
 
     def _judge(self, came: Places, reruns: int) -> None:
         """Confirm pairs that came out the same so often, if they are more than noise leaves."""
+        alpha = _part(len(np.unique(self.kinds)))
         for own in self._by_kind():
             lasting = came[own[came]]
             self.confirmed[lasting] |= lasts_beyond_noise(
@@ -115,15 +130,24 @@ class Confirmation:
                 int(own.sum()),
                 int(self.apart[lasting].sum()),
                 reruns,
-                self._alpha(),
+                alpha,
                 all_last=bool(self.lasting[own].all()),
             )
 
     def _by_kind(self) -> Iterator[Flags]:
         yield from (self.kinds == kind for kind in np.unique(self.kinds))
 
-    def _alpha(self) -> float:
-        return (1.0 - CONFIDENCE) / max(len(np.unique(self.kinds)), 1)
+
+def _part(kinds: int) -> float:
+    """What may be wrong about each of so many kinds."""
+    return (1.0 - CONFIDENCE) / max(kinds, 1)
+
+
+def affordable(runner: Runner) -> float:
+    """How many inputs the budget still allows to run, by what one has taken so far."""
+    each, left = runner.seconds_per_execution, runner.seconds_left
+    timely = max(left, 0.0) / (MARGIN * runner.runs * each) if each else math.inf
+    return min(runner.executions_left, timely)
 
 
 def _run_again(runner: Runner, inputs: NDArray[np.int64], time: int) -> Cells:

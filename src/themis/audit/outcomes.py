@@ -103,6 +103,12 @@ class Outcome:
         """Which tests have an input that was not run."""
         return self._any(self.saved.usable[self.order] & (self.now[self.order] == NOT_RUN))
 
+    def ends(self, at: Places) -> tuple[Places, Places]:
+        """The first and the last place of each test's rows, which are at these; −1 is nowhere."""
+        own = at[self.order]
+        first = self._reduce(np.minimum, np.where(own < 0, len(at), own))
+        return first, self._reduce(np.maximum, own)
+
     def failing_pairs(self) -> Pairs:
         """The first two rows of each of these tests that differ."""
         usable, about = self.saved.usable[self.order], self._about()
@@ -120,7 +126,7 @@ class Outcome:
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""
         usable, now = self.saved.usable[self.order], self.now[self.order]
-        did = self._differ(self.then, usable)
+        did = self.did = self._differ(self.then, usable)
         does = self._differ(self.later, usable)
         failed = self._any(usable & (now == FAILED))
         did_at_all = self._differ(self.then, np.ones_like(usable))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import Flags, unique_rows
+from themis.audit.confirming import Confirmation, Flags, affordable, unique_rows
 from themis.audit.notes import executor_of
 from themis.audit.outcomes import Outcome, sides_now
 from themis.audit.saved_tests import SavedTests
@@ -26,6 +26,7 @@ from themis.scores.early_ends import ending_early
 from themis.subjects.decisions import NOT_RUN, Cells
 
 RANDOM = 0.1  # of the tests that discriminate once: so many that do not each time are noise
+LOOKS = 8  # where time is limited, this part of what was run is run before the next look
 UNCONFIRMED = STATES.index("unconfirmed")
 
 Listener = Callable[[int, int], None]  # inputs run so far, and all of them
@@ -108,6 +109,7 @@ class _Run:
     rows: Places  # those of the file that can be run
     first: Places  # of these, the first of equal ones
     inverse: Places  # of each, which of them it is
+    inputs: NDArray[Any]
     cells: Cells
 
     @classmethod
@@ -115,26 +117,65 @@ class _Run:
         rows = np.flatnonzero(saved.usable)
         first, inverse = unique_rows(saved.codes[rows])
         cells = np.full(len(first), NOT_RUN, dtype=runner.labels.dtype)
-        return cls(runner, saved, rows, first, inverse, cells)
+        return cls(runner, saved, rows, first, inverse, saved.codes[rows[first]], cells)
 
     def go(self, listen: Listener | None) -> bool:
         """Run the inputs in their order, in place; whether the budget was enough for all.
 
-        What it takes to run again what would fail so far is kept back. As each further input
-        may be one of these, half of what is left is run at a time.
+        What it takes to run again what would fail is kept back, unless nothing does.
         """
-        inputs, place = self.saved.codes[self.rows[self.first]], 0
-        while place < len(inputs):
-            size = min(self.runner.batch_size, len(inputs) - place)
-            size = int(min(size, (self.runner.executions_left + 1) / 2))
-            if size < 1 or self.runner.out_of_time:
-                return False
-            self._perform(inputs[place : place + size], self.cells[place : place + size])
+        runner, place, goal, keeps = self.runner, 0, 0, True
+        while place < len(self.inputs):
+            if place == goal and keeps:
+                goal = self._plan(place)
+            size = int(min(runner.batch_size, goal - place, runner.executions_left))
+            if size < 1 or runner.out_of_time:
+                if not keeps or self.outcome().failing.any():
+                    return False
+                keeps, runner.reserved, goal = False, 0, len(self.inputs)
+                continue
+            self._perform(self.inputs[place : place + size], self.cells[place : place + size])
             place += size
-            self._keep_back()
             if listen is not None:
-                listen(place, len(inputs))
+                listen(place, len(self.inputs))
         return True
+
+    def _plan(self, place: int) -> int:
+        """Up to which input to run before the next look, keeping back what that may need.
+
+        All tests that are known by then may fail. So the budget is enough for those that do.
+        """
+        runner, end = self.runner, len(self.inputs)
+        runner.reserved = 0
+        timed = math.isfinite(runner.seconds_left)
+        if not timed and math.isinf(runner.executions_left):
+            return end
+        needed, known = self._needs(place)
+        goals = np.arange(place, end + 1)
+        kept = needed[np.searchsorted(known, goals)]
+        within = np.searchsorted(goals - place + kept, runner.executions_left, side="right")
+        goal = int(goals[max(int(within) - 1, 0)])
+        if timed:  # how long an input takes is not known yet
+            goal = min(goal, place + max(runner.batch_size, place // LOOKS))
+        runner.reserved = int(kept[goal - place])
+        return goal
+
+    def _needs(self, place: int) -> tuple[Places, Places]:
+        """What it takes to run the first of all tests again that fail, or yet may, at most.
+
+        And up to which input each of them is known.
+        """
+        outcome = self.outcome()
+        at = np.full(len(self.saved.codes), -1)
+        at[self.rows] = self.inverse
+        first, last = outcome.ends(at)
+        pairs, known = np.stack([first, last], axis=1), last + 1
+        failing = outcome.failing
+        pairs[failing], known[failing] = at[outcome.failing_pairs().rows], 0
+        tests = np.argsort(known, kind="stable")
+        tests = tests[(failing | ((last > first) & (last >= place)))[tests]]
+        needs = Confirmation(pairs[tests], self.inputs, outcome.did[tests].astype(np.int64)).needs()
+        return np.append(0, np.maximum.accumulate(needs)), known[tests] - 1
 
     def outcome(self) -> Outcome:
         """What became of the tests, as far as they were run."""
@@ -155,13 +196,6 @@ class _Run:
                 cells[: len(came)][came] = numbers[came]
             raise
 
-    def _keep_back(self) -> None:
-        if math.isfinite(min(self.runner.executions_left, self.runner.seconds_left)):
-            outcome = self.outcome()
-            if outcome.failing.any():
-                needed = outcome.failing_pairs().confirmation(outcome).executions()
-                self.runner.reserved = needed
-
 
 def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     """Run failing tests again, in other orders; keep what fails again and again.
@@ -171,21 +205,23 @@ def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     """
     if not outcome.failing.any():
         return True
-    pairs = outcome.failing_pairs()
-    checked = pairs.confirmation(outcome)
+    pairs, tests = outcome.failing_pairs(), np.flatnonzero(outcome.failing)
+    with runner.spending_reserve():
+        checked = pairs.confirmation(outcome).within(affordable(runner))
+    number = len(checked.kinds)
     before = np.empty(len(checked.codes), dtype=runner.labels.dtype)
-    before[checked.inputs] = outcome.now[pairs.rows]
+    before[checked.inputs] = outcome.now[pairs.rows[:number]]
 
     def again(then: Cells, now: Cells, which: Places) -> tuple[Flags, Flags]:
         return _came_again(runner, then, now, pairs.outputs[which])
 
     try:
         with runner.spending_reserve():
-            return checked.run(runner, before, again)
+            return checked.run(runner, before, again) and number == len(tests)
     finally:  # also where it is interrupted, or fails too often
-        tests = np.flatnonzero(outcome.failing)
-        outcome.states[tests[~checked.lasting]] = STATES.index("unclear")
-        outcome.states[tests[checked.lasting & ~checked.confirmed]] = UNCONFIRMED
+        outcome.states[tests[:number][~checked.lasting]] = STATES.index("unclear")
+        outcome.states[tests[:number][checked.lasting & ~checked.confirmed]] = UNCONFIRMED
+        outcome.states[tests[number:]] = UNCONFIRMED
 
 
 def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> tuple[Flags, Flags]:
