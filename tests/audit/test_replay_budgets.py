@@ -109,7 +109,9 @@ def test_what_was_run_again_within_the_time_is_confirmed(
 
 def test_what_the_first_pairs_need_is_what_running_them_takes() -> None:
     inputs = np.array([(0, 1), (2, 3), (0, 4), (5, 6), (7, 8)])
-    needs = Confirmation(inputs, np.arange(9)[:, None], np.array([0, 0, 0, 1, 1])).needs()
+    needs = Confirmation(
+        inputs, np.arange(9)[:, None], np.array([0, 0, 0, 1, 1]), np.arange(5)
+    ).needs()
     eight, nine = 8, 9  # reruns of one pair so that noise lasts in one of 200, of 400
     assert needs.tolist() == [
         2 * eight,

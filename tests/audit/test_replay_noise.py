@@ -106,6 +106,62 @@ def test_numbers_with_a_little_noise_are_convicted_by_which_of_the_two_gets_more
     assert states["job",].get("new", 0) == 0  # the noise itself
 
 
+def test_noise_in_one_output_hides_nothing_in_another(tmp_path: Path) -> None:
+    draws = random.Random(3)
+    schema = themis.Schema(race=["green", "purple"], income=range(10_000))
+    outputs = [
+        themis.Output(name="limit", at="/limit", min=0, max=2000, distance="relational"),
+        themis.Output(name="granted", at="/granted", favourable=["yes"]),
+    ]
+
+    def bank(noise: float, granted: str) -> Callable[[Person], Any]:
+        return lambda person: {
+            "limit": 1000 + noise * draws.gauss(0, 1),
+            "granted": "yes" if person["race"] == granted else "no",
+        }
+
+    path = tmp_path / "suite.csv"
+    with themis.Audit(bank(0, "green"), schema, suite=path, outputs=outputs) as audit:
+        audit.causal("race", output="granted")
+    found = themis.Audit(bank(1, "green"), schema, outputs=outputs).replay(path)
+    assert found.count("still") == found.tests
+    fair = themis.Audit(bank(1, "nobody"), schema, outputs=outputs).replay(path)
+    assert fair.count("still", "new") == 0
+
+
+@pytest.mark.parametrize("race", ["green", "blue", "purple"])
+def test_noise_in_one_pair_hides_nothing_in_another(race: str, tmp_path: Path) -> None:
+    """Of three races, one gets less, or has a coin tossed in the place of a decision."""
+    draws = random.Random(3)
+    schema = themis.Schema(race=["green", "blue", "purple"], income=range(100))
+    limit = themis.Output(name="limit", at="/limit", min=0, max=5000, distance="relational")
+
+    def less(person: Person) -> dict[str, float]:
+        return {"limit": 1000 - 500 * (person["race"] == race) + draws.gauss(0, 1e-6)}
+
+    path = tmp_path / "suite.csv"
+    with themis.Audit(less, schema, suite=path, outputs=[limit]) as audit:
+        audit.causal("race", error=0.001)
+    found = themis.Audit(less, schema, outputs=[limit]).replay(path)
+    assert (found.count("still"), found.tests) == (100, 100)
+    assert found.executions <= 2 * found.inputs
+    for example in found.examples:
+        assert abs(example.now[0] - example.now[1]) > 499
+
+    def tossed(person: Person) -> str:
+        if person["race"] == race:
+            return draws.choice(["yes", "no"])
+        return "yes" if (person["race"] == "blue") != (race == "blue") else "no"
+
+    with themis.Audit(tossed, schema, suite=path) as audit:
+        audit.causal("race", error=0.001)
+    tosses = themis.Audit(tossed, schema).replay(path)
+    if race == "blue":  # the two others are treated alike
+        assert tosses.count("still", "new") == 0
+    else:
+        assert tosses.count("still") == 100
+
+
 def test_a_deterministic_subject_is_run_again_once_unless_few_tests_differ(tmp_path: Path) -> None:
     path = write_tests(tmp_path / "suite.csv")
 

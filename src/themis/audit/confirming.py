@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count, islice
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
 CONFIDENCE = 0.99  # that nothing of a subject that does not discriminate is confirmed
+FIRST_SHARE = 0.8  # of what may be wrong, for the first pair of each test; the rest is for others
 MARGIN = 1.1  # more time than running again will probably take
 TRIES = 5  # of running a pair again: a failure says nothing of chance
 
@@ -33,12 +34,14 @@ class Confirmation:
     """Pairs of inputs with different outputs, of several kinds that are judged apart.
 
     A pair is confirmed where it came out the same in every rerun, and the pairs of its kind that
-    did are more than noise leaves.
+    did are more than noise leaves. Of a test with several pairs, one is enough.
     """
 
     inputs: NDArray[np.int64]  # of each pair, the numbers of two of the codes
     codes: NDArray[np.int64]  # different ones
     kinds: Places
+    tests: Places  # that the pairs are of
+    alpha: float = FIRST_SHARE * (1.0 - CONFIDENCE)  # what may be wrong about all of them
     lasting: Flags = field(init=False)  # came out the same so far
     confirmed: Flags = field(init=False)
     apart: Flags = field(init=False)  # no two of these of one kind share an input
@@ -50,18 +53,11 @@ class Confirmation:
         self.lasting = np.ones(len(self.kinds), dtype=bool)
         self.confirmed = np.zeros(len(self.kinds), dtype=bool)
 
-    @classmethod
-    def of(cls, first: NDArray[np.int64], second: NDArray[np.int64], kinds: Places) -> Confirmation:
-        """The pairs of these rows of codes."""
-        codes = np.concatenate([first, second])
-        places, numbers = unique_rows(codes)
-        return cls(numbers.reshape(2, -1).T, codes[places], kinds)
-
     def needs(self) -> Places:
         """How many executions the first 1, 2, 3 … pairs take, unless answers depend on chance."""
         kinds = list(self._by_kind())
         present = sum((np.cumsum(own) > 0).astype(np.int64) for own in kinds)
-        fewest = [fewest_reruns(_part(number) / 2) for number in range(1, len(kinds) + 1)]
+        fewest = [fewest_reruns(self.alpha / number / 2) for number in range(1, len(kinds) + 1)]
         needed = np.zeros(len(self.kinds), dtype=np.int64)
         for own in kinds:
             inputs, new = self.inputs[own], np.zeros(len(self.kinds), dtype=np.int64)
@@ -77,21 +73,22 @@ class Confirmation:
         """As many of the first pairs as so many executions are enough for."""
         enough = np.flatnonzero(self.needs() <= executions)
         number = int(enough[-1]) + 1 if len(enough) else 0
-        return Confirmation(self.inputs[:number], self.codes, self.kinds[:number])
+        pairs = self.inputs[:number], self.codes, self.kinds[:number], self.tests[:number]
+        return Confirmation(*pairs, self.alpha)
 
-    def run(self, runner: Runner, before: Cells, again: Comparison) -> bool:
+    def run(self, runner: Runner, before: Cells, again: Comparison, times: Iterator[int]) -> bool:
         """Run the pairs again as often as it takes; whether the budget was enough for that.
 
         `before` are the cells of the codes as they were first; `again` says which pairs came out
-        the same.
+        the same. `times` number the reruns.
         """
-        active, times, reruns, enough = np.arange(len(self.kinds)), count(1), 0, True
+        active, reruns, enough = np.arange(len(self.kinds)), 0, True
         while active.size and enough:
             reruns += 1
             same, enough = self._rerun(active, runner, before, again, times)
             active = active[same]
             self._judge(active, reruns)
-            active = active[~self.confirmed[active]]
+            active = active[~np.isin(self.tests[active], self.tests[self.confirmed])]
         return enough
 
     def _rerun(
@@ -122,7 +119,7 @@ class Confirmation:
 
     def _judge(self, came: Places, reruns: int) -> None:
         """Confirm pairs that came out the same so often, if they are more than noise leaves."""
-        alpha = _part(len(np.unique(self.kinds)))
+        alpha = self.alpha / max(len(np.unique(self.kinds)), 1)
         for own in self._by_kind():
             lasting = came[own[came]]
             self.confirmed[lasting] |= lasts_beyond_noise(
@@ -136,11 +133,6 @@ class Confirmation:
 
     def _by_kind(self) -> Iterator[Flags]:
         yield from (self.kinds == kind for kind in np.unique(self.kinds))
-
-
-def _part(kinds: int) -> float:
-    """What may be wrong about each of so many kinds."""
-    return (1.0 - CONFIDENCE) / max(kinds, 1)
 
 
 def affordable(runner: Runner) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations, compress, repeat
 from typing import Any
 
 import numpy as np
@@ -23,21 +24,18 @@ from themis.subjects.answers import Part
 from themis.subjects.decisions import FAILED, NOT_RUN, Labels
 from themis.subjects.spelling import same_but_for_spelling
 
+FEW = 8  # rows of a test with the same output, and others, of which all pairs are run again
 EXAMPLES = 5  # of each state that is worth showing
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two rows of each failing test that differ, and the output in which they do."""
+    """Two rows of a test that differ, and the output in which they do; of several tests."""
 
     rows: NDArray[np.int64]
     outputs: Places
-
-    def confirmation(self, outcome: Outcome) -> Confirmation:
-        """What it takes to confirm them: those that are still there and new ones apart."""
-        first, second = outcome.saved.codes[self.rows.T]
-        return Confirmation.of(first, second, outcome.states[outcome.failing])
+    tests: Places
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Side:
     def differing(self, rows: Places, others: Places) -> NDArray[np.bool_]:
         """Whether rows with an output have another one than these rows, in more than spelling."""
         own, other = self.numbers[rows], self.numbers[others]
-        if self.part is not None and self.part.output.distance != "exact":
+        if self.part is not None and not self.is_exact:
             return self.part.distances(own, other) > 0
         different = np.asarray(own != other)
         if different.any():
@@ -60,6 +58,23 @@ class Side:
             apart = [not self._is_spelling(one, two) for one, two in known.T.tolist()]
             different[different] = np.array(apart)[places.reshape(-1)]
         return different
+
+    def apart(self, rows: Places, others: Places) -> NDArray[np.float64]:
+        """How far rows with an output are from these rows; 0 where they do not differ."""
+        different = self.differing(rows, others).astype(np.float64)
+        if self.is_number:
+            different *= np.abs(self.number_of(rows) - self.number_of(others))
+        return different
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the output is a number."""
+        return self.part is not None and self.part.output.numeric
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether any two different outputs are as different as any others."""
+        return self.part is None or self.part.output.distance == "exact"
 
     def _is_spelling(self, one: int, two: int) -> bool:
         """Whether two different outputs differ only in spelling."""
@@ -91,6 +106,7 @@ class Outcome:
         ]
         self.later = list(sides_now(runner, now))
         self.states = self._classify()
+        self.shown: dict[int, tuple[int, int]] = {}  # rows of tests that were run again
 
     @property
     def failing(self) -> NDArray[np.bool_]:
@@ -110,18 +126,67 @@ class Outcome:
         return first, self._reduce(np.maximum, own)
 
     def failing_pairs(self) -> Pairs:
-        """The first two rows of each of these tests that differ."""
-        usable, about = self.saved.usable[self.order], self._about()
+        """Two rows of each of these tests that differ: of numbers, those that are farthest apart.
+
+        Where the test has a base input, it is one of them.
+        """
         rows = np.zeros((len(self.starts), 2), dtype=np.int64)
         outputs = np.full(len(self.starts), -1)
+        based = self.saved.base[self.order[self.starts]]
         for place, side in enumerate(self.later):
-            unlike, reference = self._unlike_first(side, usable)
-            found = self._any(unlike) & (outputs < 0) & ((about == -1) | (about == place))
-            places = np.where(unlike, np.arange(len(unlike)), len(unlike))
-            second = self._reduce(np.minimum, places)[found]
-            rows[found] = self.order[np.stack([reference[second], second], axis=1)]
+            unlike, reference = self._unlike_first(side, self.saved.usable[self.order])
+            found = self._any(unlike) & (outputs < 0) & self._concerned(place)
+            asked = np.repeat(found, self.stops - self.starts) & self._decided(side)
+            first = np.where(found, reference[self.starts], -1)
+            second = self._farthest(side, asked, first)
+            first = np.where(based, first, self._farthest(side, asked, second))
+            rows[found] = self.order[np.stack([first, second], axis=1)[found]]
             outputs[found] = place
-        return Pairs(rows[self.failing], outputs[self.failing])
+        tests = np.flatnonzero(self.failing)
+        return Pairs(rows[tests], outputs[tests], tests)
+
+    def other_pairs(self, tests: Places, tried: Pairs) -> Pairs:
+        """Other rows of these tests that differ, in any output; of tests with many rows, some."""
+        known = set(zip(*np.sort(tried.rows).T.tolist(), tried.outputs.tolist(), strict=True))
+        found: list[tuple[int, int, int, int]] = []
+        for place, side in enumerate(self.later):
+            unlike, _ = self._unlike_first(side, self.saved.usable[self.order])
+            concerned = tests[self._concerned(place)[tests]].tolist()
+            pairs = [
+                (*pair, place, test)
+                for test in concerned
+                for pair in self._some_pairs(test, side, unlike)
+                if (min(pair), max(pair), place) not in known
+            ]
+            if pairs:
+                first, second, *_ = np.array(pairs).T
+                found += compress(pairs, side.differing(first, second).tolist())
+        first, second, outputs, of = np.array(found, dtype=np.int64).reshape(-1, 4).T
+        return Pairs(np.stack([first, second], axis=1), outputs, of)
+
+    def _some_pairs(
+        self, test: int, side: Side, unlike: NDArray[np.bool_]
+    ) -> Iterator[tuple[int, int]]:
+        """Rows of a test that have an output; from its base input, where distances count."""
+        places = np.arange(self.starts[test], self.stops[test])
+        rows = self.order[places]
+        places = places[self.saved.usable[rows] & (side.numbers[rows] >= 0)]
+        few = sorted([*_some(places[~unlike[places]]), *_some(places[unlike[places]])])
+        chosen = self.order[few].tolist()
+        based = not side.is_exact and bool(self.saved.base[chosen[:1]].any())
+        yield from zip(repeat(chosen[0]), chosen[1:]) if based else combinations(chosen, 2)
+
+    def kinds(self, pairs: Pairs) -> Places:
+        """What of pairs is judged apart."""
+        return 2 * pairs.outputs + self.did[pairs.tests]
+
+    def confirmation(self, pairs: Pairs, **options: float) -> Confirmation:
+        """What it takes to confirm pairs: each output, what is still there, what is new, apart."""
+        codes = self.saved.codes[pairs.rows.T.reshape(-1)]
+        places, numbers = unique_rows(codes)
+        return Confirmation(
+            numbers.reshape(2, -1).T, codes[places], self.kinds(pairs), pairs.tests, **options
+        )
 
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""
@@ -149,17 +214,30 @@ class Outcome:
 
     def _differ(self, sides: Sequence[Side], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which tests have, in some output that they are about, a row unlike the first."""
-        about = self._about()
         found = np.zeros(len(self.starts), dtype=bool)
         for place, side in enumerate(sides):
             differing = self._any(self._unlike_first(side, chosen)[0])
-            found |= differing & ((about == -1) | (about == place))
+            found |= differing & self._concerned(place)
         return found
 
-    def _about(self) -> Places:
-        """The place of the one output that each test is about; −1: about all."""
-        only = np.array([-1 if each is None else each for each in self.saved.only], dtype=np.int64)
-        return only[self.numbers] if len(self.numbers) else only[:0]
+    def _concerned(self, place: int) -> NDArray[np.bool_]:
+        """Which tests are about this output: all that are not about another one alone."""
+        only = np.array([each in (None, place) for each in self.saved.only], dtype=bool)
+        return only[self.numbers]
+
+    def _decided(self, side: Side) -> NDArray[np.bool_]:
+        """Which rows, by test, have this output now."""
+        decided: NDArray[np.bool_] = self.saved.usable[self.order] & (side.numbers[self.order] >= 0)
+        return decided
+
+    def _farthest(self, side: Side, asked: NDArray[np.bool_], others: Places) -> Places:
+        """Of each test, the place of the row asked for that is farthest from the one at another."""
+        far = np.full(len(self.order), -1.0)
+        other = np.repeat(others, self.stops - self.starts)[asked]
+        if len(other):
+            far[asked] = side.apart(self.order[asked], self.order[other])
+        most = np.repeat(self._reduce(np.maximum, far), self.stops - self.starts)
+        return self._reduce(np.minimum, np.where(far == most, np.arange(len(far)), len(far)))
 
     def _unlike_first(
         self, side: Side, chosen: NDArray[np.bool_]
@@ -243,6 +321,8 @@ class Outcome:
 
     def _pair(self, state: State, test: int) -> tuple[int, int]:
         """Two rows with different outputs; of a failed test, one that failed and another."""
+        if test in self.shown:
+            return self.shown[test]
         rows = self.order[self.starts[test] : self.stops[test]]
         rows = rows[self.saved.usable[rows]]
         if state == "failed":
@@ -278,6 +358,13 @@ class Outcome:
                     texts.setdefault(plain_text(side.values(number)), len(texts))
             changed[both] |= _texts(then, rows[both], texts) != _texts(later, rows[both], texts)
         return int(changed.sum())
+
+
+def _some(places: Places) -> list[int]:
+    """A few of these places, the first among them."""
+    few = np.linspace(0, len(places) - 1, min(len(places), FEW)).astype(np.int64)
+    some: list[int] = places[few].tolist()
+    return some
 
 
 def _texts(side: Side, rows: Places, texts: dict[str, int]) -> Places:

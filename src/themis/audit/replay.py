@@ -7,14 +7,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import Confirmation, Flags, affordable, unique_rows
+from themis.audit.confirming import (
+    CONFIDENCE,
+    FIRST_SHARE,
+    Confirmation,
+    Flags,
+    affordable,
+    unique_rows,
+)
 from themis.audit.notes import executor_of
-from themis.audit.outcomes import Outcome, sides_now
+from themis.audit.outcomes import Outcome, Pairs, sides_now
 from themis.audit.saved_tests import SavedTests
 from themis.engine.failures import TooManyFailuresError, number_answers
 from themis.engine.runner import Runner
@@ -170,11 +178,12 @@ class _Run:
         at[self.rows] = self.inverse
         first, last = outcome.ends(at)
         pairs, known = np.stack([first, last], axis=1), last + 1
-        failing = outcome.failing
-        pairs[failing], known[failing] = at[outcome.failing_pairs().rows], 0
+        failing, found = outcome.failing, outcome.failing_pairs()
+        kinds = outcome.did.astype(np.int64)
+        pairs[failing], known[failing], kinds[failing] = at[found.rows], 0, outcome.kinds(found)
         tests = np.argsort(known, kind="stable")
         tests = tests[(failing | ((last > first) & (last >= place)))[tests]]
-        needs = Confirmation(pairs[tests], self.inputs, outcome.did[tests].astype(np.int64)).needs()
+        needs = Confirmation(pairs[tests], self.inputs, kinds[tests], tests).needs()
         return np.append(0, np.maximum.accumulate(needs)), known[tests] - 1
 
     def outcome(self) -> Outcome:
@@ -200,28 +209,44 @@ class _Run:
 def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     """Run failing tests again, in other orders; keep what fails again and again.
 
+    Two inputs of each are run again first. Where these do not come out the same, others that differ
+    are, in any output: what is noise in one pair may hide what is none in another.
+
     A test that was not run again often enough, since the budget ended or the subject failed, is no
     sign of noise: it is unconfirmed. False if the budget ended.
     """
     if not outcome.failing.any():
         return True
-    pairs, tests = outcome.failing_pairs(), np.flatnonzero(outcome.failing)
+    pairs, times = outcome.failing_pairs(), count(1)
+    outcome.states[pairs.tests] = UNCONFIRMED
     with runner.spending_reserve():
-        checked = pairs.confirmation(outcome).within(affordable(runner))
-    number = len(checked.kinds)
+        checked = outcome.confirmation(pairs).within(affordable(runner))
+        enough = _confirm(outcome, pairs, checked, runner, times)
+        others = outcome.other_pairs(checked.tests[~checked.lasting], pairs)
+        alpha = (1.0 - FIRST_SHARE) * (1.0 - CONFIDENCE)
+        more = outcome.confirmation(others, alpha=alpha)
+        enough &= _confirm(outcome, others, more, runner, times)
+    return enough and len(checked.tests) == len(pairs.tests)
+
+
+def _confirm(
+    outcome: Outcome, pairs: Pairs, checked: Confirmation, runner: Runner, times: Iterator[int]
+) -> bool:
+    """Run the first of these pairs again, and note what became of their tests."""
     before = np.empty(len(checked.codes), dtype=runner.labels.dtype)
-    before[checked.inputs] = outcome.now[pairs.rows[:number]]
+    before[checked.inputs] = outcome.now[pairs.rows[: len(checked.tests)]]
 
     def again(then: Cells, now: Cells, which: Places) -> tuple[Flags, Flags]:
         return _came_again(runner, then, now, pairs.outputs[which])
 
     try:
-        with runner.spending_reserve():
-            return checked.run(runner, before, again) and number == len(tests)
+        return checked.run(runner, before, again, times)
     finally:  # also where it is interrupted, or fails too often
-        outcome.states[tests[:number][~checked.lasting]] = STATES.index("unclear")
-        outcome.states[tests[:number][checked.lasting & ~checked.confirmed]] = UNCONFIRMED
-        outcome.states[tests[number:]] = UNCONFIRMED
+        outcome.states[checked.tests[~checked.lasting]] = STATES.index("unclear")
+        for place in np.flatnonzero(checked.confirmed).tolist():
+            test = int(checked.tests[place])
+            outcome.states[test] = STATES.index("still" if outcome.did[test] else "new")
+            outcome.shown.setdefault(test, tuple(pairs.rows[place].tolist()))
 
 
 def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> tuple[Flags, Flags]:
@@ -240,7 +265,7 @@ def _came_again(runner: Runner, then: Cells, now: Cells, outputs: Places) -> tup
         if not len(here):
             continue
         a, b, c, d = first[here], second[here], first_now[here], second_now[here]
-        if side.part is not None and side.part.output.numeric:
+        if side.is_number:
             more = np.sign(side.number_of(a) - side.number_of(b))
             same[here] = side.differing(c, d)
             same[here] &= more == np.sign(side.number_of(c) - side.number_of(d))
