@@ -61,9 +61,7 @@ class Confirmation:
         needed = np.zeros(len(self.kinds), dtype=np.int64)
         for own in kinds:
             inputs, new = self.inputs[own], np.zeros(len(self.kinds), dtype=np.int64)
-            first = (
-                np.unique(inputs, return_index=True)[1] // 2
-            )  # the pair in which each comes first
+            first = np.unique(inputs, return_index=True)[1] // 2  # the pair where each comes first
             new[own] = np.bincount(first, minlength=len(inputs))
             apart = np.maximum(np.cumsum(self.apart & own), 1)
             needed += -(-np.array(fewest)[present - 1] // apart) * np.cumsum(new)
