@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -22,8 +30,9 @@ from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
 
-ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole, at least
-SETTLED_FOR_EACH = 2  # and as many as there are this many inputs of which it is known what they do
+SUSPICIOUS = 8  # culprits in one batch after which it is asked whether most of it fails
+CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, among inputs tried alone
+MALFORMED_LIMIT = 16  # culprits that are looked for where outputs are not one for each input
 
 
 class BudgetEndedError(Exception):
@@ -175,29 +184,34 @@ class WrongLengthError(WrongOutputsError):
 class CulpritSearch:
     """The parts of a batch to try, one after the other; those that fail are halved.
 
-    `for part in search` gives the parts, also to several workers at once; whoever tries one that
-    fails notes the failure for all of it and calls `halve`. The halves come next, until culprits
-    are alone. After `limit` of them nothing is halved any more: parts that failed as a whole stay
-    failed, since which of their inputs is to blame is unknown, not guessed. Whoever calls `clear`
-    for parts that work raises the limit: one culprit among so many that work is an exception, and
-    where most fail the search ends as soon as before.
+    `for part in search` gives the parts; whoever tries one that fails notes the failure for all of
+    it and calls `halve` before the next. The halves come next, until culprits are alone.
+
+    After `limit` culprits the search `weighs` whether most of the batch fails: it tries single
+    inputs all over it. If most fail nothing is halved any more: parts that failed as a whole stay
+    failed, since which of their inputs is to blame is unknown, not guessed. If not, all culprits
+    are looked for, in parts that are cut so small that many of them will work.
     """
 
     def __init__(
-        self, parts: Iterable[Sequence[int]] = (), *, limit: float = ISOLATED_FAILURES
+        self, parts: Iterable[Sequence[int]], *, limit: float = SUSPICIOUS, weighs: bool = True
     ) -> None:
-        self._untried = list(parts)[::-1]
+        self._parts = list(parts)
+        self._untried = self._parts[::-1]
         self._failed: list[Sequence[int]] = []
-        self._limit = limit
-        self._culprits = self._cleared = 0
+        self._limit, self._weighs = limit, weighs
+        self._culprits: set[int] = set()
 
     def __iter__(self) -> Iterator[Sequence[int]]:
-        while self._untried or (self._failed and self._culprits < self._most):
-            if not self._untried:
-                part = self._failed.pop()
-                middle = len(part) // 2
-                self._untried = [part[:middle], part[middle:]]
-            yield self._untried.pop()
+        while self._untried or self._failed:
+            if self._untried:
+                yield self._untried.pop()
+            elif len(self._culprits) < self._limit:
+                self._untried = _halves(self._failed.pop())
+            elif not self._weighs or (yield from self._most_fail()):
+                return
+            else:
+                self._limit = math.inf
 
     def add(self, part: Sequence[int]) -> None:
         """Try this part, too, before any others, if there is anything in it."""
@@ -209,16 +223,48 @@ class CulpritSearch:
         if len(part) > 1:
             self._failed.append(part)
         else:
-            self._culprits += 1
+            self._culprits.add(part[0])
 
-    def clear(self, part: Sequence[int]) -> None:
-        """Take note that there is no culprit in a part."""
-        self._cleared += len(part)
+    def _most_fail(self) -> Generator[Sequence[int], None, bool]:
+        """Whether most of the batch fails; each input that is drawn and in doubt is tried alone."""
+        places = [place for part in self._parts for place in part]
+        doubtful = {place for part in self._failed for place in part}
+        tried = set()
+        lead = 0  # of those that fail
+        for at in np.random.default_rng(len(places)).permutation(len(places)).tolist():
+            if places[at] in doubtful:
+                yield places[at : at + 1]
+                tried.add(places[at])
+            lead += 1 if places[at] in self._culprits else -1
+            if abs(lead) == CLEAR_LEAD:
+                break
+        if lead < CLEAR_LEAD:
+            failing = len(tried & self._culprits)
+            size = len(tried) // failing if failing else len(places)
+            failed, self._failed = self._failed, []
+            for part in failed:
+                for piece in _cut(part, tried, size):
+                    (self.add if len(piece) < len(part) else self.halve)(piece)
+        return lead == CLEAR_LEAD
 
-    @property
-    def _most(self) -> float:
-        """The number of culprits after which the search ends."""
-        return max(self._limit, (self._culprits + self._cleared) // SETTLED_FOR_EACH)
+
+def _halves(part: Sequence[int]) -> list[Sequence[int]]:
+    """The halves of a part, the second one first."""
+    middle = len(part) // 2
+    return [part[middle:], part[:middle]]
+
+
+def _cut(part: Sequence[int], settled: Container[int], size: int) -> Iterator[Sequence[int]]:
+    """Pieces of at most this size, without inputs of which all is known."""
+    first = 0
+    for at, place in enumerate([*part, None]):
+        if place is None or place in settled:
+            if first < at:
+                yield part[first:at]
+            first = at + 1
+        elif at - first == size:
+            yield part[first:at]
+            first = at
 
 
 def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
@@ -253,8 +299,10 @@ def isolate_failures(
     outputs: list[Any] = [None] * count
     odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
     tried, calls, several_work = count, 1, False
-    search = CulpritSearch()
-    search.halve(range(count))
+    # Of malformed outputs, that the number fits may be by chance.
+    limit = MALFORMED_LIMIT if is_malformed else SUSPICIOUS
+    halves = _halves(range(count)) if count > 1 else []
+    search = CulpritSearch(halves[::-1], limit=limit, weighs=not is_malformed)
     for part in search:
         heed(deadline)
         start, stop = part[0], part[-1] + 1
@@ -267,8 +315,6 @@ def isolate_failures(
                 odd_pairs.append(part)
             search.halve(part)
             continue
-        if not is_malformed:  # else that its number fits may be by chance
-            search.clear(part)
         outputs[start:stop] = given if isinstance(given, list) else given.tolist()
         for place in part:
             reason = failures.pop(place)
