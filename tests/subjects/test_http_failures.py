@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.external import interrupting
 from tests.services import (
     SCHEMA,
     Reply,
@@ -25,7 +26,8 @@ from tests.services import (
     serve,
 )
 from themis import SubjectError
-from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure
+from themis.engine.runner import Runner
+from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure, Labels
 from themis.subjects.http import client as pacing
 from themis.subjects.http.client import retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
@@ -249,6 +251,26 @@ class TestListsThatFail:
         codes[:1_000, 1], codes[1_000:, 1] = 5, 6
         answers = run(self.subject(service, lambda age: age == 23), codes)
         assert list(answers.failures) == list(range(1_000))
+
+    def test_a_search_that_is_interrupted_counts_all_that_was_sent(self, service: Service) -> None:
+        subject = self.subject(service, lambda age: age % 2 == 0)
+        answer = service.answer
+
+        def wait(request: Request) -> Reply | None:
+            if len(service.requests) > 20:
+                service.stopped.wait(300)
+            return answer(request)
+
+        service.answer = wait
+        runner = Runner(subject, Labels())
+        with interrupting(lambda: len(service.requests) == 21):
+            runner.run(many(300))
+        assert runner.executions == sum(len(each.json) for each in service.requests[:20])
+        assert runner.account.calls == 20
+        unfinished = subject.unfinished
+        assert unfinished is not None
+        assert len(unfinished.failures) < 20  # only those of which it is known
+        subject.close()
 
 
 class TestUnreachable:

@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 
 import themis
 from tests.clocks import Clock
+from themis.engine import runner as runner_module
 from themis.subjects import base as base_module
 from themis.subjects.base import Answers, BudgetEndedError, CulpritSearch, isolate_failures
 from themis.subjects.decisions import CRASH
+from themis.subjects.loading import subject_from
+
+SCHEMA = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
 
 
 def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:
@@ -136,20 +140,59 @@ def test_isolation_ends_with_the_time_that_is_allowed(monkeypatch: pytest.Monkey
         clock.now += 1
         raise ValueError("always")
 
+    subject = subject_from(themis.batch(len), SCHEMA)
+    subject.deadline = clock.now + 5
     with pytest.raises(BudgetEndedError):
-        isolate_failures(call, 1_000, clock.now + 5)
+        isolate_failures(call, 1_000, subject)
     assert len(calls) == 5
 
 
-def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:
-    schema = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
+def test_an_isolation_that_is_interrupted_counts_what_was_executed() -> None:
+    given = []
 
+    def decide(table: themis.InputTable) -> Any:
+        given.append(len(table))
+        if len(given) == 30:
+            raise KeyboardInterrupt
+        raise ValueError("always")
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        audit.causal("sex")
+    assert audit.runner.executions == sum(given)
+    assert audit.runner.account.calls == 30
+
+
+def test_how_long_calls_are_is_learned_where_each_has_a_failing_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock.put_into(monkeypatch, base_module, runner_module)
+    sizes = []
+
+    def decide(table: themis.InputTable) -> Any:
+        clock.now += len(table) * 0.01
+        sizes.append(len(table))
+        if (table["income"] == 7).any():
+            raise ValueError("7")
+        return table["income"] > 50
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=0.5)
+    codes = np.zeros((2_000, 3), dtype=np.int64)
+    codes[:, 1] = np.arange(2_000) % 100
+    for _ in range(2):
+        before = len(sizes)
+        cells = audit.runner.perform(codes)
+        assert (cells < 0).sum() == 20
+    assert max(sizes[before:]) == 64  # 0.64 seconds
+
+
+def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:
     def decide(table: themis.InputTable) -> Any:
         if (table["income"] == 31).any():
             raise ValueError("31")
         return table["income"] > np.where(table["sex"] == "f", 60, 50)
 
-    audit = themis.Audit(themis.batch(decide), schema, max_failures=0.1)
+    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=0.1)
     result = audit.causal("sex")
     assert abs(result.score - 0.1) <= result.error
     assert 0 < audit.runner.failures.total < 0.05 * audit.runner.executions
@@ -157,7 +200,7 @@ def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() 
 
     fails_more = themis.batch(lambda table: decide(table) if (table["zip"] % 2).all() else 1 / 0)
     with pytest.raises(themis.SubjectError) as caught:
-        themis.Audit(fails_more, schema, max_failures=0.1).causal("sex")
+        themis.Audit(fails_more, SCHEMA, max_failures=0.1).causal("sex")
     blamed = re.search(r"for the input: sex ., income (\d+), zip (\d+)\.", str(caught.value))
     assert blamed is not None
     income, zip_code = map(int, blamed.groups())

@@ -58,6 +58,7 @@ class Answers:
     failures: dict[int, Failure] = field(default_factory=dict)
     given: int | None = None  # inputs given to the software in all its calls; None: each once
     calls: int = 1  # of the software: function calls, programs started, requests, exchanges
+    largest: tuple[int, float] = (0, 0.0)  # inputs and seconds of a call that worked, of several
 
 
 class Batch(Protocol):
@@ -281,54 +282,90 @@ def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
 
 
 def isolate_failures(
-    call: Callable[[int, int], Any], count: int, deadline: float = math.inf
+    call: Callable[[int, int], Any], count: int, subject: Subject | None = None
 ) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. How often inputs are run again
-    depends on how they were batched, so that no budget counts it; only the time ends it.
+    depends on how they were batched, so that no budget counts it; only the time ends it, which the
+    subject has. Of an isolation that is interrupted it keeps what that cost.
     """
     try:
         return Answers(_checked(call(0, count), count))
     except MistakesError:  # the user's, not the subject's
         raise
     except (Exception, SystemExit) as error:
-        whole = crash_of(error, alone=count == 1)
-        is_malformed = isinstance(error, WrongOutputsError)
-    failures = dict.fromkeys(range(count), whole)
-    outputs: list[Any] = [None] * count
-    odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
-    tried, calls, several_work = count, 1, False
-    # Of malformed outputs, that the number fits may be by chance.
-    limit = MALFORMED_LIMIT if is_malformed else SUSPICIOUS
-    halves = _halves(range(count)) if count > 1 else []
-    search = CulpritSearch(halves[::-1], limit=limit, weighs=not is_malformed)
-    for part in search:
-        heed(deadline)
+        isolation = _Isolation(call, count, error)
+    try:
+        return isolation.run(math.inf if subject is None else subject.deadline)
+    except BaseException:
+        if subject is not None:
+            subject.unfinished = Answers([], {}, isolation.given, isolation.calls)
+        raise
+
+
+class _Isolation:
+    """A batch whose call failed, and what its parts do."""
+
+    def __init__(
+        self, call: Callable[[int, int], Any], count: int, error: Exception | SystemExit
+    ) -> None:
+        self._call, self._count = call, count
+        self._whole = crash_of(error, alone=count == 1)
+        self._is_malformed = isinstance(error, WrongOutputsError)
+        self._failures = dict.fromkeys(range(count), self._whole)
+        self._outputs: list[Any] = [None] * count
+        self.given, self.calls = count, 1
+        self._largest = (0, 0.0)
+
+    def run(self, deadline: float) -> Answers:
+        """The answers, with those failures for which inputs are to blame, as far as can be told."""
+        odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
+        several_work = False
+        # Of malformed outputs, that the number fits may be by chance.
+        limit = MALFORMED_LIMIT if self._is_malformed else SUSPICIOUS
+        halves = _halves(range(self._count)) if self._count > 1 else []
+        search = CulpritSearch(halves[::-1], limit=limit, weighs=not self._is_malformed)
+        for part in search:
+            heed(deadline)
+            try:
+                reason = self._try(part)
+            except (Exception, SystemExit) as error:
+                failure = crash_of(error, alone=len(part) == 1)
+                self._failures |= dict.fromkeys(part, failure)
+                if len(part) == 2 and isinstance(error, WrongLengthError):
+                    odd_pairs.append(part)
+                search.halve(part)
+                continue
+            several_work = several_work or len(part) > 1
+            if not several_work and any(map(self._failures.keys().isdisjoint, odd_pairs)):
+                # Two that fail only together: it does not answer a batch at all.
+                reason = self._whole if self._is_malformed else reason
+                return self._answers(dict.fromkeys(range(self._count), reason))
+        return self._answers(self._told())
+
+    def _try(self, part: Sequence[int]) -> Failure:
+        """Have a part answered, or raise; why it was in doubt before."""
         start, stop = part[0], part[-1] + 1
-        tried, calls = tried + len(part), calls + 1
-        try:
-            given = _checked(call(start, stop), len(part))
-        except (Exception, SystemExit) as error:
-            failures |= dict.fromkeys(part, crash_of(error, alone=len(part) == 1))
-            if len(part) == 2 and isinstance(error, WrongLengthError):
-                odd_pairs.append(part)
-            search.halve(part)
-            continue
-        outputs[start:stop] = given if isinstance(given, list) else given.tolist()
-        for place in part:
-            reason = failures.pop(place)
-        several_work = several_work or len(part) > 1
-        if not several_work and any(failures.keys().isdisjoint(pair) for pair in odd_pairs):
-            # Two that fail only together: it does not answer a batch at all.
-            reason = whole if is_malformed else reason
-            return Answers(outputs, dict.fromkeys(range(count), reason), tried, calls)
-    all_found = all(each.alone for each in failures.values())
-    if is_malformed and not (all_found and len(failures) < count):
+        self.given, self.calls = self.given + len(part), self.calls + 1
+        started = time.perf_counter()
+        outputs = _checked(self._call(start, stop), len(part))
+        self._largest = max(self._largest, (len(part), time.perf_counter() - started))
+        self._outputs[start:stop] = outputs if isinstance(outputs, list) else outputs.tolist()
+        return [self._failures.pop(place) for place in part][-1]
+
+    def _told(self) -> dict[int, Failure]:
+        """The failures, each as it is best told."""
+        failures, whole = self._failures, self._whole
+        all_found = all(each.alone for each in failures.values())
+        if not self._is_malformed or (all_found and len(failures) < self._count):
+            return failures
         # What is wrong is its outputs to any call, best seen in the one that was asked for.
         alone = replace(whole, alone=True)
-        failures = {place: alone if each.alone else whole for place, each in failures.items()}
-    return Answers(outputs, failures, tried, calls)
+        return {place: alone if each.alone else whole for place, each in failures.items()}
+
+    def _answers(self, failures: dict[int, Failure]) -> Answers:
+        return Answers(self._outputs, failures, self.given, self.calls, self._largest)
 
 
 def _checked(outputs: Any, count: int) -> Any:

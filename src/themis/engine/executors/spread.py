@@ -404,9 +404,7 @@ class _Gathered:
             for start, one in known.items()
             for place, failure in one.failures.items()
         }
-        given = sum(len(one.outputs) if one.given is None else one.given for one in each)
-        outputs = _joined([one.outputs for one in each])
-        return Answers(outputs, failures, given, sum(one.calls for one in each))
+        return Answers(_joined([one.outputs for one in each]), failures, *self._cost())
 
     def so_far(self) -> Answers:
         """Those that have come in, None in the places of others."""
@@ -415,7 +413,13 @@ class _Gathered:
         for start, answers in self._known.items():
             outputs[start : start + len(answers.outputs)] = _as_list(answers.outputs)
             failures |= {start + place: each for place, each in answers.failures.items()}
-        return Answers(outputs, failures)
+        return Answers(outputs, failures, *self._cost())
+
+    def _cost(self) -> tuple[int, int]:
+        """How many inputs were given, in how many calls."""
+        each = self._known.values()
+        given = sum(len(one.outputs) if one.given is None else one.given for one in each)
+        return given, sum(one.calls for one in each)
 
 
 def _at(codes: Inputs, part: Part) -> Inputs:

@@ -127,7 +127,13 @@ class HttpSubject(Subject):
         self.client.deadline = self.deadline
         answers = self.begin(len(codes))
         exchange = _Exchange(self, codes, answers)
-        exchange.run()
+        try:
+            exchange.run()
+        except BaseException:
+            known = {place: each for place, each in answers.failures.items() if each.alone}
+            given, sent = self.client.given, self.client.requests_sent
+            self.unfinished = Answers(answers.outputs, known, given, sent)
+            raise
         self.inputs_per_request = exchange.inputs_per_request
         return self.finish(answers, self.client.given, self.client.requests_sent)
 
