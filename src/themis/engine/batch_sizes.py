@@ -11,7 +11,7 @@ import math
 from themis.subjects.base import Traits
 
 TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches
-FIRST_BATCH = 16  # of a subject that gets its inputs one by one, or whose speed is not known yet
+FIRST_BATCH = 16  # of a subject that gets its inputs one by one
 GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
 CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
@@ -31,7 +31,7 @@ def steady_size(traits: Traits, spent: int) -> int:
 def timely_size(traits: Traits, seconds: float | None, left: float) -> int:
     """How many to run together so that a limit of time is met; `seconds` is what one takes."""
     if seconds is None:
-        return FIRST_BATCH if traits.vectorised else 1
+        return 1
     most = CALL if traits.vectorised else ROW_CALL
     most = TOGETHER if traits.executor else most
     # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
