@@ -1013,6 +1013,12 @@ def test_reading_a_file_loads_nothing_heavy() -> None:
     assert run.stdout.strip() == ""
 
 
+@pytest.mark.parametrize("answer", ["", "/outputs", "text", "status"])
+def test_the_answer_of_a_service_may_be_all_of_it(tmp_path: Path, answer: str) -> None:
+    subject = f'kind = "http"\nurl = "http://a"\nanswer = "{answer}"'
+    assert read(tmp_path, config_text(subject)).subject.options["answer"] == answer
+
+
 # What only shows when it is used ----------------------------------------------------------
 FUNCTION = 'kind = "python"\nfunction = "os:getcwd"'
 

@@ -465,6 +465,25 @@ def test_who_was_answered_here_and_kills_its_process_there_is_a_difference(
     assert len(_tried_here) == 16 + differs * 2 * (200 - len(failed))
 
 
+@pytest.mark.parametrize("first", [16, 400])
+@pytest.mark.parametrize("every", [1, 2, 10, 40])
+def test_many_that_kill_their_processes_are_told_from_the_others(every: int, first: int) -> None:
+    """Unless most of them do: then all that were not found innocent count as failed."""
+    count = 2_000
+    deadly = set(range(first, 600)) | set(range(600, count, every))
+    function = RowFunction(dying_elsewhere(deadly, set()), SCHEMA)
+    subject = spread.SpreadSubject(function, Elsewhere(), lambda: None)
+    _tried_here.clear()
+    answers = subject.load(some(0, count)).run()
+    failed = set(answers.failures)
+    assert list(answers.outputs) == [None if at in failed else at for at in range(count)]
+    alone = {place for place, each in answers.failures.items() if each.alone}
+    assert alone <= deadly <= failed
+    if len(deadly) < count / 2.5:
+        assert failed == deadly
+    assert not deadly & set(_tried_here)
+
+
 def test_nothing_is_nothing_everywhere(processes: Executor) -> None:
     subject = audit(row, processes).runner.subject
     assert len(subject.load(np.empty((0, 4), dtype=np.uint16)).run().outputs) == 0

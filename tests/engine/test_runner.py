@@ -19,7 +19,13 @@ from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.account import Budget
-from themis.engine.batch_sizes import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
+from themis.engine.batch_sizes import (
+    CALL_SECONDS,
+    CALL_VALUES,
+    FIRST_BATCH,
+    FIRST_CALL,
+    GROWTH_SHARE,
+)
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
@@ -220,6 +226,18 @@ def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
 
 
 @pytest.mark.usefixtures("_forgetful")
+def test_the_first_call_is_short_since_nobody_knows_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = sizes_of_calls(monkeypatch, lambda _, inputs: 4e-3 * inputs, 2_400, 2_400)
+    assert sizes[0] == FIRST_CALL
+    assert max(sizes[1:]) == 128
+    assert sum(sizes) == 4_800
+    quick = sizes_of_calls(monkeypatch, lambda _, inputs: 1e-6 * inputs, 2_400, 2_400)
+    assert quick == [FIRST_CALL, 2_400 - FIRST_CALL, 2_400]
+
+
+@pytest.mark.usefixtures("_forgetful")
 def test_a_model_that_is_slow_at_first_gets_large_calls_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -249,7 +267,7 @@ def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left
     decisions = Decisions(themis.batch(decide) if vectorised else decide, runs=runs)
     runner = decisions.runner
     runner.start(Budget(max_seconds=100.0))
-    assert runner.batch_size <= 16  # nothing is known of its speed
+    assert runner.batch_size == 1  # nothing is known of its speed
     decisions.run(INPUTS)
     assert runner.seconds_per_execution == pytest.approx(seconds)
     assert runner.batch_size == pytest.approx(CALL_SECONDS / seconds / runs, abs=1)

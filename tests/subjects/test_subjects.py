@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.clocks import Clock
 from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
-from themis.subjects import base as base_module
-from themis.subjects.base import BudgetEndedError, CulpritSearch, isolate_failures
+from themis.subjects.base import isolate_failures
 from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
 from themis.subjects.loading import load_attribute, subject_from, subject_from_options
 
@@ -316,123 +313,6 @@ def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
         assert sorted(answers.failures) == [i for i, age in enumerate(ages) if age >= 80]
 
 
-def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:
-    calls = []
-
-    def call(start: int, stop: int) -> Any:
-        calls.append((start, stop))
-        raise ValueError("always")
-
-    answers = isolate_failures(call, 1_000)
-    assert len(answers.failures) == 1_000
-    assert len(calls) < 100
-
-
-@pytest.mark.parametrize(
-    "culprits", [range(0, 1_200, 50), range(60), range(570, 680), range(0, 1_200, 11)]
-)
-def test_culprits_of_a_large_call_are_all_found_and_nobody_else_is_blamed(culprits: range) -> None:
-    calls = []
-
-    def call(start: int, stop: int) -> Any:
-        calls.append(stop - start)
-        if any(start <= place < stop for place in culprits):
-            raise ValueError("culprit")
-        return [1] * (stop - start)
-
-    answers = isolate_failures(call, 1_200)
-    assert sorted(answers.failures) == list(culprits)
-    assert all(each.alone for each in answers.failures.values())
-    assert (answers.calls, answers.given) == (len(calls), sum(calls))
-    assert len(calls) <= 2 * len(culprits) * 11
-
-
-@pytest.mark.parametrize("every", [1, 2])
-def test_inputs_that_failed_only_among_others_are_known_as_such(every: int) -> None:
-    calls = []
-
-    def call(start: int, stop: int) -> Any:
-        calls.append(stop - start)
-        if any(place % every == 0 for place in range(start, stop)):
-            raise ValueError("culprit")
-        return [1] * (stop - start)
-
-    answers = isolate_failures(call, 65_536)
-    assert len(calls) < 100
-    alone = [place for place, each in answers.failures.items() if each.alone]
-    assert len(alone) == 16
-    assert all(place % every == 0 for place in alone)
-
-
-def test_isolation_ends_with_the_time_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, base_module)
-    calls = []
-
-    def call(start: int, stop: int) -> Any:
-        calls.append((start, stop))
-        clock.now += 1
-        raise ValueError("always")
-
-    with pytest.raises(BudgetEndedError):
-        isolate_failures(call, 1_000, clock.now + 5)
-    assert len(calls) == 5
-
-
-def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:
-    schema = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
-
-    def decide(table: themis.InputTable) -> Any:
-        if (table["income"] == 31).any():
-            raise ValueError("31")
-        return table["income"] > np.where(table["sex"] == "f", 60, 50)
-
-    audit = themis.Audit(themis.batch(decide), schema, max_failures=0.1)
-    result = audit.causal("sex")
-    assert abs(result.score - 0.1) <= result.error
-    assert 0 < audit.runner.failures.total < 0.05 * audit.runner.executions
-    assert audit.runner.failures.examples[CRASH][0]["income"] == 31
-
-    fails_more = themis.batch(lambda table: decide(table) if (table["zip"] % 2).all() else 1 / 0)
-    with pytest.raises(themis.SubjectError) as caught:
-        themis.Audit(fails_more, schema, max_failures=0.1).causal("sex")
-    blamed = re.search(r"for the input: sex ., income (\d+), zip (\d+)\.", str(caught.value))
-    assert blamed is not None
-    income, zip_code = map(int, blamed.groups())
-    assert zip_code % 2 == 0 or income == 31
-
-
-def test_lists_as_outputs_survive_an_input_that_fails() -> None:
-    def call(start: int, stop: int) -> Any:
-        if start <= 5 < stop:
-            raise ValueError("five")
-        return [[place, place + 1] for place in range(start, stop)]
-
-    answers = isolate_failures(call, 8)
-    assert list(answers.failures) == [5]
-    assert answers.outputs == [None if n == 5 else [n, n + 1] for n in range(8)]
-
-
-@given(st.integers(1, 200), st.data())
-def test_search_finds_every_culprit_within_its_limit(count: int, data: st.DataObject) -> None:
-    culprits = data.draw(st.sets(st.integers(0, count - 1)))
-    limit = data.draw(st.integers(1, 20))
-    failed: set[int] = set()
-    tried: list[Sequence[int]] = []
-    search = CulpritSearch([range(count)[at : at + 50] for at in range(0, count, 50)], limit=limit)
-    for part in search:
-        tried.append(part)
-        if culprits.isdisjoint(part):
-            failed -= set(part)
-        else:
-            failed |= set(part)
-            search.halve(part)
-    assert failed >= culprits  # never guessed away
-    if len(culprits) < limit:
-        assert failed == culprits
-    assert len(tried) == len({tuple(part) for part in tried})  # nothing twice
-    assert len(tried) <= 4 + 2 * 6 * min(len(culprits), limit + 1)
-
-
 def test_small_domains_are_never_run_twice() -> None:
     calls = []
 
@@ -638,19 +518,3 @@ def test_large_numbers_among_fractions_are_handed_over_as_they_are() -> None:
 
     themis.Audit(record, themis.Schema(x=themis.Values([2**53 + 1, 0.5]), y=range(3))).causal("y")
     assert seen == {2**53 + 1, 0.5}
-
-
-@pytest.mark.parametrize("share", [0.02, 0.15])
-def test_all_culprits_of_a_large_call_are_found_though_they_come_in_clusters(share: float) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(10):
-        culprits = set(np.flatnonzero(rng.random(1_200) < share).tolist())
-
-        def call(start: int, stop: int, bad: set[int] = culprits) -> Any:
-            if not bad.isdisjoint(range(start, stop)):
-                raise ValueError("culprit")
-            return [1] * (stop - start)
-
-        answers = isolate_failures(call, 1_200)
-        assert answers.failures.keys() == culprits
-        assert all(each.alone for each in answers.failures.values())

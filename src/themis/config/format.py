@@ -252,7 +252,7 @@ class HttpSubject(Subject):
     method: Literal["GET", "POST", "PUT", "PATCH"] = optional("The HTTP method", "POST")
     headers: dict[str, str] = optional("HTTP headers", {"Accept": "application/json"})
     body: Body = optional("A JSON template with places like {race}; {input} or {inputs}", "{input}")
-    answer: Annotated[str, Field(pattern="^(text|status|/.*)$")] = optional(
+    answer: Annotated[str, Field(pattern="^(text|status|/.*)?$")] = optional(
         "Where the output is: a JSON pointer, or text or status", "/decision"
     )
     follow_redirects: bool = optional("Whether to follow redirects", True, default=False)

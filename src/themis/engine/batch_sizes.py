@@ -11,11 +11,12 @@ import math
 from themis.subjects.base import Traits
 
 TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches
-FIRST_BATCH = 16  # of a subject that gets its inputs one by one, or whose speed is not known yet
+FIRST_BATCH = 16  # of a subject that gets its inputs one by one
 GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
 CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
 ROW_CALL = 16_384  # of a row function: each is a dictionary
+FIRST_CALL = 640  # inputs of the first call here, which tells how long others will take
 LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not be interruptible
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited
@@ -31,7 +32,7 @@ def steady_size(traits: Traits, spent: int) -> int:
 def timely_size(traits: Traits, seconds: float | None, left: float) -> int:
     """How many to run together so that a limit of time is met; `seconds` is what one takes."""
     if seconds is None:
-        return FIRST_BATCH if traits.vectorised else 1
+        return 1
     most = CALL if traits.vectorised else ROW_CALL
     most = TOGETHER if traits.executor else most
     # What is cut off at the deadline is lost: of single calls only half of the rest is planned.

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
 from themis.engine.ahead import Again, Ahead
-from themis.engine.batch_sizes import call_size, steady_size, timely_call, timely_size
+from themis.engine.batch_sizes import (
+    FIRST_CALL,
+    call_size,
+    steady_size,
+    timely_call,
+    timely_size,
+)
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
@@ -297,8 +303,10 @@ class Runner:
     @property
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
-        elsewhere = self.traits.external or self.traits.executor or not self.traits.vectorised
-        return math.inf if elsewhere else timely_call(self.call_times.seconds_each)
+        if self.traits.external or self.traits.executor or not self.traits.vectorised:
+            return math.inf
+        timed = self.call_times.largest[0]
+        return timely_call(self.call_times.seconds_each) if timed else FIRST_CALL
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
@@ -410,9 +418,7 @@ class Runner:
         except BaseException as error:
             if (unfinished := self.subject.unfinished) is not None:
                 self._refuse_secrets(unfinished)
-                if sort is not None:
-                    unfinished = self.subject.unfinished = sort(unfinished)
-                self._count(unfinished)
+                self._count(unfinished, sort)
             if isinstance(error, SubjectError):
                 self.failures.clean(error)
             raise
@@ -423,8 +429,9 @@ class Runner:
         seconds = time.perf_counter() - started
         self._seconds += seconds
         count = len(answers.outputs)
-        if answers.calls == 1 and count:
-            self.call_times.add(count, seconds)
+        inputs, took = (count, seconds) if answers.calls == 1 else answers.largest
+        if inputs:
+            self.call_times.add(inputs, took)
         given = count if answers.given is None else answers.given
         isolating, calls = max(given - count, 0), answers.calls
         self._timed += count
@@ -442,11 +449,15 @@ class Runner:
                 answers.failures[place] = Failure(INVALID, "the answer repeats a secret")
                 answers.outputs[place] = None
 
-    def _count(self, unfinished: Answers) -> None:
+    def _count(self, unfinished: Answers, sort: Callable[[Answers], Answers] | None) -> None:
         """Count what was executed of a batch that was interrupted, or cut off by the deadline."""
-        answered = sum(output is not None for output in unfinished.outputs)
-        self.ledger.execute(answered + len(unfinished.failures))
-        self.ledger.ask(answered + len(unfinished.failures))
+        given, calls = unfinished.given, unfinished.calls
+        isolating = 0 if given is None else max(given - _settled(unfinished), 0)
+        if sort is not None:
+            unfinished = self.subject.unfinished = sort(unfinished)
+        settled = _settled(unfinished)
+        self.ledger.execute(settled, isolating=isolating, calls=0 if given is None else calls)
+        self.ledger.ask(settled)
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         if self.explains:
@@ -464,3 +475,8 @@ class Runner:
         finally:
             if self.recall is not None:
                 self.recall.cache.close()
+
+
+def _settled(answers: Answers) -> int:
+    """How many inputs were answered, or failed."""
+    return sum(output is not None for output in answers.outputs) + len(answers.failures)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -22,8 +30,9 @@ from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
 
-ISOLATED_FAILURES = 16  # culprits looked for in one batch that fails as a whole, at least
-SETTLED_FOR_EACH = 2  # and as many as there are this many inputs of which it is known what they do
+SUSPICIOUS = 8  # culprits in one batch after which it is asked whether most of it fails
+CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, among inputs tried alone
+MALFORMED_LIMIT = 16  # culprits that are looked for where outputs are not one for each input
 
 
 class BudgetEndedError(Exception):
@@ -49,6 +58,7 @@ class Answers:
     failures: dict[int, Failure] = field(default_factory=dict)
     given: int | None = None  # inputs given to the software in all its calls; None: each once
     calls: int = 1  # of the software: function calls, programs started, requests, exchanges
+    largest: tuple[int, float] = (0, 0.0)  # inputs and seconds of a call that worked, of several
 
 
 class Batch(Protocol):
@@ -175,29 +185,34 @@ class WrongLengthError(WrongOutputsError):
 class CulpritSearch:
     """The parts of a batch to try, one after the other; those that fail are halved.
 
-    `for part in search` gives the parts, also to several workers at once; whoever tries one that
-    fails notes the failure for all of it and calls `halve`. The halves come next, until culprits
-    are alone. After `limit` of them nothing is halved any more: parts that failed as a whole stay
-    failed, since which of their inputs is to blame is unknown, not guessed. Whoever calls `clear`
-    for parts that work raises the limit: one culprit among so many that work is an exception, and
-    where most fail the search ends as soon as before.
+    `for part in search` gives the parts; whoever tries one that fails notes the failure for all of
+    it and calls `halve` before the next. The halves come next, until culprits are alone.
+
+    After `limit` culprits the search `weighs` whether most of the batch fails: it tries single
+    inputs all over it. If most fail nothing is halved any more: parts that failed as a whole stay
+    failed, since which of their inputs is to blame is unknown, not guessed. If not, all culprits
+    are looked for, in parts that are cut so small that many of them will work.
     """
 
     def __init__(
-        self, parts: Iterable[Sequence[int]] = (), *, limit: float = ISOLATED_FAILURES
+        self, parts: Iterable[Sequence[int]], *, limit: float = SUSPICIOUS, weighs: bool = True
     ) -> None:
-        self._untried = list(parts)[::-1]
+        self._parts = list(parts)
+        self._untried = self._parts[::-1]
         self._failed: list[Sequence[int]] = []
-        self._limit = limit
-        self._culprits = self._cleared = 0
+        self._limit, self._weighs = limit, weighs
+        self._culprits: set[int] = set()
 
     def __iter__(self) -> Iterator[Sequence[int]]:
-        while self._untried or (self._failed and self._culprits < self._most):
-            if not self._untried:
-                part = self._failed.pop()
-                middle = len(part) // 2
-                self._untried = [part[:middle], part[middle:]]
-            yield self._untried.pop()
+        while self._untried or self._failed:
+            if self._untried:
+                yield self._untried.pop()
+            elif len(self._culprits) < self._limit:
+                self._untried = _halves(self._failed.pop())
+            elif not self._weighs or (yield from self._most_fail()):
+                return
+            else:
+                self._limit = math.inf
 
     def add(self, part: Sequence[int]) -> None:
         """Try this part, too, before any others, if there is anything in it."""
@@ -209,16 +224,48 @@ class CulpritSearch:
         if len(part) > 1:
             self._failed.append(part)
         else:
-            self._culprits += 1
+            self._culprits.add(part[0])
 
-    def clear(self, part: Sequence[int]) -> None:
-        """Take note that there is no culprit in a part."""
-        self._cleared += len(part)
+    def _most_fail(self) -> Generator[Sequence[int], None, bool]:
+        """Whether most of the batch fails; each input that is drawn and in doubt is tried alone."""
+        places = [place for part in self._parts for place in part]
+        doubtful = {place for part in self._failed for place in part}
+        tried = set()
+        lead = 0  # of those that fail
+        for at in np.random.default_rng(len(places)).permutation(len(places)).tolist():
+            if places[at] in doubtful:
+                yield places[at : at + 1]
+                tried.add(places[at])
+            lead += 1 if places[at] in self._culprits else -1
+            if abs(lead) == CLEAR_LEAD:
+                break
+        if lead < CLEAR_LEAD:
+            failing = len(tried & self._culprits)
+            size = len(tried) // failing if failing else len(places)
+            failed, self._failed = self._failed, []
+            for part in failed:
+                for piece in _cut(part, tried, size):
+                    (self.add if len(piece) < len(part) else self.halve)(piece)
+        return lead == CLEAR_LEAD
 
-    @property
-    def _most(self) -> float:
-        """The number of culprits after which the search ends."""
-        return max(self._limit, (self._culprits + self._cleared) // SETTLED_FOR_EACH)
+
+def _halves(part: Sequence[int]) -> list[Sequence[int]]:
+    """The halves of a part, the second one first."""
+    middle = len(part) // 2
+    return [part[middle:], part[:middle]]
+
+
+def _cut(part: Sequence[int], settled: Container[int], size: int) -> Iterator[Sequence[int]]:
+    """Pieces of at most this size, without inputs of which all is known."""
+    first = 0
+    for at, place in enumerate([*part, None]):
+        if place is None or place in settled:
+            if first < at:
+                yield part[first:at]
+            first = at + 1
+        elif at - first == size:
+            yield part[first:at]
+            first = at
 
 
 def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
@@ -235,54 +282,90 @@ def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
 
 
 def isolate_failures(
-    call: Callable[[int, int], Any], count: int, deadline: float = math.inf
+    call: Callable[[int, int], Any], count: int, subject: Subject | None = None
 ) -> Answers:
     """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. How often inputs are run again
-    depends on how they were batched, so that no budget counts it; only the time ends it.
+    depends on how they were batched, so that no budget counts it; only the time ends it, which the
+    subject has. Of an isolation that is interrupted it keeps what that cost.
     """
     try:
         return Answers(_checked(call(0, count), count))
     except MistakesError:  # the user's, not the subject's
         raise
     except (Exception, SystemExit) as error:
-        whole = crash_of(error, alone=count == 1)
-        is_malformed = isinstance(error, WrongOutputsError)
-    failures = dict.fromkeys(range(count), whole)
-    outputs: list[Any] = [None] * count
-    odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
-    tried, calls, several_work = count, 1, False
-    search = CulpritSearch()
-    search.halve(range(count))
-    for part in search:
-        heed(deadline)
+        isolation = _Isolation(call, count, error)
+    try:
+        return isolation.run(math.inf if subject is None else subject.deadline)
+    except BaseException:
+        if subject is not None:
+            subject.unfinished = Answers([], {}, isolation.given, isolation.calls)
+        raise
+
+
+class _Isolation:
+    """A batch whose call failed, and what its parts do."""
+
+    def __init__(
+        self, call: Callable[[int, int], Any], count: int, error: Exception | SystemExit
+    ) -> None:
+        self._call, self._count = call, count
+        self._whole = crash_of(error, alone=count == 1)
+        self._is_malformed = isinstance(error, WrongOutputsError)
+        self._failures = dict.fromkeys(range(count), self._whole)
+        self._outputs: list[Any] = [None] * count
+        self.given, self.calls = count, 1
+        self._largest = (0, 0.0)
+
+    def run(self, deadline: float) -> Answers:
+        """The answers, with those failures for which inputs are to blame, as far as can be told."""
+        odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
+        several_work = False
+        # Of malformed outputs, that the number fits may be by chance.
+        limit = MALFORMED_LIMIT if self._is_malformed else SUSPICIOUS
+        halves = _halves(range(self._count)) if self._count > 1 else []
+        search = CulpritSearch(halves[::-1], limit=limit, weighs=not self._is_malformed)
+        for part in search:
+            heed(deadline)
+            try:
+                reason = self._try(part)
+            except (Exception, SystemExit) as error:
+                failure = crash_of(error, alone=len(part) == 1)
+                self._failures |= dict.fromkeys(part, failure)
+                if len(part) == 2 and isinstance(error, WrongLengthError):
+                    odd_pairs.append(part)
+                search.halve(part)
+                continue
+            several_work = several_work or len(part) > 1
+            if not several_work and any(map(self._failures.keys().isdisjoint, odd_pairs)):
+                # Two that fail only together: it does not answer a batch at all.
+                reason = self._whole if self._is_malformed else reason
+                return self._answers(dict.fromkeys(range(self._count), reason))
+        return self._answers(self._told())
+
+    def _try(self, part: Sequence[int]) -> Failure:
+        """Have a part answered, or raise; why it was in doubt before."""
         start, stop = part[0], part[-1] + 1
-        tried, calls = tried + len(part), calls + 1
-        try:
-            given = _checked(call(start, stop), len(part))
-        except (Exception, SystemExit) as error:
-            failures |= dict.fromkeys(part, crash_of(error, alone=len(part) == 1))
-            if len(part) == 2 and isinstance(error, WrongLengthError):
-                odd_pairs.append(part)
-            search.halve(part)
-            continue
-        if not is_malformed:  # else that its number fits may be by chance
-            search.clear(part)
-        outputs[start:stop] = given if isinstance(given, list) else given.tolist()
-        for place in part:
-            reason = failures.pop(place)
-        several_work = several_work or len(part) > 1
-        if not several_work and any(failures.keys().isdisjoint(pair) for pair in odd_pairs):
-            # Two that fail only together: it does not answer a batch at all.
-            reason = whole if is_malformed else reason
-            return Answers(outputs, dict.fromkeys(range(count), reason), tried, calls)
-    all_found = all(each.alone for each in failures.values())
-    if is_malformed and not (all_found and len(failures) < count):
+        self.given, self.calls = self.given + len(part), self.calls + 1
+        started = time.perf_counter()
+        outputs = _checked(self._call(start, stop), len(part))
+        self._largest = max(self._largest, (len(part), time.perf_counter() - started))
+        self._outputs[start:stop] = outputs if isinstance(outputs, list) else outputs.tolist()
+        return [self._failures.pop(place) for place in part][-1]
+
+    def _told(self) -> dict[int, Failure]:
+        """The failures, each as it is best told."""
+        failures, whole = self._failures, self._whole
+        all_found = all(each.alone for each in failures.values())
+        if not self._is_malformed or (all_found and len(failures) < self._count):
+            return failures
         # What is wrong is its outputs to any call, best seen in the one that was asked for.
         alone = replace(whole, alone=True)
-        failures = {place: alone if each.alone else whole for place, each in failures.items()}
-    return Answers(outputs, failures, tried, calls)
+        return {place: alone if each.alone else whole for place, each in failures.items()}
+
+    def _answers(self, failures: dict[int, Failure]) -> Answers:
+        return Answers(self._outputs, failures, self.given, self.calls, self._largest)
 
 
 def _checked(outputs: Any, count: int) -> Any:

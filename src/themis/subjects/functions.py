@@ -261,7 +261,7 @@ class _TableBatch:
             part = {name: values[start:stop] for name, values in self._columns.items()}
             return self._subject.function(InputTable(part, stop - start))
 
-        return isolate_failures(call, self._length, self._subject.deadline)
+        return isolate_failures(call, self._length, self._subject)
 
 
 def function_fingerprint(function: Any) -> str:

@@ -264,7 +264,7 @@ class _ArrayBatch:
         return isolate_failures(
             lambda start, stop: decide(self._array[start:stop]),
             len(self._array),
-            self._subject.deadline,
+            self._subject,
         )
 
 
@@ -296,7 +296,7 @@ class _FrameBatch:
         return isolate_failures(
             lambda start, stop: decide(self._frame.iloc[start:stop]),
             len(self._frame),
-            self._subject.deadline,
+            self._subject,
         )
 
 

@@ -141,7 +141,7 @@ class _OnnxBatch:
             part = {name: array[start:stop] for name, array in self._arrays.items()}
             return session.run([output], part)[0]
 
-        return isolate_failures(call, self._length, self._subject.deadline)
+        return isolate_failures(call, self._length, self._subject)
 
 
 def _taken(each: Characteristic, codes: Codes) -> NDArray[Any]:

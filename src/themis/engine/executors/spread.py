@@ -371,6 +371,7 @@ class _Gathered:
     def __init__(self, count: int) -> None:
         self._count = count
         self._parts: dict[int, Answers] = {}
+        self._died: dict[int, Failure] = {}  # by place, as far as nothing better is known
         self.unsent = self.isolated = False  # whether answers could not be sent, or calls failed
 
     def add(self, part: Part, answers: Answers | None) -> None:
@@ -381,33 +382,44 @@ class _Gathered:
         alone = len(part) == 1 and bool(answers.failures)  # it was isolated by how tasks were cut
         self.isolated = self.isolated or answers.calls > 1 or alone
         self._parts[part[0]] = answers
+        for place in part if self._died else ():
+            self._died.pop(place, None)
 
     def fail(self, part: Part) -> None:
-        """The processes of these died."""
-        failures = dict.fromkeys(range(len(part)), replace(_DIED, alone=len(part) == 1))
-        self.add(part, Answers([None] * len(part), failures))
+        """The processes of these died, with all of them or with others among them."""
+        self._died |= dict.fromkeys(part, replace(_DIED, alone=len(part) == 1))
+
+    @property
+    def _known(self) -> dict[int, Answers]:
+        """What is known, by the places at which it begins, in order."""
+        died = {place: Answers([None], {0: each}) for place, each in self._died.items()}
+        return dict(sorted({**died, **self._parts}.items()))
 
     def answers(self) -> Answers:
         """All of them, in order."""
-        starts = sorted(self._parts)
-        each = [self._parts[start] for start in starts]
+        known = self._known
+        each = list(known.values())
         failures = {
             start + place: failure
-            for start in starts
-            for place, failure in self._parts[start].failures.items()
+            for start, one in known.items()
+            for place, failure in one.failures.items()
         }
-        given = sum(len(one.outputs) if one.given is None else one.given for one in each)
-        outputs = _joined([one.outputs for one in each])
-        return Answers(outputs, failures, given, sum(one.calls for one in each))
+        return Answers(_joined([one.outputs for one in each]), failures, *self._cost())
 
     def so_far(self) -> Answers:
         """Those that have come in, None in the places of others."""
         outputs: list[Any] = [None] * self._count
         failures: dict[int, Failure] = {}
-        for start, answers in self._parts.items():
+        for start, answers in self._known.items():
             outputs[start : start + len(answers.outputs)] = _as_list(answers.outputs)
             failures |= {start + place: each for place, each in answers.failures.items()}
-        return Answers(outputs, failures)
+        return Answers(outputs, failures, *self._cost())
+
+    def _cost(self) -> tuple[int, int]:
+        """How many inputs were given, in how many calls."""
+        each = self._known.values()
+        given = sum(len(one.outputs) if one.given is None else one.given for one in each)
+        return given, sum(one.calls for one in each)
 
 
 def _at(codes: Inputs, part: Part) -> Inputs:

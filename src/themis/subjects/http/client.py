@@ -235,7 +235,9 @@ class Client:
             if may_retry and in_time:
                 await self._pace.wait(attempt, outcome.retry_after)
                 continue
-            self._silent += patient
+            # Of a list, those that get a 500 alone are the culprits, of which there may be many.
+            isolates = self._requests.many and isinstance(outcome, Reply) and outcome.status == 500
+            self._silent += patient and not isolates
             times = f" ({attempt + 1} attempts)" if attempt else ""
             if may_retry:
                 times = " (it asks for more patience than the time limit allows)"

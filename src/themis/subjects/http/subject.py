@@ -127,7 +127,13 @@ class HttpSubject(Subject):
         self.client.deadline = self.deadline
         answers = self.begin(len(codes))
         exchange = _Exchange(self, codes, answers)
-        exchange.run()
+        try:
+            exchange.run()
+        except BaseException:
+            known = {place: each for place, each in answers.failures.items() if each.alone}
+            given, sent = self.client.given, self.client.requests_sent
+            self.unfinished = Answers(answers.outputs, known, given, sent)
+            raise
         self.inputs_per_request = exchange.inputs_per_request
         return self.finish(answers, self.client.given, self.client.requests_sent)
 
@@ -160,7 +166,7 @@ class _Exchange:
         self._urls = _addresses(requests, codes)
         self._rows = [] if requests.body is None else requests.body.row.render(codes)
         places = range(len(codes))
-        self._search = CulpritSearch(places[at : at + size] for at in places[::size])
+        self._parts = iter([places[at : at + size] for at in places[::size]])
         self._outputs, self._failures = answers.outputs, answers.failures
 
     def run(self) -> None:
@@ -170,9 +176,15 @@ class _Exchange:
         client.run(self._ask, workers=len(self._outputs))
 
     async def _ask(self) -> None:
-        """Send one request after the other, until there are none."""
+        """Have one part after the other answered, until there are none."""
+        for part in self._parts:
+            await self._settle(part)
+
+    async def _settle(self, whole: Sequence[int]) -> None:
+        """Ask about these in one request, and again in smaller ones if it fails."""
         template = self._requests.body
-        for part in self._search:
+        search = CulpritSearch([whole])
+        for part in search:
             start, stop = part[0], part[-1] + 1
             url = self._urls[start if len(self._urls) > 1 else 0]
             body = None if template is None else template.join(self._rows[start:stop])
@@ -182,8 +194,8 @@ class _Exchange:
             if isinstance(outcomes, Failure):
                 failure = replace(outcomes, alone=len(part) == 1)
                 self._failures.update(dict.fromkeys(part, failure))
-                if _may_be_one_input(reply):
-                    self._search.halve(part)
+                if len(part) == 1 or _may_be_one_input(reply):
+                    search.halve(part)
                 continue
             for place, outcome in zip(part, outcomes, strict=True):
                 self._failures.pop(place, None)

@@ -1,0 +1,259 @@
+"""Which inputs are blamed where a call about many of them fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import themis
+from tests.clocks import Clock
+from themis.engine import runner as runner_module
+from themis.subjects import base as base_module
+from themis.subjects.base import Answers, BudgetEndedError, CulpritSearch, isolate_failures
+from themis.subjects.decisions import CRASH
+from themis.subjects.loading import subject_from
+
+SCHEMA = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
+
+
+def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append((start, stop))
+        raise ValueError("always")
+
+    answers = isolate_failures(call, 1_000)
+    assert len(answers.failures) == 1_000
+    assert len(calls) < 100
+
+
+@pytest.mark.parametrize(
+    "culprits", [range(0, 1_200, 50), range(60), range(570, 680), range(0, 1_200, 11)]
+)
+def test_culprits_of_a_large_call_are_all_found_and_nobody_else_is_blamed(culprits: range) -> None:
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append(stop - start)
+        if any(start <= place < stop for place in culprits):
+            raise ValueError("culprit")
+        return [1] * (stop - start)
+
+    answers = isolate_failures(call, 1_200)
+    assert sorted(answers.failures) == list(culprits)
+    assert all(each.alone for each in answers.failures.values())
+    assert (answers.calls, answers.given) == (len(calls), sum(calls))
+    assert len(calls) <= 2 * len(culprits) * 11
+
+
+@pytest.mark.parametrize(("every", "most"), [((1,), 80), ((2, 3), 250)])
+def test_inputs_that_failed_only_among_others_are_known_as_such(
+    every: tuple[int, ...], most: int
+) -> None:
+    calls = []
+
+    def fails(place: int) -> bool:
+        return any(place % each == 0 for each in every)
+
+    def call(start: int, stop: int) -> Any:
+        calls.append(stop - start)
+        if any(map(fails, range(start, stop))):
+            raise ValueError("culprit")
+        return [1] * (stop - start)
+
+    answers = isolate_failures(call, 65_536)
+    assert len(calls) < most
+    assert sum(calls) < 3.1 * 65_536
+    alone = [place for place, each in answers.failures.items() if each.alone]
+    assert 8 + 20 <= len(alone) < most
+    assert all(map(fails, alone))
+
+
+def blamed(culprits: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Answers]:
+    """Who is blamed where these fail, and the answers."""
+    before = np.concatenate([[0], np.cumsum(culprits)])
+
+    def call(start: int, stop: int) -> Any:
+        if before[stop] > before[start]:
+            raise ValueError("culprit")
+        return [1] * (stop - start)
+
+    answers = isolate_failures(call, len(culprits))
+    failed = np.zeros(len(culprits), dtype=bool)
+    failed[list(answers.failures)] = True
+    return failed, answers
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 0.3, 0.4])
+@pytest.mark.parametrize("first", [0, 40, 1_000])
+def test_nobody_is_blamed_for_others_wherever_they_fail(share: float, first: int) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        culprits = rng.random(10_000) < share
+        culprits[:first] = True
+        failed, answers = blamed(culprits)
+        assert (failed == culprits).all()
+        assert all(each.alone for each in answers.failures.values())
+        assert answers.given is not None
+        assert answers.given < 10 * len(culprits)
+
+
+def test_a_table_function_that_fails_for_many_inputs_is_hardly_ever_given_up() -> None:
+    rng = np.random.default_rng(2)
+    given_up = 0
+    for _ in range(60):
+        culprits = rng.random(1_000) < 0.45
+        given_up += int((blamed(culprits)[0] != culprits).any())
+    assert given_up < 8
+
+
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_the_order_of_values_does_not_decide_who_is_blamed(place: int) -> None:
+    races = list("abcdefghi")
+    races.insert(place, "unknown")
+    schema = themis.Schema(race=races, sex=["f", "m"], income=range(500))
+
+    def decide(table: themis.InputTable) -> Any:
+        if ((table["race"] == "unknown") | (table["income"] == 7)).any():
+            raise ValueError("unknown")
+        return table["income"] > 250
+
+    audit = themis.Audit(themis.batch(decide), schema, max_failures=0.2, exact=True)
+    assert audit.causal("sex").score == 0.0
+    assert 1_018 <= audit.runner.failures.total < 1_200  # some are run again
+
+
+def test_isolation_ends_with_the_time_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock.put_into(monkeypatch, base_module)
+    calls = []
+
+    def call(start: int, stop: int) -> Any:
+        calls.append((start, stop))
+        clock.now += 1
+        raise ValueError("always")
+
+    subject = subject_from(themis.batch(len), SCHEMA)
+    subject.deadline = clock.now + 5
+    with pytest.raises(BudgetEndedError):
+        isolate_failures(call, 1_000, subject)
+    assert len(calls) == 5
+
+
+def test_an_isolation_that_is_interrupted_counts_what_was_executed() -> None:
+    given = []
+
+    def decide(table: themis.InputTable) -> Any:
+        given.append(len(table))
+        if len(given) == 30:
+            raise KeyboardInterrupt
+        raise ValueError("always")
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        audit.causal("sex")
+    assert audit.runner.executions == sum(given)
+    assert audit.runner.account.calls == 30
+
+
+def test_how_long_calls_are_is_learned_where_each_has_a_failing_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock.put_into(monkeypatch, base_module, runner_module)
+    sizes = []
+
+    def decide(table: themis.InputTable) -> Any:
+        clock.now += len(table) * 0.01
+        sizes.append(len(table))
+        if (table["income"] == 7).any():
+            raise ValueError("7")
+        return table["income"] > 50
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=0.5)
+    codes = np.zeros((2_000, 3), dtype=np.int64)
+    codes[:, 1] = np.arange(2_000) % 100
+    for _ in range(2):
+        before = len(sizes)
+        cells = audit.runner.perform(codes)
+        assert (cells < 0).sum() == 20
+    assert max(sizes[before:]) == 64  # 0.64 seconds
+
+
+def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:
+    def decide(table: themis.InputTable) -> Any:
+        if (table["income"] == 31).any():
+            raise ValueError("31")
+        return table["income"] > np.where(table["sex"] == "f", 60, 50)
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=0.1)
+    result = audit.causal("sex")
+    assert abs(result.score - 0.1) <= result.error
+    assert 0 < audit.runner.failures.total < 0.05 * audit.runner.executions
+    assert audit.runner.failures.examples[CRASH][0]["income"] == 31
+
+    fails_more = themis.batch(lambda table: decide(table) if (table["zip"] % 2).all() else 1 / 0)
+    with pytest.raises(themis.SubjectError) as caught:
+        themis.Audit(fails_more, SCHEMA, max_failures=0.1).causal("sex")
+    blamed = re.search(r"for the input: sex ., income (\d+), zip (\d+)\.", str(caught.value))
+    assert blamed is not None
+    income, zip_code = map(int, blamed.groups())
+    assert zip_code % 2 == 0 or income == 31
+
+
+def test_lists_as_outputs_survive_an_input_that_fails() -> None:
+    def call(start: int, stop: int) -> Any:
+        if start <= 5 < stop:
+            raise ValueError("five")
+        return [[place, place + 1] for place in range(start, stop)]
+
+    answers = isolate_failures(call, 8)
+    assert list(answers.failures) == [5]
+    assert answers.outputs == [None if n == 5 else [n, n + 1] for n in range(8)]
+
+
+@given(st.integers(1, 200), st.booleans(), st.data())
+def test_search_finds_every_culprit_within_its_limit(
+    count: int, weighs: bool, data: st.DataObject
+) -> None:
+    culprits = data.draw(st.sets(st.integers(0, count - 1)))
+    limit = data.draw(st.integers(1, 20))
+    failed: set[int] = set()
+    tried: list[Sequence[int]] = []
+    parts = [range(count)[at : at + 50] for at in range(0, count, 50)]
+    search = CulpritSearch(parts, limit=limit, weighs=weighs)
+    for part in search:
+        tried.append(part)
+        assert list(part) == list(range(part[0], part[-1] + 1))
+        if culprits.isdisjoint(part):
+            failed -= set(part)
+        else:
+            failed |= set(part)
+            search.halve(part)
+    assert failed >= culprits  # never guessed away
+    if len(culprits) < limit or (weighs and len(culprits) < 20):
+        assert failed == culprits
+    assert len(tried) == len({tuple(part) for part in tried})  # nothing twice
+    assert len(tried) <= 4 + 2 * 6 * min(len(culprits), limit + 1) + 2 * count * weighs
+
+
+@pytest.mark.parametrize("share", [0.02, 0.15])
+def test_all_culprits_of_a_large_call_are_found_though_they_come_in_clusters(share: float) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        culprits = set(np.flatnonzero(rng.random(1_200) < share).tolist())
+
+        def call(start: int, stop: int, bad: set[int] = culprits) -> Any:
+            if not bad.isdisjoint(range(start, stop)):
+                raise ValueError("culprit")
+            return [1] * (stop - start)
+
+        answers = isolate_failures(call, 1_200)
+        assert answers.failures.keys() == culprits
+        assert all(each.alone for each in answers.failures.values())
