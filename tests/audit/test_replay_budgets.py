@@ -12,8 +12,11 @@ import pytest
 import themis
 from tests.clocks import Clock
 from themis.audit.confirming import Confirmation
+from themis.audit.replay import _Run
+from themis.audit.saved_tests import read_tests
 from themis.engine import runner as runner_module
 from themis.subjects import base as base_module
+from themis.subjects.decisions import NOT_RUN
 
 SCHEMA = themis.Schema(sex=["f", "m"], income=range(1000))
 Person = dict[str, Any]
@@ -120,3 +123,27 @@ def test_what_the_first_pairs_need_is_what_running_them_takes() -> None:
         5 * -(-nine // 2) + 2 * nine,
         5 * -(-nine // 2) + 4 * -(-nine // 2),
     ]
+
+
+def test_what_an_interrupted_call_had_answered_is_kept_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module.Runner, "size_of_next", lambda *_: 5)
+    calls = 0
+
+    def decide(person: Person) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 24:  # in a later call of a batch than its first one, and within it
+            raise KeyboardInterrupt
+        return int(person["income"]) % 3
+
+    audit = themis.Audit(decide, SCHEMA)
+    run = _Run.of(audit.runner, read_tests(write_pairs(tmp_path / "suite.csv", 200), SCHEMA))
+    with pytest.raises(KeyboardInterrupt):
+        run.go(None)
+    known = np.flatnonzero(run.cells != NOT_RUN)
+    assert len(known) == 23
+    labels = audit.runner.labels.labels
+    incomes = [SCHEMA.decode_row(run.inputs[place])["income"] for place in known]
+    assert [labels[run.cells[place]] for place in known] == [int(each) % 3 for each in incomes]

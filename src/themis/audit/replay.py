@@ -193,7 +193,14 @@ class _Run:
         return Outcome(self.saved, now, self.runner)
 
     def _perform(self, inputs: NDArray[Any], cells: Cells) -> None:
-        """Run a batch; of one that is interrupted keep what was answered, where that is known."""
+        """Run a batch call by call; of one that is interrupted keep what is known to be answered."""
+        first = 0
+        while first < len(inputs):
+            part = slice(first, first + self.runner.size_of_next(len(inputs)))
+            self._call(inputs[part], cells[part])
+            first = part.stop
+
+    def _call(self, inputs: NDArray[Any], cells: Cells) -> None:
         try:
             cells[:] = self.runner.perform(inputs)
         except BaseException:
