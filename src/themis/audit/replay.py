@@ -193,7 +193,7 @@ class _Run:
         return Outcome(self.saved, now, self.runner)
 
     def _perform(self, inputs: NDArray[Any], cells: Cells) -> None:
-        """Run a batch call by call; of one that is interrupted keep what is known to be answered."""
+        """Run a batch call by call; of one that is interrupted keep what was answered, if known."""
         first = 0
         while first < len(inputs):
             part = slice(first, first + self.runner.size_of_next(len(inputs)))
