@@ -114,13 +114,15 @@ class SearchedInputs:
         """Execute variants of base inputs together: their outputs, and which of them are flips."""
         runner, reading = self.sampler.runner, self.sampler.reading
         codes = _joined([each.codes for each in wanted])
-        if len(codes) > runner.executions_left or runner.out_of_time:
+        if len(codes) > runner.executions_left:
             raise BudgetEndedError
         cells = np.full(len(codes), NOT_RUN, dtype=runner.labels.dtype)
         ends = np.cumsum([len(each.codes) for each in wanted])[:-1]
         first = 0
         try:
             while first < len(codes):
+                if runner.out_of_time:  # then each call would have one input
+                    raise BudgetEndedError
                 part = slice(first, first + runner.batch_size)
                 with self.looking():
                     cells[part] = runner.run(codes[part])

@@ -81,11 +81,12 @@ class GroupDecider(Decider):
             for way in ways:
                 way.run_until(target)
                 way.look()
+                self._ended(way)  # whatever becomes of the others
 
     def _ended(self, way: _Way) -> bool:
         """Whether a set is decided; then it is ready."""
-        if way.is_open:
-            return False
+        if way.is_open or way.mask in self._ready:
+            return not way.is_open
         self._ready[way.mask] = way.tested()
         if way.decision == "above" and way.state.champions is not None:
             self._found[way.mask] = kept_inputs(

@@ -12,7 +12,6 @@ from themis.errors import RequestError
 from themis.events import SearchListener
 from themis.results.model import CausalScore, Measure, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.parts import TestedSet
 from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
 from themis.scores.early_ends import ending_early
@@ -37,6 +36,7 @@ from themis.search.walk import (
     Decider,
     Search,
     Trial,
+    doubted,
 )
 from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
@@ -318,7 +318,7 @@ def _unlisted(search: SearchResult, note: Note) -> SearchResult:
         found=(),
         undecided=(*search.undecided, *search.found),
         tested=tuple(
-            _doubted(each, note) if each.against in search.found else each for each in search.tested
+            doubted(each, note) if each.against in search.found else each for each in search.tested
         ),
         notes=(*search.notes, note) if search.found else search.notes,
     )
@@ -356,7 +356,7 @@ def weigh_search(
         found=tuple(names for names in search.found if names in sure),
         undecided=(*search.undecided, *doubtful),
         tested=tuple(
-            _doubted(each, reasons.get(each.against, Note.of("noise-may-explain")))
+            doubted(each, reasons.get(each.against, Note.of("noise-may-explain")))
             if each.against in doubtful
             else each
             for each in search.tested
@@ -386,7 +386,7 @@ def _weigh_groups(search: SearchResult, probe: NoiseProbe, settings: Settings) -
             *(each.against for each in search.tested if each.against in doubtful),
         ),
         tested=tuple(
-            _doubted(each, doubt) if each.against in doubtful else each for each in search.tested
+            doubted(each, doubt) if each.against in doubtful else each for each in search.tested
         ),
         stopped=stopped,
         notes=(*search.notes, Note.of("noise-in-exact-rates")),
@@ -414,10 +414,6 @@ def _stopped(
     too_much = noise is None or noise.high > settings.noise_limit
     too_much = too_much or any(each.stopped is Ending.NOISE for each in scores)
     return Ending.NOISE if too_much and search.stopped is Ending.DONE else search.stopped
-
-
-def _doubted(tested: TestedSet, reason: Note) -> TestedSet:
-    return replace(tested, decision="undecided", reasons=(*tested.reasons, reason))
 
 
 def _doubt(score: Score) -> Note:

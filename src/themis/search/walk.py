@@ -172,6 +172,9 @@ class Search:
                 return False
             self._visit_prepared()
             raise
+        except KeyboardInterrupt:
+            self._list_prepared()
+            raise
         return not self.becomes_exact(self._left(), cost.executions)
 
     def _in_order(self) -> Iterator[int]:
@@ -200,6 +203,14 @@ class Search:
             for mask in filter(self.decider.is_prepared, self._next):
                 self._visit(mask)
                 self._tell(mask)
+
+    def _list_prepared(self) -> None:
+        """The same without running anything: what is above was not run again."""
+        for mask in filter(self.decider.is_prepared, self._next):
+            tested = self.decider.decide(mask, self._delta(mask))
+            if tested.decision == "above":
+                tested = doubted(tested, Note.of("not-checked-for-noise"))
+            self._take(mask, tested)
 
     def _run_findings_again(self, masks: Sequence[int]) -> None:
         """Run what shows that sets are above again, for many of them together."""
@@ -278,6 +289,9 @@ class Search:
         part = self._alpha(mask) * (1.0 - LISTING_SHARE)
         settings = replace(self.settings, confidence=1.0 - part * (1.0 - RERUNS_SHARE))
         score = trial.measure(mask, settings)
+        if score is not None and score.stopped is Ending.INTERRUPTED:
+            self._take(mask, tested)
+            raise KeyboardInterrupt
         if score is None or not score.samples:
             return tested
         limit = self._limit(mask)
@@ -286,7 +300,7 @@ class Search:
                 self._finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
             )
         score = replace(score, confidence=self.settings.confidence, reruns=found)
-        if not exceeds(score.high, limit) and score.stopped is not Ending.INTERRUPTED:
+        if not exceeds(score.high, limit):
             note = Note.of("estimated-score", score=score.score)
             return replace(tested, decision="below", reasons=(*tested.reasons, note))
         self.scores[mask] = score
@@ -304,11 +318,7 @@ class Search:
         """A set that is above, if what shows it comes out the same when it is run again."""
         low = tested.estimate or 0.0
         if not (self.probe.trusted or looks_for_noise(self.settings)):
-            return replace(
-                tested,
-                decision="undecided",
-                reasons=(*tested.reasons, Note.of("not-checked-for-noise")),
-            )
+            return doubted(tested, Note.of("not-checked-for-noise"))
         found = self._rerun(mask, low)
         doubt: Note | None = None
         if found is None:
@@ -317,9 +327,7 @@ class Search:
             doubt = Note.of("noise-may-explain", high=min(found.explains, 1.0))
         else:
             self.reruns[mask] = found
-        if doubt is None:
-            return tested
-        return replace(tested, decision="undecided", reasons=(*tested.reasons, doubt))
+        return tested if doubt is None else doubted(tested, doubt)
 
     def _rerun(self, mask: int, low: float) -> Reruns | None:
         """What running a finding again shows; once is enough, also if all inputs are run later."""
@@ -361,9 +369,14 @@ class Search:
                 tested = self._confirmed(mask, tested)
         if tested.decision == "above" and self.trial is not None:
             tested = self._tried(mask, tested, self.trial)
-        self.tested[mask] = tested
         if reason is not None:
-            return
+            self.tested[mask] = tested
+        else:
+            self._take(mask, tested)
+
+    def _take(self, mask: int, tested: TestedSet) -> None:
+        """Take note of a decision, and of what follows from it."""
+        self.tested[mask] = tested
         if tested.decision == "above" and mask not in self.accepted:
             self.border.add_above(mask)
         elif tested.decision == "below" and self._implies_subsets():
@@ -445,3 +458,8 @@ class Search:
             executions=cost.executions,
             cache_hits=cost.cache_hits,
         )
+
+
+def doubted(tested: TestedSet, reason: Note) -> TestedSet:
+    """The same set, undecided for this reason."""
+    return replace(tested, decision="undecided", reasons=(*tested.reasons, reason))
