@@ -81,14 +81,6 @@ class Asked(NamedTuple):
     take: Callable[[Cells], Cells]
 
 
-class Filled(NamedTuple):
-    """Rows of a table, and how many of its inputs were not remembered."""
-
-    rows: Rows
-    cells: Cells  # what the reading sees
-    asked: int
-
-
 class Tables:
     """The tables of one run, on common base inputs, and what is known of them."""
 
@@ -151,16 +143,6 @@ class Tables:
         if variants.complete and not (self.runner.remembers or self.runner.explains):
             self.memory.keep(variants, start, cells)
         return rows, reading.cells(cells)
-
-    def fill_together(
-        self, parts: Sequence[tuple[Variants, int]], reading: Reading
-    ) -> list[Filled]:
-        """The first rows of several tables, whole, and all that is not known run in one go."""
-        asked = [self.ask(variants, 0, stop, reading) for variants, stop in parts]
-        new = [int((self.runner.known(each.codes) == NOT_RUN).sum()) for _, each in asked]
-        cells = self.run_asked([each for _, each in asked])
-        found = zip(asked, cells, new, strict=True)
-        return [Filled(rows, own, count) for (rows, _), own, count in found]
 
     def ask(
         self,

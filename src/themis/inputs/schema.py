@@ -288,6 +288,16 @@ class Schema:
         rows = zip(*columns, strict=True)
         return [dict(zip(self.names, values, strict=True)) for values in rows]
 
+    def encode_rows(self, rows: Sequence[Mapping[str, Value]]) -> NDArray[Any]:
+        """The codes of inputs given by values; each value of a column is looked up once."""
+        codes = np.empty((len(rows), len(self)), dtype=self.dtype, order="F")
+        for place, each in enumerate(self.characteristics):
+            values = [row[each.name] for row in rows]
+            known = {(type(value), value): value for value in values}
+            found = {key: each.encode(value) for key, value in known.items()}
+            codes[:, place] = np.array([found[type(value), value] for value in values])
+        return codes
+
     def to_dict(self) -> dict[str, Any]:
         """The schema as the `inputs` and `constraints` of a `themis.toml`."""
         return {

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
-from themis.inputs.characteristics import Value
 from themis.inputs.keys import InputKeys, first_places, numbered
-from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD, RERUNS
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Note
@@ -343,7 +341,8 @@ class Rerunner:
         reading = self._readings[place]
         codes = shown
         if codes is None or len(codes) != 2 * len(pairs) or any(each.joint for each in scores):
-            codes = _encode(self._runner.schema, [row for pair in pairs for row in pair.inputs])
+            rows = [row for pair in pairs for row in pair.inputs]
+            codes = self._runner.schema.encode_rows(rows)
         before = reading.labels.number([each for pair in pairs for each in pair.outputs])
         rng = self._sampler.base.generator(RERUNS, 2)
         first, numbers = np.arange(len(codes)), np.arange(len(codes))
@@ -488,14 +487,3 @@ def _key(codes: NDArray[Any], reading: Reading, *, first: bool = True) -> bytes:
 def _flat(pairs: Pairs) -> tuple[NDArray[Any], Cells]:
     """The inputs of pairs, one after the other, and their outputs."""
     return pairs.codes.reshape(2 * len(pairs), -1), pairs.outputs.ravel()
-
-
-def _encode(schema: Schema, rows: Sequence[dict[str, Value]]) -> NDArray[Any]:
-    """The codes of inputs; of each column every value is looked up once."""
-    codes = np.empty((len(rows), len(schema)), dtype=schema.dtype, order="F")
-    for place, each in enumerate(schema):
-        values = [row[each.name] for row in rows]
-        known = {(type(value), value): value for value in values}
-        found = {key: each.encode(value) for key, value in known.items()}
-        codes[:, place] = np.array([found[type(value), value] for value in values])
-    return codes

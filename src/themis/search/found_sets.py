@@ -11,8 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.tables import Filled
-from themis.engine.variants import Variants
+from themis.engine.variants import Rows, Variants
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Account, Region
@@ -24,6 +23,7 @@ from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.regions import sampled_regions
 from themis.search.estimates import Measured, flips_of
 from themis.search.flips import FlipBook
+from themis.subjects.decisions import NOT_RUN, Cells
 
 HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
 HARM_SHARE = 0.1  # of what the run has executed so far, at most
@@ -98,28 +98,32 @@ def _tallies(sampler: Sampler, sets: Sequence[Measured]) -> list[_Tallies]:
     runner, reading = sampler.runner, sampler.reading
     allowed = min(HARM_SHARE * runner.asked, HARM_EXECUTIONS)
     left = 0.0 if runner.out_of_time else runner.executions_left
-    planned: dict[int, tuple[Variants, int]] = {}
+    planned: dict[int, tuple[Variants, int, int]] = {}  # and from which row to which
     for each in sets:
         width = each.assignments.count
         rows = min(max(int(allowed / width), HARM_ROWS), each.seen.count)
         rows = int(min(rows, left // width))
         if rows > 0 and HarmTally.fits(each.assignments, reading):
             variants = Variants.of(each.assignments, limit=WIDTH_LIMIT, base=sampler.base)
-            planned[each.mask] = variants, rows
+            planned[each.mask] = variants, 0, rows
             left -= rows * width
+    tables = [sampler.tables.ask(*each, reading) for each in planned.values()]
+    new = [int((runner.known(asked.codes) == NOT_RUN).sum()) for _, asked in tables]
     with runner.counting_as("explanations"):
-        tables = sampler.tables.fill_together([*planned.values()], reading)
+        answers = sampler.tables.run_asked([asked for _, asked in tables])
     found = {
-        mask: _counted(sampler, variants, filled)
-        for (mask, (variants, _)), filled in zip(planned.items(), tables, strict=True)
+        mask: _counted(sampler, planned[mask][0], rows, cells, count)
+        for mask, (rows, _), cells, count in zip(planned, tables, answers, new, strict=True)
     }
     return [found.get(each.mask, _Tallies()) for each in sets]
 
 
-def _counted(sampler: Sampler, variants: Variants, filled: Filled) -> _Tallies:
+def _counted(
+    sampler: Sampler, variants: Variants, rows: Rows, cells: Cells, asked: int
+) -> _Tallies:
     harm = HarmTally(variants.assignments, sampler.reading)
-    harm.add(filled.cells)
+    harm.add(cells)
     joint = JointTally.of(variants, sampler.reading)
     if joint is not None:
-        joint.add(filled.rows, filled.cells)
-    return _Tallies(harm, joint, filled.asked)
+        joint.add(rows, cells)
+    return _Tallies(harm, joint, asked)
