@@ -19,13 +19,7 @@ from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.account import Budget
-from themis.engine.batch_sizes import (
-    CALL_SECONDS,
-    CALL_VALUES,
-    FIRST_BATCH,
-    FIRST_CALL,
-    GROWTH_SHARE,
-)
+from themis.engine.batch_sizes import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
@@ -223,18 +217,6 @@ def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
     assert first == 12
     assert sum(then) == 9_996
     assert longest / 2 < max(then) <= longest
-
-
-@pytest.mark.usefixtures("_forgetful")
-def test_the_first_call_is_short_since_nobody_knows_how_long_it_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sizes = sizes_of_calls(monkeypatch, lambda _, inputs: 4e-3 * inputs, 2_400, 2_400)
-    assert sizes[0] == FIRST_CALL
-    assert max(sizes[1:]) == 128
-    assert sum(sizes) == 4_800
-    quick = sizes_of_calls(monkeypatch, lambda _, inputs: 1e-6 * inputs, 2_400, 2_400)
-    assert quick == [FIRST_CALL, 2_400 - FIRST_CALL, 2_400]
 
 
 @pytest.mark.usefixtures("_forgetful")

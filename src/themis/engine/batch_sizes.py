@@ -16,7 +16,6 @@ GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
 CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
 ROW_CALL = 16_384  # of a row function: each is a dictionary
-FIRST_CALL = 640  # inputs of the first call here, which tells how long others will take
 LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not be interruptible
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited

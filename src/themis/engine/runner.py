@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
 from themis.engine.ahead import Again, Ahead
-from themis.engine.batch_sizes import (
-    FIRST_CALL,
-    call_size,
-    steady_size,
-    timely_call,
-    timely_size,
-)
+from themis.engine.batch_sizes import call_size, steady_size, timely_call, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
@@ -303,10 +297,8 @@ class Runner:
     @property
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
-        if self.traits.external or self.traits.executor or not self.traits.vectorised:
-            return math.inf
-        timed = self.call_times.largest[0]
-        return timely_call(self.call_times.seconds_each) if timed else FIRST_CALL
+        elsewhere = self.traits.external or self.traits.executor or not self.traits.vectorised
+        return math.inf if elsewhere else timely_call(self.call_times.seconds_each)
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
