@@ -477,6 +477,18 @@ def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.Monk
     assert "still discriminates" not in shown  # nothing was run again
 
 
+def learned(audit: themis.Audit, suite: Path) -> themis.Replay:
+    """What a replay learned, although it was interrupted or failed too often."""
+    audit.sampler.keep_on_interrupt = True
+    found: Any
+    try:
+        found = audit.replay(suite)
+    except themis.SubjectError as error:
+        found = error.result
+    replay: themis.Replay = found
+    return replay
+
+
 @pytest.mark.parametrize("ended", ["interrupt", "failures", "budget"])
 def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
     ended: str, tmp_path: Path
@@ -493,13 +505,7 @@ def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
 
     budget = 60 if ended == "budget" else None
     audit = themis.Audit(ends, SCHEMA, max_executions=budget, max_failures=0.01)
-    audit.sampler.keep_on_interrupt = True
-    learned: Any
-    try:
-        learned = audit.replay(tmp_path / "suite.csv")
-    except themis.SubjectError as error:
-        learned = error.result
-    replay: themis.Replay = learned
+    replay = learned(audit, tmp_path / "suite.csv")
     assert replay.inputs >= (60 if ended == "interrupt" else 10)
     assert replay.count("unconfirmed") + replay.count("not run") > 0
     assert replay.count("unclear") == 0  # nothing gave two answers
@@ -523,13 +529,7 @@ def test_an_end_while_tests_are_run_again_leaves_what_was_learned(
         return old(person)
 
     audit = themis.Audit(ends, SCHEMA, max_failures=0.01)
-    audit.sampler.keep_on_interrupt = True
-    learned: Any
-    try:
-        learned = audit.replay(tmp_path / "suite.csv")
-    except themis.SubjectError as error:
-        learned = error.result
-    replay: themis.Replay = learned
+    replay = learned(audit, tmp_path / "suite.csv")
     assert replay.inputs == everything.inputs
     assert replay.count("unconfirmed") == everything.count("still")
     assert replay.count("same") == everything.count("same")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -156,24 +157,39 @@ def test_what_was_decided_before_the_time_ended_is_listed(
     assert set(result.found) <= set(whole.found)
 
 
+def any_of_six(table: themis.InputTable) -> Any:
+    """Whether two of seven things are true, of which six are to be found."""
+    return sum((table[name] == 0).astype(int) for name in "abcdef") + table["rest"] % 2 > 1
+
+
+class Interrupted:
+    """A function of a table that is interrupted at a call; at none before that is said."""
+
+    def __init__(self, decide: Callable[[themis.InputTable], Any], last: int = 0) -> None:
+        self.decide, self.last, self.calls = decide, last, 0
+
+    def __call__(self, table: themis.InputTable) -> Any:
+        self.calls += 1
+        if self.calls == self.last:
+            raise KeyboardInterrupt
+        return self.decide(table)
+
+    def audit(self, schema: themis.Schema, **options: Any) -> themis.Audit:
+        self.calls = 0
+        audit = themis.Audit(themis.batch(self), schema, **options)
+        audit.sampler.keep_on_interrupt = True
+        return audit
+
+
 @pytest.mark.parametrize("measure", ["causal", "group"])
 def test_what_was_decided_before_an_interrupt_is_listed(measure: Any) -> None:
     names = [f"x{number}" for number in range(8)]
     schema = themis.Schema({**{name: range(3) for name in names}, "rest": range(10**6)})
-    calls, last = 0, 7
-
-    def decide(table: themis.InputTable) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == last:
-            raise KeyboardInterrupt
-        return table["rest"] % 1000 < 300 + 100 * (table["x0"] == 1)  # right at the threshold
-
-    audit = themis.Audit(themis.batch(decide), schema, seed=3, error=0.02)
-    audit.sampler.keep_on_interrupt = True
+    at_threshold = Interrupted(lambda t: t["rest"] % 1000 < 300 + 100 * (t["x0"] == 1), 7)
+    audit = at_threshold.audit(schema, seed=3, error=0.02)
     (result,) = audit.search_all(0.1, [measure], names, max_size=1).searches
     assert result.stopped == "interrupted"
-    assert calls == last
+    assert at_threshold.calls == 7
     assert {each.against: each.decision for each in result.tested} == {
         (name,): "below" for name in names[1:]
     }
@@ -195,29 +211,19 @@ def test_calls_end_when_the_time_does(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_interrupt_within_a_check_ends_its_search() -> None:
     schema = themis.Schema({name: range(4) for name in "abcdef"} | {"rest": range(10**6)})
-    calls, last = 0, 0
-
-    def decide(table: themis.InputTable) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == last:
-            raise KeyboardInterrupt
-        return sum((table[name] == 0).astype(int) for name in "abcdef") + table["rest"] % 2 > 1
+    decide = Interrupted(any_of_six)
 
     def checked() -> themis.SearchResult:
-        nonlocal calls
-        calls = 0
-        audit = themis.Audit(themis.batch(decide), schema, seed=1)
-        audit.sampler.keep_on_interrupt = True
-        searched = audit.search_all(
+        searched = decide.audit(schema, seed=1).search_all(
             0.1, ["group"], list("abcdef"), max_size=1, accepted=lambda _: None
         )
         return searched.searches[0]
 
     assert len(checked().found) == 6
-    for last in range(4, calls - 8):
+    for last in range(4, decide.calls - 8):
+        decide.last = last
         result = checked()
-        assert calls == last
+        assert decide.calls == last
         assert result.stopped == "interrupted"
 
 
@@ -241,11 +247,7 @@ def test_pairs_of_found_sets_are_their_own() -> None:
 
 def test_findings_that_share_inputs_are_run_again_in_few_calls() -> None:
     schema = themis.Schema({name: range(4) for name in "abcdef"} | {"rest": range(10**6)})
-
-    def decide(table: themis.InputTable) -> Any:
-        return sum((table[name] == 0).astype(int) for name in "abcdef") + table["rest"] % 2 > 1
-
-    audit = themis.Audit(themis.batch(decide), schema, seed=1)
+    audit = themis.Audit(themis.batch(any_of_six), schema, seed=1)
     again: list[int] = []
     repeat = audit.runner.repeat
 

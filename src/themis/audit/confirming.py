@@ -116,7 +116,7 @@ class Confirmation:
         return came, True
 
     def _judge(self, came: Places, reruns: int) -> None:
-        """Confirm pairs that came out the same so often, if they are more than noise leaves."""
+        """Confirm pairs that came out the same in all reruns, if noise would leave fewer."""
         alpha = self.alpha / max(len(np.unique(self.kinds)), 1)
         for own in self._by_kind():
             lasting = came[own[came]]

@@ -140,8 +140,7 @@ class Tables:
             )
         finally:
             self.note("base", variants, rows, start, cells)
-        if variants.complete and not (self.runner.remembers or self.runner.explains):
-            self.memory.keep(variants, start, cells)
+        self._keep(variants, start, cells)
         return rows, reading.cells(cells)
 
     def ask(
@@ -162,7 +161,8 @@ class Tables:
 
         def take(outputs: Cells) -> Cells:
             cells[places] = outputs
-            self._end(variants, rows, start, cells)
+            self.note("base", variants, rows, start, cells)
+            self._keep(variants, start, cells)
             return reading.cells(cells)
 
         return rows, Asked(rows.inputs(variants, *places), take)
@@ -193,9 +193,8 @@ class Tables:
             self.memory.recall(variants, rows.codes, start, cells, least)
         return rows, cells
 
-    def _end(self, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
-        """Keep rows of a table, and write them into the suite."""
-        self.note("base", variants, rows, start, cells)
+    def _keep(self, variants: Variants, start: int, cells: Cells) -> None:
+        """Remember rows of a table, for it and for those of other sets."""
         if variants.complete and not (self.runner.remembers or self.runner.explains):
             self.memory.keep(variants, start, cells)
 

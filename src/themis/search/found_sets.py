@@ -43,18 +43,19 @@ def explain_found(
 ) -> list[CausalScore]:
     """The scores with what explains them; nothing is run where one of them was interrupted."""
     cost = Cost(sampler.runner)
-    interrupted = any(score.stopped is Ending.INTERRUPTED for _, score in sets)
+    may_run = all(score.stopped is not Ending.INTERRUPTED for _, score in sets)
     tallies = [_Tallies()] * len(sets)
-    if not interrupted:
-        with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early, book.looking():
+    with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early, book.looking():
+        if may_run:
             tallies = _tallies(sampler, [measured for measured, _ in sets])
-        interrupted = early.ending is Ending.INTERRUPTED
     parts = [
         _shown(sampler, book, measured, score, tally.harm)
         for (measured, score), tally in zip(sets, tallies, strict=True)
     ]
-    if interrupted:
-        return [replace(each.score, stopped=Ending.INTERRUPTED) for each in parts]
+    if not may_run:
+        return [each.score for each in parts]
+    if early.ending is Ending.INTERRUPTED:
+        return [replace(each.score, stopped=early.ending) for each in parts]
     with book.looking():
         found = explained_together(parts, sampler)
     asked = [tally.asked + each.executions for tally, each in zip(tallies, found, strict=True)]

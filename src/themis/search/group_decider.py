@@ -49,12 +49,13 @@ class GroupDecider(Decider):
 
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Decide these sets, whose contexts are run together; so many that memory stays flat."""
-        some: list[_Way] = []
+        some, groups = list[_Way](), 0
         for mask, delta in sets:
             some.append(self._way(mask, delta))
-            if sum(len(way.source.labels) for way in some) >= GROUPS_AT_ONCE:
+            groups += len(some[-1].source.labels)
+            if groups >= GROUPS_AT_ONCE:
                 self._go(some)
-                some = []
+                some, groups = [], 0
         self._go(some)
 
     def finding(self, mask: int) -> Finding:
@@ -69,7 +70,9 @@ class GroupDecider(Decider):
         """Run ever more contexts of all these sets, until all are decided."""
         least, growth = FEW_CALLS if self.together else (FIRST_ROWS, GROWTH)
         target = 0
-        while ways := [way for way in ways if not self._ended(way)]:
+        for way in ways:
+            self._note(way)
+        while ways := [way for way in ways if way.is_open]:
             target = max(least, int(target * growth) + 1)
             small = [way for way in ways if way.cells(target) <= SMALL]
             for some in _in_calls(small, target) if self.together else ():
@@ -81,18 +84,17 @@ class GroupDecider(Decider):
             for way in ways:
                 way.run_until(target)
                 way.look()
-                self._ended(way)  # whatever becomes of the others
+                self._note(way)  # whatever becomes of the others
 
-    def _ended(self, way: _Way) -> bool:
-        """Whether a set is decided; then it is ready."""
-        if way.is_open or way.mask in self._ready:
-            return not way.is_open
+    def _note(self, way: _Way) -> None:
+        """Keep what came out of a way, once it has ended."""
+        if way.is_open:
+            return
         self._ready[way.mask] = way.tested()
         if way.decision == "above" and way.state.champions is not None:
             self._found[way.mask] = kept_inputs(
                 self.sampler, way.source, way.state, way.kept, way.count
             )
-        return True
 
     def _way(self, mask: int, delta: float) -> _Way:
         variants = Variants.of(
