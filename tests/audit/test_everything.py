@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -394,6 +395,19 @@ def test_validate_says_what_the_checks_of_a_file_run(
     assert ("what themis score will cost" in of_score) is protected
     assert ("checks of 1 set: all together about" in of_checks) is ("set" in kinds.split())
     assert ("a search among 7 sets" in of_checks) is ("search" in kinds)
+
+
+def test_forecasts_of_slow_functions_of_a_table_count_each_input() -> None:
+    def decide(table: Any) -> Any:
+        time.sleep(0.002 * len(table["a"]))
+        return table["a"] > 1
+
+    forecast = make_plan(
+        Audit(themis.batch(decide), themis.Schema(a=range(4), b=range(900)))
+    ).forecast
+    assert forecast.seconds is not None
+    assert forecast.seconds >= 0.002 * forecast.executions
+    assert forecast.calls >= 0.002 * forecast.executions
 
 
 def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:

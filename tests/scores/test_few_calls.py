@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 import themis
 from themis.audit.notes import other_cost
 from themis.engine.account import CallTimes
+from themis.engine.batch_sizes import timely_call
 from themis.engine.variants import waves
 from themis.results.notes import Note
 
@@ -312,3 +316,89 @@ def test_call_times_keep_the_quicker_of_two_calls_of_a_size() -> None:
     assert times.smallest == (5, 0.5)
     assert times.largest == (50, 3.0)
     assert times.seconds == 17.5
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_one_input_alone_comes_first_and_is_not_run_alone_again(measure: str) -> None:
+    subject, rule = tabular(12.0)
+    score = getattr(themis.Audit(subject, SCHEMA, seed=1), measure)("race")
+    assert rule.sizes[0] == 1
+    assert rule.sizes.count(1) == 1
+    assert score.account.total == sum(rule.sizes)
+
+
+def test_an_answer_that_only_one_input_alone_gets_is_noticed() -> None:
+    def decide(table: Any) -> Any:
+        own = 2 * table["education"] + table["hours"] / 4 + 12 * (table["race"] == 0) > 20
+        return own if len(own) > 1 else ~own
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, seed=1)
+    audit.causal("race")
+    assert audit.probe.found
+
+
+def test_a_slow_function_gets_few_inputs_before_its_speed_is_known() -> None:
+    sizes = []
+
+    def decide(table: Any) -> Any:
+        sizes.append(len(table["race"]))
+        if len(sizes) == 2:
+            raise KeyboardInterrupt
+        time.sleep(0.05)
+        return table["race"] == 0
+
+    with pytest.raises(KeyboardInterrupt):
+        themis.Audit(themis.batch(decide), SCHEMA, seed=1).group("race")
+    assert sizes[0] == 1
+    assert sizes[1] <= 16
+
+
+def test_what_a_quick_call_takes_may_be_the_call_alone() -> None:
+    assert timely_call(0.001, alone=True) == 15_000
+    assert timely_call(0.001) == 512
+    assert timely_call(0.1, alone=True) == timely_call(0.1) == 8
+    assert timely_call(0.0, alone=True) > 65_536
+
+
+PEOPLE = [{name: place % size for name, size in SIZES.items()} for place in range(500)]
+ASKED = {
+    "search": lambda audit: audit.search(0.1, among=["sex", "race"]),
+    "apparent": lambda audit: audit.apparent(PEOPLE, ["race"]),
+    "everything": lambda audit: audit.everything(),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_call_begins_when_the_time_is_over(asked: str) -> None:
+    """The clock goes by what the function says that it takes."""
+    clock = Clock()
+
+    def decide(table: Any) -> Any:
+        clock.sizes.append((clock.now, len(table["race"])))
+        clock.now += 0.1 * len(table["race"])
+        return (table["age"] > 30) & (table["race"] > 0)
+
+    protected = {
+        name: themis.Values(range(size), protected=size < 6) for name, size in SIZES.items()
+    }
+    with clock.running():
+        audit = themis.Audit(themis.batch(decide), themis.Schema(protected), max_seconds=3.0)
+        ASKED[asked](audit)
+    assert clock.sizes[0][1] == 1
+    assert max(now for now, _ in clock.sizes) <= 3.0
+    assert clock.now <= 5.0
+
+
+class Clock:
+    """Time that passes only where somebody says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.sizes: list[tuple[float, int]] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("monotonic", "perf_counter"):
+                patch.setattr(time, name, lambda: self.now)
+            yield

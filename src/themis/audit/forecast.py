@@ -134,8 +134,9 @@ class Forecaster:
             return executions, None
         elapsed, seconds = time.monotonic() - self._started, runner.seconds_per_execution or 0.0
         if runner.saves_calls:
-            calls = round(CALLS * steps)
-            return calls, elapsed + calls * seconds * spent.executions / spent.calls
+            calls = round(CALLS * steps + executions / runner.longest_call)
+            each, own = runner.call_times.seconds_each, runner.call_times.seconds_alone
+            return calls, elapsed + calls * own + executions * each
         calls = max(round(executions * spent.calls / spent.executions), 1)
         return calls, elapsed + executions * (seconds + OWN_SECONDS)
 

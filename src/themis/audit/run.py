@@ -275,3 +275,4 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
     runner.start(Budget(settings.max_executions, settings.max_seconds, settings.ahead))
     if probe is not None:
         runner.reserved = probe.reserve(settings)
+        probe.open_with(settings)

@@ -138,6 +138,12 @@ class CallTimes:
             self.quickest = inputs, seconds
 
     @property
+    def seconds_alone(self) -> float:
+        """How long a call takes beside its inputs, as far as can be seen."""
+        few, quick = self.smallest
+        return max(quick - few * self.seconds_each, 0.0)
+
+    @property
     def seconds_each(self) -> float:
         """How long one input more takes, as far as can be seen, without what each call takes."""
         (few, quick), (many, slow) = self.smallest, self.largest

@@ -26,7 +26,7 @@ from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
-from themis.subjects.base import Answers, Batch, CostKind, Subject, Traits
+from themis.subjects.base import Answers, Batch, BudgetEndedError, CostKind, Subject, Traits
 from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Runner:
         self.runs = runs  # behind each output
         self.ledger = Ledger()
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
+        self.opening: Callable[[], None] = ignore  # runs what goes before all else
         self.explains = False  # whether what is run now explains a score
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
@@ -235,6 +236,7 @@ class Runner:
 
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
+        self._open()
         if self.remembers:
             return RememberedBatch(codes, self.perform, self.memory, lambda: not self.explains)
         if self.traits.external:
@@ -282,23 +284,31 @@ class Runner:
         `again` is how often they were run before: each time has decisions of its own. `call` is how
         many of a subject that is called from this process are one call, if somebody cares.
         """
+        self._open()
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
         if self.traits.external:
             self.ahead.begin(codes_of(codes), again * self.runs)
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
+                if first and self.traits.vectorised and self.out_of_time:
+                    raise BudgetEndedError
                 size = self.size_of_next(len(codes), call)
                 part = codes[first : first + size]
                 cells[first : first + size] = self._perform_part(part, again)
                 first += size
         return cells
 
+    def _open(self) -> None:
+        opening, self.opening = self.opening, ignore
+        opening()
+
     @property
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
         elsewhere = self.traits.external or self.traits.executor or not self.traits.vectorised
-        return math.inf if elsewhere else timely_call(self.call_times.seconds_each)
+        alone = self.call_times.largest[0] == 1 and math.isinf(self.seconds_left)
+        return math.inf if elsewhere else timely_call(self.call_times.seconds_each, alone=alone)
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.runner import Runner
-from themis.subjects.decisions import Cells
+from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
@@ -66,16 +66,20 @@ class Neighbours:
             for reading in self._readings:
                 self._keep(codes, reading.cells(whole), reading.cells(others), reading)
 
-    def run_again(self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_]) -> Cells:
+    def run_again(
+        self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_], opened: Cells
+    ) -> Cells:
         """Run inputs again in a few calls, each among others than before; look where that shows.
 
         One is alone, those that are `alike` are by themselves, and of the others those with the
         usual answer: whatever a call is compared with, its mean, its median, its size or the values
-        that occur in it, is different there.
+        that occur in it, is different there. Those `opened` have been run so already.
         """
-        cells = np.empty_like(first)
+        cells = opened.copy()
         for part in _apart(first, alike):
-            cells[part] = self._runner.repeat(codes[part])
+            left = part[cells[part] == NOT_RUN]
+            if len(left):
+                cells[left] = self._runner.repeat(codes[left])
         changed = (cells != first) & (first >= 0)
         if not changed.any():
             return cells

@@ -75,6 +75,7 @@ class NoiseProbe(Rerunner):
         self._tolerances = np.empty(0)
         dtype = self._runner.labels.dtype
         self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # one after another
+        self._opened: Cells = np.full(1, NOT_RUN, dtype)  # what the first got before all others
 
     @property
     def found(self) -> bool:
@@ -109,6 +110,14 @@ class NoiseProbe(Rerunner):
             yield Note.of("pairs-not-confirmed")
         if self.found:
             yield from self.examples()
+
+    def open_with(self, settings: Settings) -> None:
+        """Let the runner open with the call of one input alone, if there will be one anyway.
+
+        It tells how long an input takes at most, before a large call that nobody can interrupt.
+        """
+        if looks_for_noise(settings) and self._looks_at_calls and not self.trusted:
+            self._runner.opening = self._run_alone
 
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
@@ -194,6 +203,16 @@ class NoiseProbe(Rerunner):
 
     # Running inputs again ----------------------------------------------------------------
     @property
+    def _looks_at_calls(self) -> bool:
+        """Whether inputs are run again in calls that are unlike the first."""
+        runner = self._runner
+        return runner.traits.vectorised and runner.saves_calls and not runner.traits.external
+
+    def _run_alone(self) -> None:
+        if self._opened[0] == NOT_RUN and not self._drawn:
+            self._opened = self._runner.repeat(self._next(1))
+
+    @property
     def _at_once(self) -> int:
         """How many inputs are run again in one go: what is found must not depend on the speed."""
         runner = self._runner
@@ -267,11 +286,11 @@ class NoiseProbe(Rerunner):
     def _again(self, codes: NDArray[Any], first: Cells, start: int) -> Cells:
         """What the inputs get when they are run again; the first ones also among others."""
         runner = self._runner
-        looks = runner.traits.vectorised and not start
-        if looks and runner.saves_calls and not runner.out_of_time:
-            return self._calls.run_again(codes, first, self._alike(codes))
+        if self._looks_at_calls and not start and not runner.out_of_time:
+            opened = np.append(self._opened, np.full_like(first[1:], NOT_RUN))
+            return self._calls.run_again(codes, first, self._alike(codes), opened)
         second = runner.repeat(codes)
-        if looks:
+        if runner.traits.vectorised and not start:
             self._calls.look(codes, first, second)
         return second
 

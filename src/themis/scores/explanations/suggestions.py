@@ -134,7 +134,8 @@ class _Rows:
             for proposed in part.proposals(rows, self.flips[rows], self.weights[rows]):
                 charge = spent + proposed.charge
                 worth = self.count * _evidence(proposed.inside, proposed.share) - charge
-                worth[np.isin(proposed.columns, taken)] = -np.inf
+                for column in taken:
+                    worth[proposed.columns == column] = -np.inf
                 lift = proposed.inside / np.maximum(proposed.share, _LEAST)
                 for each in _candidates(worth, lift):
                     conditions = (*start.conditions, proposed.condition(each))
@@ -261,13 +262,15 @@ class _Ranges(_Columns):
         first, end, own = grid.starts, grid.ends, grid.owners
         here = np.arange(len(own))
 
-        def best(low: Places, high: Places) -> Places:
-            """The place of each column with most evidence from the one to the other."""
+        def best(start: Places, stop: Places) -> list[Places]:
+            """Of each column the places with most evidence: up to the stop, and from the start."""
+            low, high = np.concatenate([here, start[own]]), np.concatenate([stop[own], here])
             known = _evidence(np.maximum(c[high + 1] - c[low], 0.0), s[high + 1] - s[low])
-            return grid.middle_best(np.where(high < low, -1.0, known))
+            known[high < low] = -1.0
+            return [grid.middle_best(each) for each in np.split(known, 2)]
 
-        low, high = best(here, end[own] - 1), best(first[own], here)
-        above, below = best(low[own], here), best(here, high[own])
+        low, high = best(first, end - 1)
+        below, above = best(low, high)
         lows = np.concatenate([low, first, low, below])
         highs = np.concatenate([end - 1, high, above, high])
         counted = c[highs + 1] - c[lows], s[highs + 1] - s[lows]
