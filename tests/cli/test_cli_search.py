@@ -407,7 +407,7 @@ def test_live_line_shows_what_was_heard_last() -> None:
     assert line.line().plain.startswith("causal 12 of 511 sets · 4 found · 39,453 executions · ")
     assert line.line().plain.endswith("last race,sex")
     line.look = lambda: Activity("explanations", 50_000, planned=9)
-    assert "4 found · explaining · at most 9 executions left · 50,000 exec" in line.line().plain
+    assert "4 found · explaining, up to 9 to go · 50,000 exec" in line.line().plain
     line.look = None
     line.listen(Progress("group", ("race",), 5, 10, 0.1, 0.2, 60_000))
     assert line.line().plain.startswith("group race · sampling 5 of 10")

@@ -524,9 +524,46 @@ def test_progress_line_names_what_follows_the_sampling_and_what_is_left_of_it() 
     assert "1,500 executions" in line.line().plain
     activity[0] = Activity("explanations", 1_510, planned=60)
     shown = line.line().plain
-    assert shown.startswith("causal sex · explaining · at most 60 executions left · 6.0 % to")
+    assert shown.startswith("causal sex · explaining, up to 60 to go · 6.0 % to")
+    activity[0] = Activity("explanations", 1_570, planned=0)
+    assert line.line().plain.startswith("causal sex · explaining · 6.0 % to")
     activity[0] = Activity("sampling", 1_600)
     assert "explaining" not in line.line().plain
+
+
+def test_the_first_tests_do_not_tell_how_long_the_others_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    line = ProgressLine(enabled=False)
+    line.listen(Progress("causal", ("sex",), 0, 400, 0.0, 1.0, 0))
+    assert line.line().plain.startswith("causal sex · sampling 0 of 400 · 0 % to 100 %")
+    now[0] = 2.0
+    line.listen(Progress("causal", ("sex",), 2, 400, 0.0, 1.0, 4))
+    assert " left" not in line.line().plain
+    now[0] = 4.0
+    line.listen(Progress("causal", ("sex",), 40, 400, 0.0, 1.0, 80))
+    assert "sampling 40 of 400 · 36 s left" in line.line().plain
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_the_tests_that_are_expected_are_those_that_come_next(measure: str) -> None:
+    """Where calls are few the next look is far away, and nobody hears anything until then."""
+    heard: list[Progress] = []
+    doing: list[Activity] = []
+
+    def decide(table: Any) -> Any:
+        doing.append(audit.runner.activity)
+        return (table["points"] > 90) | (table["sex"] == 0) & (table["points"] > 80)
+
+    schema = themis.Schema(sex=range(2), points=range(100), other=range(1_000))
+    audit = themis.Audit(themis.batch(decide), schema, seed=1, listen=heard.append)
+    getattr(audit, measure)("sex")
+    assert [each.purpose for each in doing[:2]] == ["noise", "sampling"]
+    assert heard[0].samples == 0
+    for before, after in itertools.pairwise(heard):
+        assert before.expected >= after.samples > before.samples
 
 
 def test_a_run_can_be_asked_what_it_is_at() -> None:

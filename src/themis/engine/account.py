@@ -58,7 +58,7 @@ class Ledger:
         self.asked = 0  # executions, and decisions that a cache file held instead; not for noise
         self.asked_again = 0  # the same for noise
         self._purpose: Purpose = "sampling"  # of what is run now
-        self.latest: Purpose = "sampling"  # of what was run last
+        self.latest: Purpose = "sampling"  # of what is run now, or was run last
         self.planned: int | None = None  # executions that its plan has left, where there is one
         self._spent = dict.fromkeys((each.name for each in fields(Spent)), 0)
 
@@ -71,12 +71,16 @@ class Ledger:
     def counting_as(self, purpose: Purpose) -> Iterator[None]:
         """Within, executions are counted as made for this purpose."""
         before, self._purpose = self._purpose, purpose
-        if self.latest != purpose:
-            self.latest, self.planned = purpose, None
+        self.begin()
         try:
             yield
         finally:
             self._purpose = before
+
+    def begin(self) -> None:
+        """Something is run now: what was planned for another purpose is done with."""
+        if self.latest != self._purpose:
+            self.latest, self.planned = self._purpose, None
 
     def ask(self, count: int) -> None:
         """So many answers were asked for that no memory held: what counts for budgets."""
@@ -90,8 +94,6 @@ class Ledger:
         self._spent[self._purpose] += count
         if self.planned is not None:
             self.planned = max(self.planned - count, 0)
-        if self.latest != self._purpose:
-            self.latest, self.planned = self._purpose, None
         self._spent["isolating"] += isolating
         self._spent["calls"] += calls
 

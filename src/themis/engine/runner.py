@@ -413,6 +413,7 @@ class Runner:
     def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
         """Execute a batch; `sort` gives those of the answers that were asked for."""
         started = time.perf_counter()
+        self.ledger.begin()
         self.subject.unfinished = None
         self.subject.deadline = time.monotonic() + self.seconds_left
         try:

@@ -69,7 +69,8 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
     rows = _CausalRows(sampler, variants, rule, whole_rows=whole_rows)
     stopped = Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        for target in rule.looks(_coarse_rows(sampler, variants)):
+        rows.tell(settings)
+        for target in rule.looks(rows.coarse):
             rows.advance(source, target, settings)
             if rows.count < target:
                 break
@@ -97,6 +98,7 @@ class _CausalRows:
         self.variants = variants
         self.whole_rows = whole_rows
         self.rule = rule
+        self.coarse = _coarse_rows(sampler, variants)
         self.count = self.flips = self.unknown = 0
         self.spelled = 0  # of the unknown ones, those whose outputs differ only in spelling
         self.pool = FlipPool(sampler.runner.schema, sampler.reading)
@@ -114,15 +116,19 @@ class _CausalRows:
             for first, last in self.sampler.blocks(self.count, stop, width):
                 self._take(*source(first, last, not whole), whole=whole)
                 self.count = last
-                self.sampler.tell(
-                    "causal",
-                    self.variants.assignments,
-                    self.count,
-                    self.expected(),
-                    lambda: self._ends(settings),
-                )
+                self.tell(settings)
             if self.count < stop:
                 return
+
+    def tell(self, settings: Settings) -> None:
+        """Report progress."""
+        self.sampler.tell(
+            "causal",
+            self.variants.assignments,
+            self.count,
+            self.expected(),
+            lambda: self._ends(settings),
+        )
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
         states = self._states(rows, cells)
@@ -187,7 +193,7 @@ class _CausalRows:
         if self.sampler.listen is ignore:
             return self.count
         share = (self.flips + 1) / (self.count + 2)
-        ends = (n for n in self.rule.looks() if n > self.count)
+        ends = (n for n in self.rule.looks(self.coarse) if n > self.count)
         done = (n for n in ends if self.rule.done(round(share * n), n))
         return next(done, self.count)
 

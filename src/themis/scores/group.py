@@ -67,13 +67,16 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     rows = _GroupRows(sampler, variants, source, state)
     looks, stopped = rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        while rows.advance(rows.next_step(looks)):
+        step = rows.next_step(looks)
+        sampler.tell("group", variants.assignments, 0, step[-1], lambda: (0.0, 1.0))
+        while rows.advance(step):
             if state.crossed:
                 stopped = Ending.INCONSISTENT
                 break
             if state.done:
                 stopped = Ending.ERROR_REACHED
                 break
+            step = rows.next_step(looks)
     if early.ending is not None:
         state.look()
         stopped = early.ending

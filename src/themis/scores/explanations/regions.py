@@ -94,7 +94,9 @@ class SeenRows:
                 step = sampled
                 if runner.saves_calls:  # so many that enough of them may flip
                     step = SPARE * self.count * (MORE_FLIPS - self.flips) // self.flips
-                self.add(*run(self.count, min(self.count + step, last)))
+                stop = min(self.count + step, last)
+                runner.ledger.planned = (stop - self.count) * width
+                self.add(*run(self.count, stop))
 
     @property
     def flips(self) -> int:

@@ -17,6 +17,7 @@ from themis.show.words.values import count, duration, percent, visible
 
 DELAY_SECONDS = 0.5  # shorter runs show nothing
 REFRESHES = 8  # per second
+FEWEST = 20  # tests, or a tenth of all: before, starting up may be most of the time
 LINE_SECONDS = 5.0  # between two lines, where there is no terminal
 LARGE_FILE = 10_000_000  # bytes; reading a smaller one does not last, whatever else does
 
@@ -27,13 +28,11 @@ def reading_words(done: int, total: int) -> str:
 
 
 def activity_words(activity: Activity) -> list[str]:
-    """What a run does beside sampling, and at most how much of it is left; else nothing."""
+    """What a run does beside sampling, and at most how much of this step is left; else nothing."""
     words = {"noise": "checking for noise", "explanations": "explaining"}.get(activity.purpose)
     if words is None:
         return []
-    if activity.planned is None:
-        return [words]
-    return [words, f"at most {count(activity.planned, 'execution')} left"]
+    return [f"{words}, up to {activity.planned:,} to go" if activity.planned else words]
 
 
 class ReadingLines:
@@ -137,9 +136,11 @@ class ProgressLine:
 
     def _seconds_left(self, event: Progress, now: float) -> float | None:
         """At the pace so far; None as long as there is none."""
-        if not self._known < event.samples < event.expected:
+        seen = event.samples - self._known
+        enough = max(min(FEWEST, event.expected / 10), 1)
+        if seen < enough or event.samples >= event.expected:
             return None
-        pace = (self._heard - self._measurement_started) / (event.samples - self._known)
+        pace = (self._heard - self._measurement_started) / seen
         return max(pace * (event.expected - event.samples) - (now - self._heard), 0.0)
 
 
