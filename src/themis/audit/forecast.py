@@ -24,12 +24,17 @@ from themis.inputs.assignments import Assignments
 from themis.results.model import Measure
 from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
-from themis.scores.reruns import GROUP_MOST, SHARE_LEFT, exact_reruns, looks_for_noise
+from themis.scores.reruns import GROUP_MOST, SHARE_LEFT, looks_for_noise
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.settings import Settings, Stopping
 from themis.statistics.numbers import FEW as FEW_NUMBERS
 from themis.statistics.proportions import ProportionRule
-from themis.statistics.reruns import RERUNS_SHARE, interval_confidence, reruns_for
+from themis.statistics.reruns import (
+    RERUNS_SHARE,
+    exact_reruns,
+    interval_confidence,
+    reruns_for,
+)
 from themis.statistics.spreads import GroupRule
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import FLIP

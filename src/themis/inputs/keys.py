@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,16 @@ def first_places(keys: Keys) -> NDArray[np.int64]:
     first = np.zeros(len(keys), dtype=bool)
     first[numbered(keys)[0]] = True
     return np.flatnonzero(first)
+
+
+def each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The places of all inputs, in parts that hold each input at most once."""
+    left = np.arange(len(codes))
+    keys = InputKeys.among(codes).of(codes)
+    while len(left):
+        first = first_places(keys[left])
+        yield left[first]
+        left = np.delete(left, first)
 
 
 def numbered(keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -48,6 +48,8 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
+WHOLE_CELLS = 2**14  # so do those whose first rows have as many inputs, where calls are to be few
+MOSTLY = 0.25  # share of rows that flip: of fewer, most are run whole in the end
 TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
 FINITE_FACTOR = 20  # beyond this many contexts per sample, drawing without replacement is no gain
 
@@ -74,6 +76,7 @@ def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> 
             rows.advance(source, target, settings)
             if rows.count < target:
                 break
+            rows.plan_calls()
             if rule.done(rows.flips, rows.count, rows.unknown):
                 stopped = Ending.EXHAUSTED if rows.count == contexts else Ending.ERROR_REACHED
                 break
@@ -119,6 +122,11 @@ class _CausalRows:
                 self.tell(settings)
             if self.count < stop:
                 return
+
+    def plan_calls(self) -> None:
+        """Run the next rows whole if few flip, where that saves calls; what was seen decides."""
+        if self.whole_rows and self.flips < MOSTLY * self.count:
+            self.whole_rows = max(self.whole_rows, self.coarse)
 
     def tell(self, settings: Settings) -> None:
         """Report progress."""
@@ -320,7 +328,8 @@ def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> i
     wave = first_wave(variants.width, vectorised=traits.vectorised, calls=calls)
     if variants.width <= wave:
         return sys.maxsize  # nothing is saved by leaving a row early
-    if variants.width <= WHOLE_WIDTH:
+    cells = variants.width * rule.first_look
+    if variants.width <= WHOLE_WIDTH or (calls and cells <= WHOLE_CELLS):
         return rule.first_look
     return max(10, rule.first_look * WHOLE_WIDTH // variants.width)
 

@@ -148,6 +148,7 @@ class NoiseProbe(Rerunner):
         if self.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)
         if isinstance(score, GroupScore):
+            score = self.after_noise(score) if may_run else score
             moved = self._place(score.output) in self._moved
             return score if is_weighed(score) else _weighed_group(score, settings, moved=moved)
         if not isinstance(score, CausalScore) or score.placebo is not None:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
-from themis.inputs.keys import InputKeys, first_places, numbered
+from themis.inputs.keys import InputKeys, each_once, numbered
 from themis.inputs.streams import AHEAD, RERUNS
-from themis.results.model import CausalScore, Score
+from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
@@ -28,8 +28,10 @@ from themis.scores.group import KEPT_ROWS, GroupInputs
 from themis.scores.neighbours import Example, Neighbours
 from themis.settings import Settings, Stopping
 from themis.statistics.reruns import (
+    CAUTION,
     RERUNS_SHARE,
     drift_ends,
+    exact_reruns,
     explained_by_noise,
     fewest_reruns,
     reruns_for,
@@ -39,12 +41,11 @@ from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
-CAUTION = 0.8  # of what a verdict could spare: then a few more pairs are run than the fewest
 AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
 HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
-MIXED_CALLS = 10  # for inputs that are run again: one coin for each call rarely agrees in all
+MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely agrees in all
 TOGETHER_CALLS = 3  # for what several findings rest on
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
@@ -95,6 +96,7 @@ class Rerunner:
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
         self._moved: set[int] = set()  # outputs of which whole calls moved the rates of groups
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
+        self._lasting: dict[object, Found] = {}  # group scores whose reruns all came out the same
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
@@ -146,6 +148,8 @@ class Rerunner:
             if isinstance(finding, Flips | GroupInputs):
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
+                if isinstance(finding, GroupInputs) and reruns and not reruns.differing:
+                    self._lasting[_about(score)] = Found(finding, score.low, alpha / 2)
             self._along = None
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
@@ -189,7 +193,7 @@ class Rerunner:
         for flips, score, alpha in findings:
             if isinstance(flips, Flips) and (planned := self._planned(flips, score, score, alpha)):
                 codes, before = _flat(self._chosen(flips, planned, first=True)[0])
-                if len(list(_each_once(codes))) == 1:
+                if len(list(each_once(codes))) == 1:
                     parts.append((flips.reading, codes, before))
         if len(parts) < 2:
             return
@@ -303,8 +307,8 @@ class Rerunner:
 
         Those behind the first `own` are spread over the same calls.
         """
-        parts = list(_each_once(codes[:own]))
-        for number, part in enumerate(_each_once(codes[own:])):
+        parts = list(each_once(codes[:own]))
+        for number, part in enumerate(each_once(codes[own:])):
             call = number if number < len(parts) else 0
             parts[call] = np.concatenate([parts[call], own + part])
         if self._may_mix and len(parts) > MIXED_CALLS:
@@ -375,6 +379,23 @@ class Rerunner:
             return found
         again = self._rerun_members(finding, low, alpha / 2, limit, 1.0)
         return again and replace(again, explains=max(again.explains, found.explains))
+
+    def after_noise(self, score: GroupScore) -> GroupScore:
+        """The score after running more of it again, if noise was found once it was confirmed.
+
+        A subject may have changed after a few calls: what was confirmed in them is seen again or
+        does not count.
+        """
+        found = self._lasting.pop(_about(score), None)
+        if found is None or score.reruns is None or not self._runner.traits.vectorised:
+            return score
+        finding, low, alpha = found
+        if isinstance(finding, GroupInputs) and finding.kept < 1.0:
+            with suppress(BudgetEndedError), self._runner.spending_reserve():
+                if again := self._rerun_members(finding, low, alpha, None, 1.0):
+                    most = max(again.explains, score.reruns.explains)
+                    return replace(score, reruns=replace(again, explains=most))
+        return score
 
     def _rerun_members(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None, kept: float
@@ -458,25 +479,15 @@ class Rerunner:
         return self._runner.executions_left >= executions and not self._runner.out_of_time
 
 
-def exact_reruns(above: float, alpha: float, kept: float = 1.0) -> int:
-    """How many inputs of each group show that rates which were not averaged are so far apart."""
-    points = CAUTION * above / 2 if above > 0 else 1.0
-    return math.ceil(kept * math.log(8 / alpha) / points)
-
-
 def looks_for_noise(settings: Settings) -> bool:
     """Whether noise is looked for: the paper's procedures are left as printed."""
     return settings.probe != 0 and settings.stopping is not Stopping.PAPER
 
 
-def _each_once(codes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
-    """The places of all inputs, in parts that hold each input at most once."""
-    left = np.arange(len(codes))
-    keys = InputKeys.among(codes).of(codes)
-    while len(left):
-        first = first_places(keys[left])
-        yield left[first]
-        left = np.delete(left, first)
+def _about(score: Score) -> object:
+    """What tells scores apart."""
+    statistic = score.statistic if isinstance(score, GroupScore) else None
+    return score.against, score.output, statistic, score.population
 
 
 def _key(codes: NDArray[Any], reading: Reading, *, first: bool = True) -> bytes:

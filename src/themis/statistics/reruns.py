@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from themis.statistics.intervals import exact_ends
 
 REPEATED = 0.5  # the largest chance that a flip of noise alone comes again
-
+CAUTION = 0.8  # of what a verdict could spare: then a few more are run again than the fewest
 
 # How 1 − confidence is divided before the first sample: the rest is for the interval.
 RERUNS_SHARE = 0.05  # that reruns mislead about a lower end
@@ -107,3 +107,9 @@ def widest_spread(rates: Sequence[tuple[float, float, int]], alpha: float) -> fl
     """The largest spread of expected rates that fits the rates of one run, as sure as they are."""
     ends = expected_rates(rates, alpha)
     return max((high for _, high in ends), default=0.0) - min((low for low, _ in ends), default=0.0)
+
+
+def exact_reruns(above: float, alpha: float, kept: float = 1.0) -> int:
+    """How many inputs of each group show that rates which were not averaged are so far apart."""
+    points = CAUTION * above / 2 if above > 0 else 1.0
+    return math.ceil(kept * math.log(8 / alpha) / points)
