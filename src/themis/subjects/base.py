@@ -223,6 +223,10 @@ class CulpritSearch:
         else:
             self._culprits.add(part[0])
 
+    def left(self) -> list[Sequence[int]]:
+        """The parts that are neither tried nor halved yet, where the search ends before."""
+        return [*self._untried[::-1], *self._failed[::-1]]
+
     def _most_fail(self) -> Generator[Sequence[int], None, bool]:
         """Whether most of the batch fails; each input that is drawn and in doubt is tried alone."""
         places = [place for part in self._parts for place in part]
