@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import email.utils
-import json
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tests.external import interrupting
 from tests.services import (
     SCHEMA,
     Reply,
@@ -26,8 +23,7 @@ from tests.services import (
     serve,
 )
 from themis import SubjectError
-from themis.engine.runner import Runner
-from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure, Labels
+from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http import client as pacing
 from themis.subjects.http.client import retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
@@ -213,64 +209,6 @@ class TestRetries:
         service.answer = answer
         run(service.subject(concurrency=3), many(20))
         assert most[0] == 3
-
-
-class TestListsThatFail:
-    @staticmethod
-    def subject(service: Service, bad: Callable[[int], bool], status: int = 500) -> HttpSubject:
-        """A service that refuses lists with a bad age in them."""
-
-        def answer(request: Request) -> Reply:
-            ages = [each["age"] for each in request.json]
-            return Reply(status=status) if any(map(bad, ages)) else Reply(json.dumps(ages))
-
-        service.answer = answer
-        return service.subject(body="{inputs}", retries=0)
-
-    @pytest.mark.parametrize("status", [422, 500])
-    def test_many_that_fail_are_told_from_the_others(self, service: Service, status: int) -> None:
-        codes = many(1_500)
-        codes[:40, 1] = 0  # more in a row than a service that is down would be asked
-        bad = codes[:, 1] % 10 == 0
-        answers = run(self.subject(service, lambda age: (age - 18) % 10 == 0, status), codes)
-        assert list(answers.failures) == np.flatnonzero(bad).tolist()
-        assert all(each.alone for each in answers.failures.values())
-        ages = (codes[:, 1] + 18).tolist()
-        assert answers.outputs == [None if bad[at] else ages[at] for at in range(len(ages))]
-        assert answers.calls == len(service.requests) < 1_500
-
-    def test_a_service_that_always_fails_is_asked_a_few_times_for_each_list(
-        self, service: Service
-    ) -> None:
-        answers = run(self.subject(service, lambda age: True), many(2_000))
-        assert len(answers.failures) == 2_000
-        assert len(service.requests) < 2 * 60
-
-    def test_a_failing_list_takes_nothing_from_another(self, service: Service) -> None:
-        codes = many(2_000)
-        codes[:1_000, 1], codes[1_000:, 1] = 5, 6
-        answers = run(self.subject(service, lambda age: age == 23), codes)
-        assert list(answers.failures) == list(range(1_000))
-
-    def test_a_search_that_is_interrupted_counts_all_that_was_sent(self, service: Service) -> None:
-        subject = self.subject(service, lambda age: age % 2 == 0)
-        answer = service.answer
-
-        def wait(request: Request) -> Reply | None:
-            if len(service.requests) > 20:
-                service.stopped.wait(300)
-            return answer(request)
-
-        service.answer = wait
-        runner = Runner(subject, Labels())
-        with interrupting(lambda: len(service.requests) == 21):
-            runner.run(many(300))
-        assert runner.executions == sum(len(each.json) for each in service.requests[:20])
-        assert runner.account.calls == 20
-        unfinished = subject.unfinished
-        assert unfinished is not None
-        assert len(unfinished.failures) < 20  # only those of which it is known
-        subject.close()
 
 
 class TestUnreachable:

@@ -32,7 +32,6 @@ CostKind = Literal["calls", "executions"]
 
 SUSPICIOUS = 8  # culprits in one batch after which it is asked whether most of it fails
 CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, among inputs tried alone
-MALFORMED_LIMIT = 16  # culprits that are looked for where outputs are not one for each input
 
 
 class BudgetEndedError(Exception):
@@ -188,19 +187,17 @@ class CulpritSearch:
     `for part in search` gives the parts; whoever tries one that fails notes the failure for all of
     it and calls `halve` before the next. The halves come next, until culprits are alone.
 
-    After `limit` culprits the search `weighs` whether most of the batch fails: it tries single
+    After `limit` culprits the search weighs whether most of the batch fails: it tries single
     inputs all over it. If most fail nothing is halved any more: parts that failed as a whole stay
     failed, since which of their inputs is to blame is unknown, not guessed. If not, all culprits
     are looked for, in parts that are cut so small that many of them will work.
     """
 
-    def __init__(
-        self, parts: Iterable[Sequence[int]], *, limit: float = SUSPICIOUS, weighs: bool = True
-    ) -> None:
+    def __init__(self, parts: Iterable[Sequence[int]], *, limit: float = SUSPICIOUS) -> None:
         self._parts = list(parts)
         self._untried = self._parts[::-1]
         self._failed: list[Sequence[int]] = []
-        self._limit, self._weighs = limit, weighs
+        self._limit = limit
         self._culprits: set[int] = set()
 
     def __iter__(self) -> Iterator[Sequence[int]]:
@@ -209,7 +206,7 @@ class CulpritSearch:
                 yield self._untried.pop()
             elif len(self._culprits) < self._limit:
                 self._untried = _halves(self._failed.pop())
-            elif not self._weighs or (yield from self._most_fail()):
+            elif (yield from self._most_fail()):
                 return
             else:
                 self._limit = math.inf
@@ -225,6 +222,10 @@ class CulpritSearch:
             self._failed.append(part)
         else:
             self._culprits.add(part[0])
+
+    def left(self) -> list[Sequence[int]]:
+        """The parts that are neither tried nor halved yet, where the search ends before."""
+        return [*self._untried[::-1], *self._failed[::-1]]
 
     def _most_fail(self) -> Generator[Sequence[int], None, bool]:
         """Whether most of the batch fails; each input that is drawn and in doubt is tried alone."""
@@ -322,10 +323,8 @@ class _Isolation:
         """The answers, with those failures for which inputs are to blame, as far as can be told."""
         odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
         several_work = False
-        # Of malformed outputs, that the number fits may be by chance.
-        limit = MALFORMED_LIMIT if self._is_malformed else SUSPICIOUS
         halves = _halves(range(self._count)) if self._count > 1 else []
-        search = CulpritSearch(halves[::-1], limit=limit, weighs=not self._is_malformed)
+        search = CulpritSearch(halves[::-1])
         for part in search:
             heed(deadline)
             try:

@@ -206,18 +206,27 @@ class Client:
         self._owner = os.getpid()
 
     async def send(
-        self, url: URL, body: bytes | None, *, inputs: int, limit: int
+        self,
+        url: URL,
+        body: bytes | None,
+        *,
+        inputs: int,
+        limit: int,
+        retries: int | None = None,
+        isolating: bool = False,
     ) -> Reply | Failure:
         """The reply to a request about so many inputs, or why there is none after all retries.
 
         Only within `run`. What fails because of the request itself (500, a timeout) is only
-        retried if it is about a single input.
+        retried if it is about a single input. So is all but 429 while `isolating` inputs that fail:
+        then the service is known to answer others.
         """
         patient = inputs == 1
+        retries = self._limits.retries if retries is None else retries
         if self._silent >= max(2 * self._limits.concurrency, 16):
             message = f"not sent: the last {self._silent} requests to {self._host} all failed"
             return Failure(TRANSPORT, message, message)
-        for attempt in range(self._limits.retries + 1):
+        for attempt in range(retries + 1):
             if self._pace.matters:
                 await self._pace.turn()
             outcome = await self._request(url, body, limit)
@@ -230,16 +239,17 @@ class Client:
                 if outcome.status not in RETRYABLE:
                     self._silent = 0
                     return outcome
-            may_retry = attempt < self._limits.retries and _worth_retrying(outcome, patient=patient)
+            worth = _worth_retrying(outcome, patient=patient, isolating=isolating)
+            may_retry = attempt < retries and worth
             in_time = self._is_in_time(outcome.retry_after)
             if may_retry and in_time:
                 await self._pace.wait(attempt, outcome.retry_after)
                 continue
             # Of a list, those that get a 500 alone are the culprits, of which there may be many.
-            isolates = self._requests.many and isinstance(outcome, Reply) and outcome.status == 500
-            self._silent += patient and not isolates
+            is_500 = isinstance(outcome, Reply) and outcome.status == 500
+            self._silent += patient and not (isolating or (self._requests.many and is_500))
             times = f" ({attempt + 1} attempts)" if attempt else ""
-            if may_retry:
+            if not in_time and (may_retry or isolating):
                 times = " (it asks for more patience than the time limit allows)"
             if isinstance(outcome, Reply):
                 return replace(outcome, times=times)
@@ -247,6 +257,17 @@ class Client:
                 raise SubjectError(f"{outcome.message}{times}")
             return Failure(outcome.kind, f"{outcome.message}{times}")
         raise AssertionError("the last attempt returns or raises")
+
+    async def pause(self, outcome: Reply | Failure, attempt: int | None = None) -> bool:
+        """Wait after what failed as after this attempt, or as the service asks.
+
+        None is the attempt behind the last retry. False, at once: the time limit does not allow it.
+        """
+        retry_after = outcome.retry_after if isinstance(outcome, Reply) else ""
+        if not self._is_in_time(retry_after):
+            return False
+        await self._pace.wait(self._limits.retries if attempt is None else attempt, retry_after)
+        return True
 
     def _is_in_time(self, retry_after: str) -> bool:
         """Whether the time limit allows to wait for as long as a service asks."""
@@ -376,10 +397,10 @@ async def _read_bounded(response: aiohttp.ClientResponse, limit: int) -> tuple[b
     return bytes(body), True
 
 
-def _worth_retrying(outcome: Reply | _Trouble, *, patient: bool) -> bool:
+def _worth_retrying(outcome: Reply | _Trouble, *, patient: bool, isolating: bool) -> bool:
     if isinstance(outcome, Reply):
-        return patient or outcome.status != 500
-    return not outcome.final and (patient or outcome.kind != TIMEOUT)
+        return patient or outcome.status == 429 or (outcome.status != 500 and not isolating)
+    return not outcome.final and (patient or (outcome.kind != TIMEOUT and not isolating))
 
 
 def _following(url: URL, location: str) -> URL | None:

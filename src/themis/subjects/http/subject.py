@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,12 @@ ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
 WORDS = ("text", "status")  # answers that are no JSON pointers
 TOO_LARGE = 413
 
+WATCHED = 8  # failures of parts of a list after which it is asked whether the service is still up
+
 # Failures that no smaller request would escape.
-_ABOUT_THE_SERVICE = {401, 403, 404, 405, 407} | REDIRECTS | RETRYABLE - {500}
+_ABOUT_THE_SERVICE = {401, 403, 404, 405, 407, 429} | REDIRECTS
+# Failures of a service that is down, or that one of the inputs brings down.
+_MAYBE_DOWN = RETRYABLE - {429, 500}
 
 
 class HttpSubject(Subject):
@@ -166,7 +171,9 @@ class _Exchange:
         self._urls = _addresses(requests, codes)
         self._rows = [] if requests.body is None else requests.body.row.render(codes)
         places = range(len(codes))
-        self._parts = iter([places[at : at + size] for at in places[::size]])
+        self._lists = iter([[places[at : at + size]] for at in places[::size]])
+        self._left: list[list[Sequence[int]]] = []  # of lists for which the service seemed down
+        self._answered = False
         self._outputs, self._failures = answers.outputs, answers.failures
 
     def run(self) -> None:
@@ -174,35 +181,76 @@ class _Exchange:
         client = self._client
         client.given = client.requests_sent = 0
         client.run(self._ask, workers=len(self._outputs))
+        if self._left and self._answered:
+            # Inputs that bring it down do so for other lists, too, that are asked at the time.
+            client.run(self._ask_again, workers=1)
 
     async def _ask(self) -> None:
-        """Have one part after the other answered, until there are none."""
-        for part in self._parts:
-            await self._settle(part)
+        """Have one list after the other answered, until there are none."""
+        for parts in self._lists:
+            await self._settle(parts)
 
-    async def _settle(self, whole: Sequence[int]) -> None:
-        """Ask about these in one request, and again in smaller ones if it fails."""
-        template = self._requests.body
-        search = CulpritSearch([whole])
+    async def _ask_again(self) -> None:
+        """Have what is left of lists answered, one after the other, while there are answers."""
+        left, self._left, self._answered = self._left, [], False
+        for parts in left:
+            await self._settle(parts)
+            if self._left and not self._answered:
+                return
+
+    async def _settle(self, parts: Sequence[Sequence[int]]) -> None:
+        """Ask about each part in one request, and again in smaller ones if it fails."""
+        search = CulpritSearch(parts)
+        service = _Vouched(self._client, self._tell)
         for part in search:
-            start, stop = part[0], part[-1] + 1
-            url = self._urls[start if len(self._urls) > 1 else 0]
-            body = None if template is None else template.join(self._rows[start:stop])
-            limit = ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1)
-            reply = await self._client.send(url, body, inputs=len(part), limit=limit)
-            outcomes = self._outcomes(reply, len(part))
-            if isinstance(outcomes, Failure):
-                failure = replace(outcomes, alone=len(part) == 1)
-                self._failures.update(dict.fromkeys(part, failure))
-                if len(part) == 1 or _may_be_one_input(reply):
-                    search.halve(part)
+            reply = await self._send(part, isolating=service.is_vouched_for)
+            failure = self._note(part, reply)
+            if failure is None:
                 continue
-            for place, outcome in zip(part, outcomes, strict=True):
-                self._failures.pop(place, None)
-                if isinstance(outcome, Failure):
-                    self._failures[place] = outcome
-                else:
-                    self._outputs[place] = outcome
+            self._failures.update(dict.fromkeys(part, replace(failure, alone=len(part) == 1)))
+            if _is_maybe_down(reply):
+                if not await service.is_up(part, reply):
+                    search.add(part)
+                    if not service.asks_too_much:
+                        self._left.append(search.left())
+                    return
+                search.halve(part)
+            elif len(part) == 1 or _may_be_one_input(reply):
+                search.halve(part)
+
+    async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
+        """The reply to one input alone; what it says is noted if it is an answer."""
+        part = range(place, place + 1)
+        reply = await self._send(part, retries=retries)
+        self._note(part, reply)
+        return reply
+
+    async def _send(
+        self, part: Sequence[int], *, retries: int | None = None, isolating: bool = False
+    ) -> Reply | Failure:
+        template, start, stop = self._requests.body, part[0], part[-1] + 1
+        return await self._client.send(
+            self._urls[start if len(self._urls) > 1 else 0],
+            None if template is None else template.join(self._rows[start:stop]),
+            inputs=len(part),
+            limit=ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1),
+            retries=retries,
+            isolating=isolating,
+        )
+
+    def _note(self, part: Sequence[int], reply: Reply | Failure) -> Failure | None:
+        """Note what was answered to a part; or why there is no answer."""
+        outcomes = self._outcomes(reply, len(part))
+        if isinstance(outcomes, Failure):
+            return outcomes
+        self._answered = True
+        for place, outcome in zip(part, outcomes, strict=True):
+            self._failures.pop(place, None)
+            if isinstance(outcome, Failure):
+                self._failures[place] = outcome
+            else:
+                self._outputs[place] = outcome
+        return None
 
     def _outcomes(self, reply: Reply | Failure, count: int) -> Sequence[Any] | Failure:
         """The outputs for so many inputs, or why there are none."""
@@ -232,6 +280,62 @@ def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
     template = requests.address.template
     rendered = template.render(codes if template.columns else codes[:1])
     return [URL(each.decode(), encoded=True) for each in rendered]
+
+
+class _Vouched:
+    """Whether a service that failed for a list is up, so that inputs may be to blame; or down.
+
+    Two single inputs of the list are asked about, after pauses. One that is answered vouches for
+    the service: it is asked about again now and then, as long as parts of the list fail. So one
+    that is down, or that has too much to do, gets no more than a few requests.
+    """
+
+    def __init__(
+        self, client: Client, tell: Callable[[int, int | None], Awaitable[Reply | Failure]]
+    ) -> None:
+        self._client, self._tell = client, tell
+        self._voucher: int | None = None
+        self._failed = 0  # parts since there is a voucher
+        self.asks_too_much = False  # patience, more than the time limit allows
+
+    @property
+    def is_vouched_for(self) -> bool:
+        return self._voucher is not None
+
+    async def is_up(self, part: Sequence[int], reply: Reply | Failure) -> bool:
+        """Whether it answers at all, after a part failed with this reply."""
+        if self._voucher is None:
+            return len(part) == 1 or await self._find_voucher(part, reply)
+        self._failed += 1
+        if not await self._pause(reply, attempt=0):
+            return False
+        return self._failed % WATCHED > 0 or _is_answer(await self._tell(self._voucher, None))
+
+    async def _find_voucher(self, part: Sequence[int], reply: Reply | Failure) -> bool:
+        for place in random.Random(len(part)).sample(part, 2):
+            if not await self._pause(reply):
+                return False
+            reply = await self._tell(place, 0)
+            if _is_answer(reply):
+                self._voucher = place
+                return True
+        return False
+
+    async def _pause(self, reply: Reply | Failure, attempt: int | None = None) -> bool:
+        self.asks_too_much = not await self._client.pause(reply, attempt)
+        return not self.asks_too_much
+
+
+def _is_maybe_down(reply: Reply | Failure) -> bool:
+    """Whether a service may be down, or have gone down for a moment because of an input."""
+    if isinstance(reply, Failure):
+        return reply.kind == TRANSPORT
+    return reply.status in _MAYBE_DOWN
+
+
+def _is_answer(reply: Reply | Failure) -> bool:
+    """Whether a service says anything about the input that it was asked about."""
+    return isinstance(reply, Reply) and reply.status not in _ABOUT_THE_SERVICE | _MAYBE_DOWN
 
 
 def _may_be_one_input(reply: Reply | Failure) -> bool:

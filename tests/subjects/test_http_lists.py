@@ -1,0 +1,269 @@
+"""Web services that are asked about lists: which inputs are blamed where a list fails."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.external import interrupting
+from tests.services import Reply, Request, Service, many, run, serve
+from themis.engine.runner import Runner
+from themis.subjects.base import BudgetEndedError
+from themis.subjects.decisions import TRANSPORT, Labels
+from themis.subjects.http import client as pacing
+from themis.subjects.http import subject as subject_module
+from themis.subjects.http.subject import HttpSubject
+
+pytest.importorskip("aiohttp")
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serve() as service:
+        yield service
+
+
+@pytest.fixture(autouse=True)
+def _quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.001)
+
+
+def picky(service: Service, bad: Callable[[int], bool], status: int | None = 500) -> HttpSubject:
+    """A service that refuses lists with a bad age in them, or closes the connection (None)."""
+
+    def answer(request: Request) -> Reply | None:
+        ages = asked(request)
+        if any(map(bad, ages)):
+            return None if status is None else Reply(status=status)
+        return Reply(json.dumps(ages))
+
+    service.answer = answer
+    return service.subject(body="{inputs}", retries=0)
+
+
+def asked(request: Request) -> list[int]:
+    """The ages in a list."""
+    return [each["age"] for each in request.json]
+
+
+def aged(*ages: int) -> NDArray[np.int64]:
+    """Inputs of these ages."""
+    return np.array([[0, age - 18] for age in ages])
+
+
+DOWN = (502, 503, 504, None)
+
+
+@pytest.mark.parametrize("status", [422, 500, *DOWN])
+def test_many_that_fail_are_told_from_the_others(service: Service, status: int | None) -> None:
+    codes = many(1_500)
+    codes[:40, 1] = 0  # more in a row than a service that is down would be asked
+    bad = codes[:, 1] % 10 == 0
+    answers = run(picky(service, lambda age: (age - 18) % 10 == 0, status), codes)
+    assert list(answers.failures) == np.flatnonzero(bad).tolist()
+    assert all(each.alone for each in answers.failures.values())
+    ages = (codes[:, 1] + 18).tolist()
+    assert answers.outputs == [None if bad[at] else ages[at] for at in range(len(ages))]
+    assert answers.calls == len(service.requests) < 1_500
+    assert answers.given == sum(len(each.json) for each in service.requests)
+
+
+def test_a_service_that_always_fails_is_asked_a_few_times_for_each_list(service: Service) -> None:
+    answers = run(picky(service, lambda age: True), many(2_000))
+    assert len(answers.failures) == 2_000
+    assert len(service.requests) < 2 * 60
+
+
+def test_a_failing_list_takes_nothing_from_another(service: Service) -> None:
+    codes = many(2_000)
+    codes[:1_000, 1], codes[1_000:, 1] = 5, 6
+    answers = run(picky(service, lambda age: age == 23), codes)
+    assert list(answers.failures) == list(range(1_000))
+
+
+def test_a_search_that_is_interrupted_counts_all_that_was_sent(service: Service) -> None:
+    subject = picky(service, lambda age: age % 2 == 0)
+    answer = service.answer
+
+    def wait(request: Request) -> Reply | None:
+        if len(service.requests) > 20:
+            service.stopped.wait(300)
+        return answer(request)
+
+    service.answer = wait
+    runner = Runner(subject, Labels())
+    with interrupting(lambda: len(service.requests) == 21):
+        runner.run(many(300))
+    assert runner.executions == sum(len(each.json) for each in service.requests[:20])
+    assert runner.account.calls == 20
+    unfinished = subject.unfinished
+    assert unfinished is not None
+    assert len(unfinished.failures) < 20  # only those of which it is known
+    subject.close()
+
+
+@pytest.mark.parametrize("status", DOWN)
+@pytest.mark.parametrize("place", range(5))
+def test_one_that_brings_a_service_down_is_found_wherever_it_is(
+    service: Service, status: int | None, place: int
+) -> None:
+    ages = list(range(20, 25))
+    answers = run(picky(service, lambda age: age == ages[place], status), aged(*ages))
+    assert [*answers.failures] == [place]
+    assert answers.failures[place].alone
+    assert answers.failures[place].kind == TRANSPORT
+
+
+@pytest.mark.parametrize("status", [*DOWN, 429])
+def test_a_service_that_is_down_is_asked_about_two_single_inputs_of_each_list(
+    service: Service, status: int | None
+) -> None:
+    subject = picky(service, lambda age: True, status)
+    subject.inputs_per_request = 50
+    answers = run(subject, many(200))
+    assert len(answers.failures) == 200
+    assert not any(each.alone for each in answers.failures.values())
+    sizes = sorted(len(each.json) for each in service.requests)
+    assert sizes == [1] * (0 if status == 429 else 8) + [50] * 4
+    assert answers.given == sum(sizes)
+
+
+def test_a_service_that_is_down_is_asked_after_the_retries(service: Service) -> None:
+    picky(service, lambda age: True, 503)
+    answers = run(service.subject(body="{inputs}", retries=2), many(50))
+    assert [len(each.json) for each in service.requests] == [50] * 3 + [1] * 2
+    assert "(3 attempts)" in answers.failures[0].message
+
+
+def test_a_service_that_goes_down_while_inputs_are_looked_for_is_left_in_peace(
+    service: Service,
+) -> None:
+    subject = picky(service, lambda age: age == 20 or len(service.requests) > 10, 502)
+    answers = run(subject, aged(*[30] * 200, 20, *[30] * 99))
+    assert 200 in answers.failures
+    assert 1 < len(answers.failures) < 300
+    # Parts, the input that was answered; and, later, one part and two single inputs of it.
+    assert len(service.requests) <= 10 + 8 + 1 + 3
+
+
+def test_lists_are_not_asked_again_of_a_service_that_is_down_by_then(service: Service) -> None:
+    picky(service, lambda age: len(service.requests) > 1, 502)
+    subject = service.subject(body="{inputs}", retries=0, concurrency=1)
+    subject.inputs_per_request = 10
+    answers = run(subject, many(50))
+    assert [*answers.failures] == list(range(10, 50))
+    sizes = [len(each.json) for each in service.requests]
+    assert sizes == [10] + [10, 1, 1] * 4 + [10, 1, 1]  # at the end, one of them again
+
+
+def test_inputs_that_are_looked_for_do_not_count_as_the_service_s_silence(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject_module, "WATCHED", 1_000)
+    picky(service, lambda age: age == 20, 502)
+    subject = service.subject(body="{inputs}", retries=0, concurrency=1)
+    answers = run(subject, aged(*[30] * 100, *[20] * 40, *[30] * 100))
+    assert [*answers.failures] == list(range(100, 140))
+    assert {each.message for each in answers.failures.values()} == {"HTTP 502 Bad Gateway: 1"}
+
+
+def test_lists_that_fail_because_of_another_are_asked_again_after_it(service: Service) -> None:
+    innocent, failed = range(30, 34), threading.Event()
+    of_it: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        ages = asked(request)
+        if ages[0] in innocent:
+            of_it.append(request)
+            if len(of_it) == 3:  # the list, and two of its inputs
+                failed.set()
+            if len(of_it) <= 3:
+                return Reply(status=502)
+        elif len(ages) == 1:
+            failed.wait(60)
+        return Reply(status=502) if 21 in ages else Reply(json.dumps(ages))
+
+    service.answer = answer
+    subject = service.subject(body="{inputs}", retries=0, concurrency=2)
+    subject.inputs_per_request = 4
+    answers = run(subject, aged(20, 21, 22, 23, *innocent))
+    assert [*answers.failures] == [1]
+    assert answers.outputs == [20, None, 22, 23, *innocent]
+
+
+def test_a_part_that_is_too_much_for_now_is_asked_again(service: Service) -> None:
+    picky(service, lambda age: age == 20, 502)
+    answer = service.answer
+
+    def is_busy(request: Request) -> Reply | None:
+        is_second = 25 in asked(request) and 1 < len(request.json) < 6
+        first = [each for each in service.requests if len(each.json) == len(request.json)]
+        return Reply(status=429) if is_second and len(first) == 2 else answer(request)
+
+    service.answer = is_busy
+    answers = run(service.subject(body="{inputs}", retries=1), aged(*range(20, 26)))
+    halves = [asked(each) for each in service.requests if len(each.json) == 3]
+    assert halves == [[20, 21, 22], [23, 24, 25], [23, 24, 25]]  # that with 20 is not asked again
+    assert [*answers.failures] == [0]
+
+
+def test_pauses_that_a_service_asks_for_are_kept_while_inputs_are_looked_for(
+    service: Service,
+) -> None:
+    picky(service, lambda age: age == 21)
+    answer = service.answer
+
+    def asks_for_patience(request: Request) -> Reply | None:
+        if 21 in asked(request):
+            return Reply(status=503, headers={"Retry-After": "1"})
+        return answer(request)
+
+    service.answer = asks_for_patience
+    answers = run(service.subject(body="{inputs}", retries=0), aged(20, 22, 21))
+    assert [*answers.failures] == [2]
+    for before, after in itertools.pairwise(service.requests):
+        assert 21 not in asked(before) or after.time >= before.time + 0.99
+
+
+@pytest.mark.parametrize("fails_before", [0, 1])
+def test_no_pause_is_longer_than_the_time_limit_allows(service: Service, fails_before: int) -> None:
+    def answer(request: Request) -> Reply:
+        if len(request.json) == 1:
+            return Reply("[1]")
+        wait = len(service.requests) > fails_before
+        return Reply(status=503, headers={"Retry-After": "50"} if wait else {})
+
+    service.answer = answer
+    subject = service.subject(body="{inputs}", retries=0)
+    subject.deadline = time.monotonic() + 40
+    answers = run(subject, many(50))
+    # The list; or that, an input that is answered, and half of the list.
+    assert len(service.requests) == (3 if fails_before else 1)
+    assert len(answers.failures) == (49 if fails_before else 50)
+    assert any("more patience than" in e.message for e in answers.failures.values()) == fails_before
+
+
+def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 600.0)
+    subject = picky(service, lambda age: True, 502)
+    subject.deadline = time.monotonic() + 0.5
+    with pytest.raises(BudgetEndedError):
+        run(subject, many(50))
+    assert len(service.requests) <= 1
+
+    subject = picky(service, lambda age: True, 502)
+    runner = Runner(subject, Labels())
+    with interrupting(lambda: subject.client.requests_sent == 1):
+        runner.run(many(50))
+    assert runner.executions == len(service.requests[-1].json)
+    assert runner.account.calls == 1
+    subject.close()
