@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,14 @@ import numpy as np
 import pytest
 
 import themis
+from tests.clocks import Clock
 from themis.audit.notes import other_cost
+from themis.engine import runner as runner_module
 from themis.engine.account import CallTimes
 from themis.engine.batch_sizes import timely_call
 from themis.engine.variants import waves
 from themis.results.notes import Note
+from themis.subjects import base as base_module
 
 MOST = 12  # calls of a score with the default settings
 SIZES = {"sex": 2, "race": 5, "education": 16, "age": 70, "hours": 100, "gain": 100}
@@ -370,39 +372,20 @@ ASKED = {
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_no_call_begins_when_the_time_is_over(asked: str) -> None:
-    """The clock goes by what the function says that it takes."""
-    clock = Clock()
+def test_no_call_begins_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+    begin, began = clock.now, list[float]()
 
     def decide(table: Any) -> Any:
-        clock.sizes.append((clock.now, len(table["race"])))
+        began.append(clock.now - begin)
         clock.now += 0.1 * len(table["race"])
         return (table["age"] > 30) & (table["race"] > 0)
 
-    protected = {
-        name: themis.Values(range(size), protected=size < 6) for name, size in SIZES.items()
-    }
-    with clock.running():
-        audit = themis.Audit(themis.batch(decide), themis.Schema(protected), max_seconds=3.0)
-        ASKED[asked](audit)
-    assert clock.sizes[0][1] == 1
-    assert max(now for now, _ in clock.sizes) <= 3.0
-    assert clock.now <= 5.0
-
-
-class Clock:
-    """Time that passes only where somebody says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.sizes: list[tuple[float, int]] = []
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        with pytest.MonkeyPatch.context() as patch:
-            for name in ("monotonic", "perf_counter"):
-                patch.setattr(time, name, lambda: self.now)
-            yield
+    each = {name: themis.Values(range(n), protected=n < 6) for name, n in SIZES.items()}
+    ASKED[asked](themis.Audit(themis.batch(decide), themis.Schema(each), max_seconds=3.0))
+    assert began[1] == pytest.approx(0.1), "one input comes first"
+    assert max(began) <= 3.0
+    assert clock.now - begin <= 5.0
 
 
 @pytest.mark.parametrize("last", [2, 3])

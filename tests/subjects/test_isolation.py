@@ -122,6 +122,15 @@ def test_rows_that_a_table_function_leaves_out_are_all_found(share: float) -> No
     assert said == {("the subject returned 0 outputs for 1 input", True)}
 
 
+@pytest.mark.parametrize("outputs", [2, 16, 1_024])
+def test_a_number_of_outputs_that_fits_by_chance_is_no_answer(outputs: int) -> None:
+    answers = isolate_failures(lambda start, stop: [1] * outputs, 65_536)
+    assert len(answers.failures) == 65_536
+    assert answers.calls == 2
+    reasons = {each.message for each in answers.failures.values()}
+    assert reasons == {f"the subject returned {outputs:,} outputs for 65,536 inputs"}
+
+
 def test_where_most_rows_are_left_out_it_is_soon_given_up() -> None:
     culprits = np.random.default_rng(4).random(2_000) < 0.8
     failed, answers = blamed(culprits, left_out=True)

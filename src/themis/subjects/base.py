@@ -178,7 +178,11 @@ class WrongOutputsError(ValueError):
 
 
 class WrongLengthError(WrongOutputsError):
-    """A batch of inputs got another number of outputs."""
+    """A batch of inputs got another number of outputs, if it is known this one."""
+
+    def __init__(self, message: str, outputs: int = 0) -> None:
+        super().__init__(message)
+        self.outputs = outputs
 
 
 class CulpritSearch:
@@ -321,6 +325,9 @@ class _Isolation:
 
     def run(self, deadline: float) -> Answers:
         """The answers, with those failures for which inputs are to blame, as far as can be told."""
+        heed(deadline)
+        if self._is_malformed and self._count > 1 and self._gives_one_several():
+            return self._answers(dict.fromkeys(range(self._count), self._whole))
         odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
         several_work = False
         halves = _halves(range(self._count)) if self._count > 1 else []
@@ -342,6 +349,14 @@ class _Isolation:
                 reason = self._whole if self._is_malformed else reason
                 return self._answers(dict.fromkeys(range(self._count), reason))
         return self._answers(self._told())
+
+    def _gives_one_several(self) -> bool:
+        """Whether one input alone gets several outputs: where their number fits, it is chance."""
+        try:
+            self._failures[0] = self._try(range(1))
+        except (Exception, SystemExit) as error:
+            return isinstance(error, WrongLengthError) and error.outputs > 1
+        return False
 
     def _try(self, part: Sequence[int]) -> Failure:
         """Have a part answered, or raise; why it was in doubt before."""
@@ -383,7 +398,8 @@ def _checked(outputs: Any, count: int) -> Any:
         outputs = array
     if len(outputs) != count:
         returned = count_of(len(outputs), "output")
-        raise WrongLengthError(f"the subject returned {returned} for {count_of(count, 'input')}")
+        message = f"the subject returned {returned} for {count_of(count, 'input')}"
+        raise WrongLengthError(message, len(outputs))
     return outputs
 
 
