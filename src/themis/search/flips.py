@@ -468,8 +468,9 @@ class FlipBook(CellStore):
         schema = self._limits(cell, rows)
         own = rows.own_levels(cell.variants.assignments)
         row, column, tried = cell.next_variants(places, own, stop, least)
-        fresh = ~cell.is_apart(places[row], column)
-        row, column = row[fresh], column[fresh]
+        if not cell.apart.is_empty:
+            fresh = ~cell.is_apart(places[row], column)
+            row, column = row[fresh], column[fresh]
         codes = rows.inputs(cell.variants, row, column)
         if schema.constraints or schema.kept_missing:
             admitted = schema.admits(rows.codes[row], codes)
