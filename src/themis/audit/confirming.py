@@ -21,6 +21,7 @@ from themis.subjects.decisions import NOT_RUN, Cells
 CONFIDENCE = 0.99  # that nothing of a subject that does not discriminate is confirmed
 FIRST_SHARE = 0.8  # of what may be wrong, for the first pair of each test; the rest is for others
 MARGIN = 1.1  # more time than running again will probably take
+ONE_PAIR = 2 * fewest_reruns(FIRST_SHARE * (1.0 - CONFIDENCE) / 2)  # executions, if it is alone
 TRIES = 5  # of running a pair again: a failure says nothing of chance
 
 Flags = NDArray[np.bool_]
@@ -53,11 +54,15 @@ class Confirmation:
         self.lasting = np.ones(len(self.kinds), dtype=bool)
         self.confirmed = np.zeros(len(self.kinds), dtype=bool)
 
-    def needs(self) -> Places:
-        """How many executions the first 1, 2, 3 … pairs take, unless answers depend on chance."""
+    def needs(self, among: int = 1) -> Places:
+        """How many executions the first 1, 2, 3 … pairs take, unless answers depend on chance.
+
+        There are at least so many kinds, if others come that have none of these pairs.
+        """
         kinds = list(self._by_kind())
         present = sum((np.cumsum(own) > 0).astype(np.int64) for own in kinds)
-        fewest = [fewest_reruns(self.alpha / number / 2) for number in range(1, len(kinds) + 1)]
+        present = np.maximum(present, among)
+        fewest = [self._fewest(number) for number in range(1, max(len(kinds), among) + 1)]
         needed = np.zeros(len(self.kinds), dtype=np.int64)
         for own in kinds:
             inputs, new = self.inputs[own], np.zeros(len(self.kinds), dtype=np.int64)
@@ -66,6 +71,24 @@ class Confirmation:
             apart = np.maximum(np.cumsum(self.apart & own), 1)
             needed += -(-np.array(fewest)[present - 1] // apart) * np.cumsum(new)
         return needed
+
+    def needs_at_most(self, more: Places, among: int, shared: int) -> Places:
+        """How many executions these pairs take with any of so many more, of so many kinds at most.
+
+        An input is in at most so many pairs (`shared`). So each pair that is chosen as one that
+        shares no input keeps out at most 2 (shared − 1) others, and k pairs of a kind take at most
+        ⌈fewest (2 shared − 1) / k⌉ reruns of at most 2 k inputs. And none takes more than `fewest`.
+        """
+        among = max(among, 1)
+        fewest = self._fewest(among)
+        known = int(self.needs(among)[-1]) if len(self.kinds) else 0
+        each = known + 2 * fewest * more
+        together = 2 * among * fewest * (2 * shared - 1) + 2 * (len(self.kinds) + more)
+        return np.maximum(np.minimum(each, together), ONE_PAIR)
+
+    def _fewest(self, kinds: int) -> int:
+        """How many reruns of pairs that share no input one of so many kinds takes."""
+        return fewest_reruns(self.alpha / kinds / 2)
 
     def within(self, executions: float) -> Confirmation:
         """As many of the first pairs as so many executions are enough for."""
