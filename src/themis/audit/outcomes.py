@@ -38,6 +38,10 @@ class Pairs:
     outputs: Places
     tests: Places
 
+    def part(self, which: slice | Places) -> Pairs:
+        """Some of them, in this order."""
+        return Pairs(self.rows[which], self.outputs[which], self.tests[which])
+
 
 @dataclass(frozen=True)
 class Side:
@@ -155,8 +159,7 @@ class Outcome:
         pairs = self.failing_pairs()
         order = np.argsort(self.ends(at)[1][pairs.tests], kind="stable")
         whole = order[~self.unfinished[pairs.tests[order]]]
-        chosen = whole if len(whole) else order[:1]
-        return Pairs(pairs.rows[chosen], pairs.outputs[chosen], pairs.tests[chosen])
+        return pairs.part(whole if len(whole) else order[:1])
 
     def keep_judged(self, before: Outcome) -> bool:
         """Take over what was run again before, and leave other failing tests unconfirmed.

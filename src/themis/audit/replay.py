@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.audit.confirming import (
-    CONFIDENCE,
-    FIRST_SHARE,
+    FIRST,
     ONE_PAIR,
+    SECOND,
     Confirmation,
     Flags,
     affordable,
@@ -265,13 +265,16 @@ def _check_failing(outcome: Outcome, run: _Run) -> bool:
     runner, pairs, times = run.runner, outcome.pairs_to_confirm(run.at), count(1)
     outcome.states[failing] = UNCONFIRMED
     with runner.spending_reserve():
-        checked = outcome.confirmation(pairs).within(affordable(runner))
+        every = outcome.confirmation(pairs)
+        first, last = every.within(affordable(runner))
+        checked = every.part(slice(first), FIRST)
         enough = _confirm(outcome, pairs, checked, runner, times)
-        others = outcome.other_pairs(checked.tests[~checked.lasting], pairs)
-        alpha = (1.0 - FIRST_SHARE) * (1.0 - CONFIDENCE)
-        more = outcome.confirmation(others, alpha=alpha)
-        enough &= _confirm(outcome, others, more, runner, times)
-    return enough and len(checked.tests) == failing.sum()
+        others, rest = pairs.part(slice(first, last)), every.part(slice(first, last), SECOND)
+        if not checked.lasting.all():
+            others = outcome.other_pairs(checked.tests[~checked.lasting], pairs)
+            rest, last = outcome.confirmation(others, alpha=SECOND), first
+        enough &= _confirm(outcome, others, rest, runner, times)
+    return enough and last == failing.sum()
 
 
 def _confirm(
