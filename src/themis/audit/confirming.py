@@ -180,9 +180,9 @@ class Confirmation:
         yield from (self.kinds == kind for kind in np.unique(self.kinds))
 
 
-def affordable(runner: Runner) -> float:
-    """How many inputs the budget still allows to run, by what one has taken so far."""
-    each, left = runner.seconds_per_execution, runner.seconds_left
+def affordable(runner: Runner, kept: float = 0.0) -> float:
+    """How many inputs the budget less some seconds allows to run, by what one has taken so far."""
+    each, left = runner.seconds_per_execution, runner.seconds_left - kept
     timely = max(left, 0.0) / (MARGIN * runner.runs * each) if each else math.inf
     return min(runner.executions_left, timely)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from themis.audit.confirming import (
     FIRST,
+    MARGIN,
     ONE_PAIR,
     SECOND,
     Confirmation,
@@ -27,7 +28,7 @@ from themis.audit.notes import executor_of
 from themis.audit.outcomes import Outcome, Pairs, sides_now
 from themis.audit.saved_tests import SavedTests
 from themis.engine.failures import TooManyFailuresError, number_answers
-from themis.engine.runner import Runner
+from themis.engine.runner import RESERVED_SECONDS, Runner
 from themis.errors import SubjectError
 from themis.inputs.assignments import Places
 from themis.results.notes import Ending, Note
@@ -37,6 +38,8 @@ from themis.subjects.decisions import NOT_RUN, Cells
 
 RANDOM = 0.1  # of the tests that discriminate once: so many that do not each time are noise
 LOOKS = 8  # where time is limited, this part of what was run is run before the next look
+LOOKING = 2.0  # of the time that a look takes is kept back for the next, and what comes after it
+SPARE = 0.05  # of the time is kept back for what comes between two calls
 UNCONFIRMED = STATES.index("unconfirmed")
 
 Listener = Callable[[int, int], None]  # inputs run so far, and all of them
@@ -135,6 +138,7 @@ class _Run:
     inverse: Places  # of each, which of them it is
     inputs: NDArray[Any]
     cells: Cells
+    seconds: float  # that the budget allows
     place: int = 0  # of the next input to run
 
     @classmethod
@@ -142,7 +146,8 @@ class _Run:
         rows = np.flatnonzero(saved.usable)
         first, inverse = unique_rows(saved.codes[rows])
         cells = np.full(len(first), NOT_RUN, dtype=runner.labels.dtype)
-        return cls(runner, saved, rows, first, inverse, saved.codes[rows[first]], cells)
+        inputs, seconds = saved.codes[rows[first]], runner.seconds_left
+        return cls(runner, saved, rows, first, inverse, inputs, cells, seconds)
 
     def go(self, listen: Listener | None) -> bool:
         """Run the inputs in their order, in place; whether the budget was enough for all.
@@ -181,18 +186,23 @@ class _Run:
         """
         runner, place, end = self.runner, self.place, len(self.inputs)
         runner.reserved = 0
-        timed, left = math.isfinite(runner.seconds_left), affordable(runner)
-        if not timed and math.isinf(left):
+        timed, began = math.isfinite(runner.seconds_left), time.monotonic()
+        if not timed and math.isinf(runner.executions_left):
             return end
         outcome = self.outcome()
         pairs = outcome.pairs_to_confirm(self.at)
+        kept = self._kept(outcome, pairs)
+        looks = LOOKING * (time.monotonic() - began)
+        spare = max(looks, min(SPARE * self.seconds, RESERVED_SECONDS)) if timed else 0.0
+        left = affordable(runner, spare)
         if not len(pairs.tests) and left <= ONE_PAIR:  # what fails from now on stays unconfirmed
             return min(end, place + int(left))
-        kept = self._kept(outcome, pairs)
         goal = place + int(np.searchsorted(kept + np.arange(1, end - place + 1), left, "right"))
+        runner.reserved = int(kept[0])
         if timed:  # an input may take longer than those before it
             goal = min(goal, place + max(runner.batch_size, place // LOOKS))
-        runner.reserved = int(kept[0])
+            each = runner.runs * (runner.seconds_per_execution or math.inf)
+            runner.reserved = math.ceil(MARGIN * kept[0] + spare / each) if kept[0] else 0
         return goal
 
     def _kept(self, outcome: Outcome, pairs: Pairs) -> Places:
