@@ -61,6 +61,8 @@ class Confirmation:
         Their kinds are judged among so many at least.
         """
         kinds, size = list(self._by_kind()), len(self.kinds)
+        if not size:
+            return np.zeros(0, dtype=np.int64)
         present = sum((np.cumsum(own) > 0).astype(np.int64) for own in kinds)
         fewest = [self._fewest(number) for number in range(1, max(len(kinds), among) + 1)]
         most = np.array(fewest)[np.maximum(present, among) - 1]
