@@ -80,7 +80,7 @@ class World:
 
 
 @pytest.mark.parametrize(
-    "seed", [1, 3, 18, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 36))]
+    "seed", [0, 1, 4, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 36))]
 )
 def test_no_budget_confirms_fewer_tests_than_a_smaller_one(seed: int, tmp_path: Path) -> None:
     world = World(seed, tmp_path / "suite.csv")
@@ -107,8 +107,14 @@ SHARED = """test,against,base,c0,c1,c2,output
 3,"c1,c2",false,v3,v0,v0,0
 4,c1,true,v3,v1,v2,0
 4,c1,false,v3,v0,v2,0
-5,c0,true,v0,v0,v1,0
-5,c0,false,v3,v0,v1,0
+5,"c0,c2",true,v0,v0,v1,0
+5,"c0,c2",false,v3,v0,v1,0
+5,"c0,c2",false,v1,v0,v1,0
+6,"c1,c2",false,v2,v1,v1,0
+6,"c1,c2",false,v2,v1,v0,0
+6,"c1,c2",false,v2,v0,v1,0
+6,"c1,c2",false,v2,v0,v0,0
+6,"c1,c2",false,v2,v0,v2,0
 """
 
 
@@ -116,7 +122,7 @@ def test_few_failing_tests_among_many_that_share_inputs_are_confirmed(tmp_path: 
     """Those that do not fail would make those that do take fewer reruns, if they failed, too."""
     path = tmp_path / "suite.csv"
     path.write_text(SHARED)
-    schema = themis.Schema(c0=["v0", "v1", "v3"], c1=["v0", "v1"], c2=["v0", "v1", "v2"])
+    schema = themis.Schema(c0=["v0", "v1", "v2", "v3"], c1=["v0", "v1"], c2=["v0", "v1", "v2"])
 
     def decide(person: Person) -> int:
         return int(tuple(person.values()) == ("v3", "v1", "v2"))
@@ -124,7 +130,6 @@ def test_few_failing_tests_among_many_that_share_inputs_are_confirmed(tmp_path: 
     for most in range(20, 40):
         found = themis.Audit(decide, schema, max_executions=most).replay(path)
         assert found.count("new") >= 1, most
-        assert found.executions == min(most, found.inputs + 24) or found.count("new") == 1
 
 
 def confirmation(draws: random.Random, pairs: int, inputs: int, kinds: int) -> Confirmation:
