@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
 CONFIDENCE = 0.99  # that nothing of a subject that does not discriminate is confirmed
-FIRST_SHARE = 0.8  # of what may be wrong, for the first pair of each test; the rest is for others
+FIRST = 0.8 * (1.0 - CONFIDENCE)  # of what may be wrong, for the first pair of each test
+SECOND = 1.0 - CONFIDENCE - FIRST  # the rest is for what is run again after that
 MARGIN = 1.1  # more time than running again will probably take
+ONE_PAIR = 2 * fewest_reruns(FIRST / 2)  # executions, if it is alone
 TRIES = 5  # of running a pair again: a failure says nothing of chance
 
 Flags = NDArray[np.bool_]
@@ -41,7 +43,7 @@ class Confirmation:
     codes: NDArray[np.int64]  # different ones
     kinds: Places
     tests: Places  # that the pairs are of
-    alpha: float = FIRST_SHARE * (1.0 - CONFIDENCE)  # what may be wrong about all of them
+    alpha: float = FIRST  # what may be wrong about all of them
     lasting: Flags = field(init=False)  # came out the same so far
     confirmed: Flags = field(init=False)
     apart: Flags = field(init=False)  # no two of these of one kind share an input
@@ -53,26 +55,73 @@ class Confirmation:
         self.lasting = np.ones(len(self.kinds), dtype=bool)
         self.confirmed = np.zeros(len(self.kinds), dtype=bool)
 
-    def needs(self) -> Places:
-        """How many executions the first 1, 2, 3 … pairs take, unless answers depend on chance."""
-        kinds = list(self._by_kind())
+    def needs(self, among: int = 1) -> Places:
+        """How many executions the first 1, 2, 3 … pairs take, unless answers depend on chance.
+
+        Their kinds are judged among so many at least.
+        """
+        kinds, size = list(self._by_kind()), len(self.kinds)
+        if not size:
+            return np.zeros(0, dtype=np.int64)
         present = sum((np.cumsum(own) > 0).astype(np.int64) for own in kinds)
-        fewest = [fewest_reruns(self.alpha / number / 2) for number in range(1, len(kinds) + 1)]
-        needed = np.zeros(len(self.kinds), dtype=np.int64)
-        for own in kinds:
-            inputs, new = self.inputs[own], np.zeros(len(self.kinds), dtype=np.int64)
-            first = np.unique(inputs, return_index=True)[1] // 2  # the pair where each comes first
-            new[own] = np.bincount(first, minlength=len(inputs))
-            apart = np.maximum(np.cumsum(self.apart & own), 1)
-            needed += -(-np.array(fewest)[present - 1] // apart) * np.cumsum(new)
+        fewest = [self._fewest(number) for number in range(1, max(len(kinds), among) + 1)]
+        most = np.array(fewest)[np.maximum(present, among) - 1]
+        reruns, since = np.zeros((len(kinds), size), np.int64), []
+        for place, own in enumerate(kinds):
+            apart = np.cumsum(self.apart & own)
+            reruns[place] = np.where(apart, -(-most // np.maximum(apart, 1)), 0)
+            since.append(self._first_pairs(own))
+        needed = np.zeros(size, dtype=np.int64)
+        changes = np.flatnonzero(np.diff(reruns, axis=1).any(axis=0)) + 1
+        for start, stop in pairwise([0, *changes.tolist(), size]):
+            needed[start:stop] = _executions(reruns[:, start], np.stack(since), size)[start:stop]
         return needed
 
-    def within(self, executions: float) -> Confirmation:
-        """As many of the first pairs as so many executions are enough for."""
-        enough = np.flatnonzero(self.needs() <= executions)
-        number = int(enough[-1]) + 1 if len(enough) else 0
-        pairs = self.inputs[:number], self.codes, self.kinds[:number], self.tests[:number]
-        return Confirmation(*pairs, self.alpha)
+    def _first_pairs(self, own: Flags) -> Places:
+        """The first of these pairs that each input is in; their number if it is in none."""
+        since = np.full(len(self.codes), len(own))
+        inputs, first = np.unique(self.inputs[own], return_index=True)
+        since[inputs] = np.flatnonzero(own)[first // 2]
+        return since
+
+    def needs_at_most(self, more: Places, among: int, shared: int) -> Places:
+        """How many executions these pairs take with any of so many more, of so many kinds at most.
+
+        An input is in at most so many pairs (`shared`). So each pair that is chosen as one that
+        shares no input keeps out at most 2 (shared − 1) others, and k pairs of a kind take at most
+        ⌈fewest (2 shared − 1) / k⌉ reruns of at most 2 k inputs. And none takes more than `fewest`.
+        """
+        among = max(among, 1)
+        fewest = self._fewest(among)
+        known = int(self.needs(among)[-1]) if len(self.kinds) else 0
+        each = known + 2 * fewest * more
+        together = 2 * among * fewest * (2 * shared - 1) + 2 * (len(self.kinds) + more)
+        return np.maximum(np.minimum(each, together), ONE_PAIR)
+
+    def _fewest(self, kinds: int) -> int:
+        """How many reruns of pairs that share no input one of so many kinds takes."""
+        return fewest_reruns(self.alpha / kinds / 2)
+
+    def within(self, executions: float) -> tuple[int, int]:
+        """How many of the first pairs to run again, and up to which one others after these.
+
+        So many executions are enough for as many as possible. One more kind makes all kinds take
+        more reruns; then it may take less to run again what is before it, and the rest after that.
+        """
+        needs = self.needs()
+        alone = _affordable(needs, executions)
+        best = alone, alone
+        firsts = np.sort(np.unique(self.kinds, return_index=True)[1])[1:]
+        for first in firsts[needs[firsts - 1] <= executions].tolist():
+            rest = self.part(slice(first, None), SECOND).needs()
+            whole = first + _affordable(rest, executions - needs[first - 1])
+            best = (first, whole) if whole > best[1] else best
+        return best
+
+    def part(self, which: slice, alpha: float) -> Confirmation:
+        """Some of the pairs, by themselves."""
+        pairs = self.inputs[which], self.codes, self.kinds[which], self.tests[which]
+        return Confirmation(*pairs, alpha)
 
     def run(self, runner: Runner, before: Cells, again: Comparison, times: Iterator[int]) -> bool:
         """Run the pairs again as often as it takes; whether the budget was enough for that.
@@ -133,11 +182,31 @@ class Confirmation:
         yield from (self.kinds == kind for kind in np.unique(self.kinds))
 
 
-def affordable(runner: Runner) -> float:
-    """How many inputs the budget still allows to run, by what one has taken so far."""
-    each, left = runner.seconds_per_execution, runner.seconds_left
+def affordable(runner: Runner, kept: float = 0.0) -> float:
+    """How many inputs the budget less some seconds allows to run, by what one has taken so far."""
+    each, left = runner.seconds_per_execution, runner.seconds_left - kept
     timely = max(left, 0.0) / (MARGIN * runner.runs * each) if each else math.inf
     return min(runner.executions_left, timely)
+
+
+def _executions(reruns: Places, since: NDArray[np.int64], size: int) -> Places:
+    """How many executions the first 1, 2, 3 … pairs take, whose kinds take so many reruns each.
+
+    `since` has the first pair of each kind (row) that each input is in. An input is run as often as
+    the kind that takes most of those that it is in.
+    """
+    order = np.argsort(-reruns, kind="stable")
+    soonest = np.minimum.accumulate(since[order], axis=0)
+    more = -np.diff(reruns[order], append=0)
+    counts = [np.cumsum(np.bincount(each, minlength=size + 1))[:size] for each in soonest]
+    total: Places = more @ np.stack(counts)
+    return total
+
+
+def _affordable(needs: Places, executions: float) -> int:
+    """How many of the first pairs, of which these are the needs, so many executions allow."""
+    enough = np.flatnonzero(needs <= executions)
+    return int(enough[-1]) + 1 if len(enough) else 0
 
 
 def _run_again(runner: Runner, inputs: NDArray[np.int64], time: int) -> Cells:

@@ -26,6 +26,7 @@ from themis.subjects.spelling import same_but_for_spelling
 
 FEW = 8  # rows of a test with the same output, and others, of which all pairs are run again
 EXAMPLES = 5  # of each state that is worth showing
+JUDGED: tuple[State, ...] = ("new", "still", "unclear")
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
 
@@ -36,6 +37,10 @@ class Pairs:
     rows: NDArray[np.int64]
     outputs: Places
     tests: Places
+
+    def part(self, which: slice | Places) -> Pairs:
+        """Some of them, in this order."""
+        return Pairs(self.rows[which], self.outputs[which], self.tests[which])
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,29 @@ class Outcome:
             outputs[found] = place
         tests = np.flatnonzero(self.failing)
         return Pairs(rows[tests], outputs[tests], tests)
+
+    def pairs_to_confirm(self, at: Places) -> Pairs:
+        """The pairs of failing tests, in the order in which their last inputs (at these) were run.
+
+        The pair of a test that was not run as a whole may still change. So it counts only if there
+        are no others, and then the first of them.
+        """
+        pairs = self.failing_pairs()
+        order = np.argsort(self.ends(at)[1][pairs.tests], kind="stable")
+        whole = order[~self.unfinished[pairs.tests[order]]]
+        return pairs.part(whole if len(whole) else order[:1])
+
+    def keep_judged(self, before: Outcome) -> bool:
+        """Take over what was run again before, and leave other failing tests unconfirmed.
+
+        Whether some of these were not found before.
+        """
+        unconfirmed = STATES.index("unconfirmed")
+        judged = np.isin(before.states, [STATES.index(each) for each in JUDGED])
+        found = self.failing & ~judged
+        self.states[found] = unconfirmed
+        self.states[judged], self.shown = before.states[judged], before.shown
+        return bool((before.states[found] != unconfirmed).any())
 
     def other_pairs(self, tests: Places, tried: Pairs) -> Pairs:
         """Other rows of these tests that differ, in any output; of tests with many rows, some."""

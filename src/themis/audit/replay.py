@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -14,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.audit.confirming import (
-    CONFIDENCE,
-    FIRST_SHARE,
+    FIRST,
+    MARGIN,
+    ONE_PAIR,
+    SECOND,
     Confirmation,
     Flags,
     affordable,
@@ -25,7 +28,7 @@ from themis.audit.notes import executor_of
 from themis.audit.outcomes import Outcome, Pairs, sides_now
 from themis.audit.saved_tests import SavedTests
 from themis.engine.failures import TooManyFailuresError, number_answers
-from themis.engine.runner import Runner
+from themis.engine.runner import RESERVED_SECONDS, Runner
 from themis.errors import SubjectError
 from themis.inputs.assignments import Places
 from themis.results.notes import Ending, Note
@@ -35,6 +38,8 @@ from themis.subjects.decisions import NOT_RUN, Cells
 
 RANDOM = 0.1  # of the tests that discriminate once: so many that do not each time are noise
 LOOKS = 8  # where time is limited, this part of what was run is run before the next look
+LOOKING = 2.0  # of the time that a look takes is kept back for the next, and what comes after it
+SPARE = 0.05  # of the time is kept back for what comes between two calls
 UNCONFIRMED = STATES.index("unconfirmed")
 
 Listener = Callable[[int, int], None]  # inputs run so far, and all of them
@@ -62,13 +67,7 @@ def replay_tests(
     started, clock = datetime.now(UTC), time.monotonic()
     before = runner.executions, runner.cache_hits
     run = _Run.of(runner, saved)
-    stopped = _ending_of(lambda: run.go(listen), keep_on_interrupt)
-    outcome = run.outcome()
-    if stopped in (Ending.INTERRUPTED, Ending.FAILED):
-        outcome.states[outcome.failing] = UNCONFIRMED
-    else:
-        checked = _ending_of(lambda: _check_failing(outcome, runner), keep_on_interrupt)
-        stopped = stopped if checked is Ending.DONE else checked
+    outcome, stopped = _run_and_check(run, listen, keep_on_interrupt)
     stopped = Ending.FAILED if runner.fails_too_often else stopped
     result = Replay(
         source=saved.source,
@@ -98,6 +97,26 @@ def replay_tests(
     return result
 
 
+def _run_and_check(
+    run: _Run, listen: Listener | None, keeps_interrupts: bool
+) -> tuple[Outcome, Ending]:
+    """Run the tests, run again those that fail, and use what is left for further tests."""
+    stopped = _ending_of(lambda: run.go(listen), keeps_interrupts)
+    outcome = run.outcome()
+    if stopped in (Ending.INTERRUPTED, Ending.FAILED):
+        outcome.states[outcome.failing] = UNCONFIRMED
+        return outcome, stopped
+    checked = _ending_of(lambda: _check_failing(outcome, run), keeps_interrupts)
+    if stopped is Ending.DONE or checked in (Ending.INTERRUPTED, Ending.FAILED):
+        return outcome, stopped if checked is Ending.DONE else checked
+    stopped = _ending_of(lambda: run.go_on(listen), keeps_interrupts)
+    later = run.outcome()
+    found = later.keep_judged(outcome)
+    if stopped is Ending.DONE and (found or checked is Ending.BUDGET):
+        stopped = Ending.BUDGET
+    return later, stopped
+
+
 def _ending_of(work: Callable[[], bool], keeps_interrupts: bool) -> Ending:
     """Why something ended that says whether its budget was enough."""
     try:
@@ -119,72 +138,100 @@ class _Run:
     inverse: Places  # of each, which of them it is
     inputs: NDArray[Any]
     cells: Cells
+    seconds: float  # that the budget allows
+    place: int = 0  # of the next input to run
 
     @classmethod
     def of(cls, runner: Runner, saved: SavedTests) -> _Run:
         rows = np.flatnonzero(saved.usable)
         first, inverse = unique_rows(saved.codes[rows])
         cells = np.full(len(first), NOT_RUN, dtype=runner.labels.dtype)
-        return cls(runner, saved, rows, first, inverse, saved.codes[rows[first]], cells)
+        inputs, seconds = saved.codes[rows[first]], runner.seconds_left
+        return cls(runner, saved, rows, first, inverse, inputs, cells, seconds)
 
     def go(self, listen: Listener | None) -> bool:
         """Run the inputs in their order, in place; whether the budget was enough for all.
 
-        What it takes to run again what would fail is kept back, unless nothing does.
+        What it takes to run again what has failed so far is kept back.
         """
-        runner, place, goal, keeps = self.runner, 0, 0, True
-        while place < len(self.inputs):
-            if place == goal and keeps:
-                goal = self._plan(place)
-            size = int(min(runner.batch_size, goal - place, runner.executions_left))
-            if size < 1 or runner.out_of_time:
-                if not keeps or self.outcome().failing.any():
-                    return False
-                keeps, runner.reserved, goal = False, 0, len(self.inputs)
-                continue
-            self._perform(self.inputs[place : place + size], self.cells[place : place + size])
-            place += size
-            if listen is not None:
-                listen(place, len(self.inputs))
+        while self.place < len(self.inputs):
+            goal = self._plan()
+            if goal <= self.place or not self._run_up_to(goal, listen):
+                return False
         return True
 
-    def _plan(self, place: int) -> int:
-        """Up to which input to run before the next look, keeping back what that may need.
+    def go_on(self, listen: Listener | None) -> bool:
+        """Run further inputs with what is left once failing tests were run again."""
+        self.runner.reserved = 0
+        return self._run_up_to(len(self.inputs), listen)
 
-        All tests that are known by then may fail. So the budget is enough for those that do.
+    def _run_up_to(self, goal: int, listen: Listener | None) -> bool:
+        """Run the inputs before this place, as far as the budget goes; whether that was enough."""
+        runner = self.runner
+        while self.place < goal:
+            size = int(min(runner.batch_size, goal - self.place, runner.executions_left))
+            if size < 1 or runner.out_of_time:
+                return False
+            part = slice(self.place, self.place + size)
+            self._perform(self.inputs[part], self.cells[part])
+            self.place += size
+            if listen is not None:
+                listen(self.place, len(self.inputs))
+        return True
+
+    def _plan(self) -> int:
+        """Up to which input to run before the next look, keeping back what has failed by now needs.
+
+        No input before it would be left out if there was a look after each, whatever fails.
         """
-        runner, end = self.runner, len(self.inputs)
+        runner, place, end = self.runner, self.place, len(self.inputs)
         runner.reserved = 0
-        timed = math.isfinite(runner.seconds_left)
+        timed, began = math.isfinite(runner.seconds_left), time.monotonic()
         if not timed and math.isinf(runner.executions_left):
             return end
-        needed, known = self._needs(place)
-        goals = np.arange(place, end + 1)
-        kept = needed[np.searchsorted(known, goals)]
-        within = np.searchsorted(goals - place + kept, runner.executions_left, side="right")
-        goal = int(goals[max(int(within) - 1, 0)])
-        if timed:  # how long an input takes is not known yet
+        outcome = self.outcome()
+        pairs = outcome.pairs_to_confirm(self.at)
+        kept = self._kept(outcome, pairs)
+        looks = LOOKING * (time.monotonic() - began)
+        spare = max(looks, min(SPARE * self.seconds, RESERVED_SECONDS)) if timed else 0.0
+        left = affordable(runner, spare)
+        if not len(pairs.tests) and left <= ONE_PAIR:  # what fails from now on stays unconfirmed
+            return min(end, place + int(left))
+        goal = place + int(np.searchsorted(kept + np.arange(1, end - place + 1), left, "right"))
+        runner.reserved = int(kept[0])
+        if timed:  # an input may take longer than those before it
             goal = min(goal, place + max(runner.batch_size, place // LOOKS))
-        runner.reserved = int(kept[goal - place])
+            each = runner.runs * (runner.seconds_per_execution or math.inf)
+            runner.reserved = math.ceil(MARGIN * kept[0] + spare / each) if kept[0] else 0
         return goal
 
-    def _needs(self, place: int) -> tuple[Places, Places]:
-        """What it takes to run the first of all tests again that fail, or yet may, at most.
+    def _kept(self, outcome: Outcome, pairs: Pairs) -> Places:
+        """What it takes to run again what has failed, now and at most after 1, 2, 3 … inputs."""
+        place, end = self.place, len(self.inputs)
+        first, last = outcome.ends(self.at)
+        ahead = (last > first) & (last >= place)
+        checked = outcome.confirmation(pairs)
+        kinds = set(checked.kinds.tolist())
+        for output in range(len(outcome.later)):
+            kinds |= {2 * output + did for did in np.unique(outcome.did[ahead]).tolist()}
+        more = np.searchsorted(np.sort(last[ahead]), np.arange(place, end))
+        kept = checked.needs_at_most(more, len(kinds), self.most_shared)
+        kept[0] = checked.needs()[-1] if len(pairs.tests) else 0
+        return kept
 
-        And up to which input each of them is known.
-        """
-        outcome = self.outcome()
+    @cached_property
+    def at(self) -> Places:
+        """Which of the inputs each row of the file is; −1 where it can not be run."""
         at = np.full(len(self.saved.codes), -1)
         at[self.rows] = self.inverse
-        first, last = outcome.ends(at)
-        pairs, known = np.stack([first, last], axis=1), last + 1
-        failing, found = outcome.failing, outcome.failing_pairs()
-        kinds = outcome.did.astype(np.int64)
-        pairs[failing], known[failing], kinds[failing] = at[found.rows], 0, outcome.kinds(found)
-        tests = np.argsort(known, kind="stable")
-        tests = tests[(failing | ((last > first) & (last >= place)))[tests]]
-        needs = Confirmation(pairs[tests], self.inputs, kinds[tests], tests).needs()
-        return np.append(0, np.maximum.accumulate(needs)), known[tests] - 1
+        return at
+
+    @cached_property
+    def most_shared(self) -> int:
+        """In how many tests the input is that is in most."""
+        tested = np.flatnonzero((self.at >= 0) & (self.saved.tests >= 0))
+        pairs = np.unique(np.stack([self.at[tested], self.saved.tests[tested]]), axis=1)
+        return int(np.bincount(pairs[0]).max(initial=1))
 
     def outcome(self) -> Outcome:
         """What became of the tests, as far as they were run."""
@@ -213,7 +260,7 @@ class _Run:
             raise
 
 
-def _check_failing(outcome: Outcome, runner: Runner) -> bool:
+def _check_failing(outcome: Outcome, run: _Run) -> bool:
     """Run failing tests again, in other orders; keep what fails again and again.
 
     Two inputs of each are run again first. Where these do not come out the same, others that differ
@@ -222,18 +269,22 @@ def _check_failing(outcome: Outcome, runner: Runner) -> bool:
     A test that was not run again often enough, since the budget ended or the subject failed, is no
     sign of noise: it is unconfirmed. False if the budget ended.
     """
-    if not outcome.failing.any():
+    failing = outcome.failing
+    if not failing.any():
         return True
-    pairs, times = outcome.failing_pairs(), count(1)
-    outcome.states[pairs.tests] = UNCONFIRMED
+    runner, pairs, times = run.runner, outcome.pairs_to_confirm(run.at), count(1)
+    outcome.states[failing] = UNCONFIRMED
     with runner.spending_reserve():
-        checked = outcome.confirmation(pairs).within(affordable(runner))
+        every = outcome.confirmation(pairs)
+        first, last = every.within(affordable(runner))
+        checked = every.part(slice(first), FIRST)
         enough = _confirm(outcome, pairs, checked, runner, times)
-        others = outcome.other_pairs(checked.tests[~checked.lasting], pairs)
-        alpha = (1.0 - FIRST_SHARE) * (1.0 - CONFIDENCE)
-        more = outcome.confirmation(others, alpha=alpha)
-        enough &= _confirm(outcome, others, more, runner, times)
-    return enough and len(checked.tests) == len(pairs.tests)
+        others, rest = pairs.part(slice(first, last)), every.part(slice(first, last), SECOND)
+        if not checked.lasting.all():
+            others = outcome.other_pairs(checked.tests[~checked.lasting], pairs)
+            rest, last = outcome.confirmation(others, alpha=SECOND), first
+        enough &= _confirm(outcome, others, rest, runner, times)
+    return enough and last == failing.sum()
 
 
 def _confirm(
