@@ -139,11 +139,16 @@ def blocks_of(text: str) -> Iterator[Block]:
 
 
 def matches(shown: str, actual: str) -> bool:
-    """Whether an output is as shown; `…` stands for any text, alone on a line for any lines."""
+    """Whether an output is as shown; `…` stands for any text, alone on a line for any lines.
+
+    A time behind a dot may stand on a line of its own or not: how long it is depends on the time.
+    """
     parts = []
-    for line in shown.rstrip().splitlines():
+    for line in shown.rstrip().replace("\n· …", " · …").splitlines():
         if line.strip() == "…":
             parts.append(r"(?:.*\n)*?")
+        elif line.endswith(" · …"):
+            parts.append(re.escape(line.removesuffix(" · …")).replace("…", ".*") + r"\s· .*\n")
         else:
             parts.append(re.escape(line.rstrip()).replace("…", ".*") + r"[ ]*\n")
     return re.fullmatch("".join(parts) + r"\n*", actual.rstrip() + "\n") is not None
@@ -345,6 +350,9 @@ def test_every_example_file_can_be_measured(config: Path) -> None:
 
 def test_an_output_that_is_not_shown_truly_is_noticed(tmp_path: Path) -> None:
     session = Session(tmp_path)
+    for shown, actual in itertools.product(("a · …\n", "a\n· …\n"), ("a · 0.1 s\n", "a\n· 1 s\n")):
+        assert matches(shown, actual)
+        assert not matches(shown, actual.replace("a", "b"))
     session.run("```console\n$ themis --version\nthemis 0.0\n$ themis --version\nthemis …\n```\n")
     assert [each.shown for each in session.differences] == ["themis 0.0\n"]
 
