@@ -19,6 +19,7 @@ from themis.engine.account import CallTimes
 from themis.engine.batch_sizes import timely_call
 from themis.engine.variants import waves
 from themis.results.notes import Note
+from themis.scores.explanations.harm import HarmTally
 from themis.subjects import base as base_module
 
 MOST = 12  # calls of a score with the default settings
@@ -403,3 +404,36 @@ def test_groups_that_differ_in_the_first_calls_only_are_not_held_against_a_subje
         score = themis.Audit(themis.batch(decide), SCHEMA, seed=seed).group("race")
         assert score.score > 0.02, "it was seen"
         assert score.floor == 0.0, seed
+
+
+def test_which_rows_are_tallied_does_not_depend_on_what_was_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows are run whole where few flip, but who loses is counted in those chosen before."""
+    tallied, add = [], HarmTally.add
+
+    def count(tally: HarmTally, cells: Any) -> None:
+        tallied.append(len(cells))
+        add(tally, cells)
+
+    monkeypatch.setattr(HarmTally, "add", count)
+    for points in (30, 180):  # few rows flip, or most
+
+        def decide(table: Any, points: int = points) -> Any:
+            return table["hours"] + table["gain"] / 2 > points - 6 * table["education"]
+
+        score = themis.Audit(themis.batch(decide), SCHEMA, seed=1).causal("education", "sex")
+        assert score.samples > 200
+    assert tallied == [106, 106]
+
+
+def test_a_function_that_fails_in_its_first_call_only_is_measured() -> None:
+    calls = itertools.count()
+
+    def decide(table: Any) -> Any:
+        if next(calls) == 0:
+            raise ValueError("not ready")
+        return table["hours"] > 40 + 10 * (table["race"] == 4)
+
+    score = themis.Audit(themis.batch(decide), SCHEMA, seed=1).causal("race")
+    assert score.stopped == "error reached"

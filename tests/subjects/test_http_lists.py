@@ -254,6 +254,7 @@ def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 600.0)
+    monkeypatch.setattr(subject_module, "VOUCHING_SECONDS", 0.0)
     subject = picky(service, lambda age: True, 502)
     subject.deadline = time.monotonic() + 0.5
     with pytest.raises(BudgetEndedError):
@@ -267,3 +268,11 @@ def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(
     assert runner.executions == len(service.requests[-1].json)
     assert runner.account.calls == 1
     subject.close()
+
+
+def test_where_little_time_is_left_a_service_that_is_down_is_told_so(service: Service) -> None:
+    subject = picky(service, lambda age: True, 502)
+    subject.deadline = time.monotonic() + 4.0
+    answers = run(subject, many(50))
+    assert len(answers.failures) == 50
+    assert len(service.requests) == 1, "no single input is asked about"

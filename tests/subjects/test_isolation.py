@@ -126,9 +126,17 @@ def test_rows_that_a_table_function_leaves_out_are_all_found(share: float) -> No
 def test_a_number_of_outputs_that_fits_by_chance_is_no_answer(outputs: int) -> None:
     answers = isolate_failures(lambda start, stop: [1] * outputs, 65_536)
     assert len(answers.failures) == 65_536
-    assert answers.calls == 2
+    assert answers.calls == 3
     reasons = {each.message for each in answers.failures.values()}
     assert reasons == {f"the subject returned {outputs:,} outputs for 65,536 inputs"}
+
+
+@pytest.mark.parametrize("place", [0, 600, 999])
+def test_one_input_with_several_outputs_is_to_blame_alone(place: int) -> None:
+    def call(start: int, stop: int) -> list[int]:
+        return [1] * (stop - start + (start <= place < stop))
+
+    assert list(isolate_failures(call, 1_000).failures) == [place]
 
 
 def test_where_most_rows_are_left_out_it_is_soon_given_up() -> None:

@@ -46,6 +46,7 @@ SPREAD = 3.0  # rows of a group score for each unit of log evidence, variance an
 SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as measured
 CALLS = 2.5  # of a score, where few calls are wanted; as measured
 OWN_SECONDS = 1e-4  # that an execution takes beside the subject
+CALL_SECONDS = 1e-2  # the same of a large call
 USUAL_SPREAD = 0.05  # of given people's rates, where a few of them do not tell
 LEAST_ABOVE = 0.02  # by which the lower end of a sampled group score is above 0, if it is
 LARGE = 3  # sets of so many characteristics are not among the scores
@@ -141,7 +142,7 @@ class Forecaster:
         if runner.saves_calls:
             calls = round(CALLS * steps + executions / runner.longest_call)
             each, own = runner.call_times.seconds_each, runner.call_times.seconds_alone
-            return calls, elapsed + calls * own + executions * each
+            return calls, elapsed + calls * (own + CALL_SECONDS) + executions * each
         calls = max(round(executions * spent.calls / spent.executions), 1)
         return calls, elapsed + executions * (seconds + OWN_SECONDS)
 

@@ -69,7 +69,7 @@ class Runner:
         self.ledger = Ledger()
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.opening: Callable[[], None] = ignore  # runs what goes before all else
-        self.explains = False  # whether what is run now explains a score
+        self.explains = False  # whether what is run now is no part of a measurement
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
@@ -218,12 +218,17 @@ class Runner:
 
         A failure is then no failure of the measurement: it is neither logged nor remembered.
         """
-        self.explains = True
+        with self.unlogged(), self.counting_as("explanations"):
+            yield
+
+    @contextmanager
+    def unlogged(self) -> Iterator[None]:
+        """Within, a failure is neither logged nor remembered."""
+        before, self.explains = self.explains, True
         try:
-            with self.counting_as("explanations"):
-                yield
+            yield
         finally:
-            self.explains = False
+            self.explains = before
 
     @property
     def activity(self) -> Activity:

@@ -99,7 +99,8 @@ class _CausalRows:
     ) -> None:
         self.sampler = sampler
         self.variants = variants
-        self.whole_rows = whole_rows
+        self.whole_rows = whole_rows  # they are tallied
+        self.rows_at_once = whole_rows  # run in one go, whether they flip or not
         self.rule = rule
         self.coarse = _coarse_rows(sampler, variants)
         self.count = self.flips = self.unknown = 0
@@ -114,10 +115,11 @@ class _CausalRows:
         """Run rows up to the target, or as far as the budget goes."""
         width = self.variants.width
         while self.count < target:
-            whole = self.count < self.whole_rows
-            stop = min(target, self.whole_rows) if whole else target
+            whole, at_once = self.count < self.whole_rows, self.count < self.rows_at_once
+            stop = min([target, *(end for end in (self.whole_rows, self.rows_at_once)
+                                  if end > self.count)])  # fmt: skip
             for first, last in self.sampler.blocks(self.count, stop, width):
-                self._take(*source(first, last, not whole), whole=whole)
+                self._take(*source(first, last, not at_once), whole=whole)
                 self.count = last
                 self.tell(settings)
             if self.count < stop:
@@ -126,7 +128,7 @@ class _CausalRows:
     def plan_calls(self) -> None:
         """Run the next rows whole if few flip, where that saves calls; what was seen decides."""
         if self.whole_rows and self.flips < MOSTLY * self.count:
-            self.whole_rows = max(self.whole_rows, self.coarse)
+            self.rows_at_once = max(self.whole_rows, self.coarse)
 
     def tell(self, settings: Settings) -> None:
         """Report progress."""
@@ -179,7 +181,7 @@ class _CausalRows:
         def run(
             start: int, stop: int
         ) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]:
-            rows, cells = source(start, stop, start >= self.whole_rows)
+            rows, cells = source(start, stop, start >= self.rows_at_once)
             whole = stop <= self.whole_rows
             losing = losing_bits(cells, self.sampler.reading) if whole else None
             return rows.codes, self._states(rows, cells), losing

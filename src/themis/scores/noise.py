@@ -28,10 +28,10 @@ from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
 from themis.scores.group_answers import ImpactRatio
 from themis.scores.neighbours import Example
-from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise
+from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise, of_groups
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
-from themis.statistics.reruns import PLACEBO_SHARE, expected_rates, widest_spread
+from themis.statistics.reruns import PLACEBO_SHARE, RERUNS_SHARE, expected_rates, widest_spread
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.outputs import Statistic
@@ -148,7 +148,7 @@ class NoiseProbe(Rerunner):
         if self.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)
         if isinstance(score, GroupScore):
-            score = self.after_noise(score) if may_run else score
+            score = self._after_noise(score, settings.confidence) if may_run else score
             moved = self._place(score.output) in self._moved
             return score if is_weighed(score) else _weighed_group(score, settings, moved=moved)
         if not isinstance(score, CausalScore) or score.placebo is not None:
@@ -167,6 +167,21 @@ class NoiseProbe(Rerunner):
             stopped=Ending.NOISE if too_much else score.stopped,
             notes=(*score.notes, Note.of("noise-in-score", high=placebo.high)),
         )
+
+    def _after_noise(self, score: GroupScore, confidence: float) -> GroupScore:
+        """The score after running more of it again, if noise was found once it was confirmed.
+
+        A subject may have changed after a few calls: what was confirmed in them is seen again or
+        does not count.
+        """
+        finding, reruns = self._lasting.pop(of_groups(score), None), score.reruns
+        if finding is not None and reruns is not None:
+            alpha = RERUNS_SHARE * (1.0 - confidence) / 2
+            with suppress(BudgetEndedError), self._runner.spending_reserve():
+                if again := self._rerun_members(finding, score.low, alpha, None, 1.0):
+                    most = max(again.explains, reruns.explains)
+                    return replace(score, reruns=replace(again, explains=most))
+        return score
 
     # What was run ------------------------------------------------------------------------
     def _is_noisy(self, place: int) -> bool:
@@ -210,8 +225,11 @@ class NoiseProbe(Rerunner):
         return runner.traits.vectorised and runner.saves_calls and not runner.traits.external
 
     def _run_alone(self) -> None:
+        """Run the first base input; if it fails, that is left to the calls that measure."""
         if self._opened[0] == NOT_RUN and not self._drawn:
-            self._opened = self._runner.repeat(self._next(1))
+            with self._runner.unlogged():
+                opened = self._runner.repeat(self._next(1))
+            self._opened = np.where(opened >= 0, opened, NOT_RUN).astype(opened.dtype)
 
     @property
     def _at_once(self) -> int:

@@ -96,9 +96,10 @@ class Rerunner:
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
         self._moved: set[int] = set()  # outputs of which whole calls moved the rates of groups
         self._confirmed: dict[bytes, Cells] = {}  # what was run again
-        self._lasting: dict[object, Found] = {}  # group scores whose reruns all came out the same
+        self._lasting: dict[object, GroupInputs] = {}  # of scores whose reruns all were the same
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
+        self._spread = False  # over several calls, as each may have something of its own
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
@@ -148,8 +149,8 @@ class Rerunner:
             if isinstance(finding, Flips | GroupInputs):
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
-                if isinstance(finding, GroupInputs) and reruns and not reruns.differing:
-                    self._lasting[_about(score)] = Found(finding, score.low, alpha / 2)
+                if isinstance(score, GroupScore) and reruns and not reruns.differing:
+                    self._keep_lasting(score, finding)
             self._along = None
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
@@ -313,7 +314,9 @@ class Rerunner:
             parts[call] = np.concatenate([parts[call], own + part])
         if self._may_mix and len(parts) > MIXED_CALLS:
             parts = [np.concatenate(parts[call::MIXED_CALLS]) for call in range(MIXED_CALLS)]
-        return parts
+        if self._spread:
+            parts = [part[call::MIXED_CALLS] for part in parts for call in range(MIXED_CALLS)]
+        return [part for part in parts if len(part)]
 
     def examples(self) -> Iterator[Note]:
         """One input that got two different outputs, where answers are not consistent."""
@@ -380,22 +383,13 @@ class Rerunner:
         again = self._rerun_members(finding, low, alpha / 2, limit, 1.0)
         return again and replace(again, explains=max(again.explains, found.explains))
 
-    def after_noise(self, score: GroupScore) -> GroupScore:
-        """The score after running more of it again, if noise was found once it was confirmed.
-
-        A subject may have changed after a few calls: what was confirmed in them is seen again or
-        does not count.
-        """
-        found = self._lasting.pop(_about(score), None)
-        if found is None or score.reruns is None or not self._runner.traits.vectorised:
-            return score
-        finding, low, alpha = found
-        if isinstance(finding, GroupInputs) and finding.kept < 1.0:
-            with suppress(BudgetEndedError), self._runner.spending_reserve():
-                if again := self._rerun_members(finding, low, alpha, None, 1.0):
-                    most = max(again.explains, score.reruns.explains)
-                    return replace(score, reruns=replace(again, explains=most))
-        return score
+    def _keep_lasting(self, score: GroupScore, finding: Finding) -> None:
+        if (
+            isinstance(finding, GroupInputs)
+            and finding.kept < 1.0
+            and self._runner.traits.vectorised
+        ):
+            self._lasting[of_groups(score)] = finding
 
     def _rerun_members(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None, kept: float
@@ -419,9 +413,11 @@ class Rerunner:
         if shared or self._may_mix:
             self._along = _Along(*groups[1][:2])
         doubts = kept == finding.kept  # once is enough
+        self._spread = not doubts and self._may_mix
         best = self._drift(finding, *groups[0], alpha / 2, doubts=doubts)
         self._along = None
         worst = self._drift(finding, *groups[1], alpha / 2, doubts=doubts)
+        self._spread = False
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
         if shared and worst.low > best.high:  # in one call they are nearer than they were
@@ -484,10 +480,9 @@ def looks_for_noise(settings: Settings) -> bool:
     return settings.probe != 0 and settings.stopping is not Stopping.PAPER
 
 
-def _about(score: Score) -> object:
-    """What tells scores apart."""
-    statistic = score.statistic if isinstance(score, GroupScore) else None
-    return score.against, score.output, statistic, score.population
+def of_groups(score: GroupScore) -> object:
+    """What tells group scores apart."""
+    return score.against, score.output, score.statistic, score.population
 
 
 def _key(codes: NDArray[Any], reading: Reading, *, first: bool = True) -> bytes:

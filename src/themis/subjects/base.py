@@ -351,12 +351,18 @@ class _Isolation:
         return self._answers(self._told())
 
     def _gives_one_several(self) -> bool:
-        """Whether one input alone gets several outputs: where their number fits, it is chance."""
-        try:
-            self._failures[0] = self._try(range(1))
-        except (Exception, SystemExit) as error:
-            return isinstance(error, WrongLengthError) and error.outputs > 1
-        return False
+        """Whether inputs get several outputs alone: where their number fits, it is chance.
+
+        Of the first input only, it may be to blame itself.
+        """
+        for place in (0, self._count - 1):
+            try:
+                self._failures[place] = self._try(range(place, place + 1))
+            except (Exception, SystemExit) as error:
+                if isinstance(error, WrongLengthError) and error.outputs > 1:
+                    continue
+            return False
+        return True
 
     def _try(self, part: Sequence[int]) -> Failure:
         """Have a part answered, or raise; why it was in doubt before."""

@@ -258,6 +258,11 @@ class Client:
             return Failure(outcome.kind, f"{outcome.message}{times}")
         raise AssertionError("the last attempt returns or raises")
 
+    @property
+    def seconds_left(self) -> float:
+        """Until the time limit ends."""
+        return self.deadline - time.monotonic()
+
     async def pause(self, outcome: Reply | Failure, attempt: int | None = None) -> bool:
         """Wait after what failed as after this attempt, or as the service asks.
 

@@ -34,6 +34,7 @@ ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
 WORDS = ("text", "status")  # answers that are no JSON pointers
 TOO_LARGE = 413
 
+VOUCHING_SECONDS = 5.0  # that a time limit must leave, so that its end is not all that is said
 WATCHED = 8  # failures of parts of a list after which it is asked whether the service is still up
 
 # Failures that no smaller request would escape.
@@ -312,6 +313,9 @@ class _Vouched:
         return self._failed % WATCHED > 0 or _is_answer(await self._tell(self._voucher, None))
 
     async def _find_voucher(self, part: Sequence[int], reply: Reply | Failure) -> bool:
+        self.asks_too_much = self._client.seconds_left < VOUCHING_SECONDS
+        if self.asks_too_much:
+            return False
         for place in random.Random(len(part)).sample(part, 2):
             if not await self._pause(reply):
                 return False
