@@ -99,7 +99,7 @@ class Rerunner:
         self._lasting: dict[object, GroupInputs] = {}  # of scores whose reruns all were the same
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
-        self._spread = False  # over several calls, as each may have something of its own
+        self._spread = False  # the next over several calls: each may have something of its own
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
@@ -314,7 +314,8 @@ class Rerunner:
             parts[call] = np.concatenate([parts[call], own + part])
         if self._may_mix and len(parts) > MIXED_CALLS:
             parts = [np.concatenate(parts[call::MIXED_CALLS]) for call in range(MIXED_CALLS)]
-        if self._spread:
+        spread, self._spread = self._spread, False
+        if spread:
             parts = [part[call::MIXED_CALLS] for part in parts for call in range(MIXED_CALLS)]
         return [part for part in parts if len(part)]
 
@@ -417,7 +418,6 @@ class Rerunner:
         best = self._drift(finding, *groups[0], alpha / 2, doubts=doubts)
         self._along = None
         worst = self._drift(finding, *groups[1], alpha / 2, doubts=doubts)
-        self._spread = False
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
         if shared and worst.low > best.high:  # in one call they are nearer than they were
