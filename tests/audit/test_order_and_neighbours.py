@@ -16,7 +16,7 @@ from tests.simulations.counting import simulate
 from tests.simulations.dependent import NEIGHBOURS, Case, MovesWithTheCall, cases
 from tests.simulations.states import STATES
 from themis.inputs.streams import MIXING, BaseInputs
-from themis.scores import reruns
+from themis.scores import causal, reruns
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Rerunner
 
@@ -71,11 +71,18 @@ def is_harmless(case: Case, *, runs: int) -> bool:
 MANY_KINDS = themis.Schema(kind=range(40), income=range(100), rest=range(10**6))
 
 
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some kinds are run in one call and others in the next."""
+    monkeypatch.setattr(causal, "WHOLE_CELLS", 0)
+    monkeypatch.setattr(causal, "MOSTLY", 0.0)
+
+
 def floors_of_kinds(seeds: Any) -> list[float]:
     """What is left of group scores of 40 kinds, some of which were run in other calls before."""
     floors = []
     for seed in seeds:
-        subject = themis.batch(MovesWithTheCall())
+        subject = themis.batch(MovesWithTheCall(seed))
         audit = themis.Audit(subject, MANY_KINDS, seed=seed, confidence=0.9, favourable=["yes"])
         audit.causal("kind")
         floors.append(audit.group("kind").floor)
@@ -83,6 +90,7 @@ def floors_of_kinds(seeds: Any) -> list[float]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_at_once")
 def test_noise_that_the_inputs_of_a_call_share_convicts_no_group() -> None:
     assert max(floors_of_kinds(range(40))) == 0.0
 
@@ -131,6 +139,7 @@ def test_neighbours_convict_if_nothing_is_run_again(subject: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_at_once")
 def test_noise_of_calls_convicts_if_it_is_taken_for_that_of_inputs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -163,8 +163,8 @@ def counts_rows(table: themis.InputTable) -> Any:
 class MovesWithTheCall:
     """Draws its cut for each call: noise that all inputs of a call have in common."""
 
-    def __init__(self) -> None:
-        self._calls = itertools.count()
+    def __init__(self, seed: int = 0) -> None:
+        self._calls = itertools.count(1_000 * seed)
 
     def __call__(self, table: themis.InputTable) -> Any:
         """The answers of this call."""
