@@ -138,7 +138,7 @@ def test_idle_slots_run_the_steps_that_may_follow_while_pairs_are_made_plain() -
         subject = Slotted(64)
         run = audit(subject, ahead=ahead, error=0.1)
         explains: list[bool] = []
-        subject.watch = lambda: explains.append(run.runner.explains)
+        subject.watch = lambda: explains.append(run.runner.is_aside)
         ask(run, "race region")
         return sum(explains)
 

@@ -8,7 +8,6 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from rich.cells import cell_len
 
 import themis
 from tests import report_results as samples
+from tests.clocks import Clock
 from tests.report_results import notes, plain
 from themis import cli
 from themis.events import Activity, Progress
@@ -501,14 +501,13 @@ def test_progress_line_says_where_a_measurement_stands() -> None:
 def test_what_was_known_already_says_nothing_of_how_long_the_rest_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock = Clock.put_into(monkeypatch, progress)
     line = ProgressLine(enabled=False)
     line.listen(Progress("causal", ("sex",), 4_000, 4_000, 0.1, 0.2, 8_000))
-    now[0] = 8.0
+    clock.now += 8.0
     line.listen(Progress("group", ("sex",), 4_000, 8_000, 0.1, 0.2, 8_000))
     assert " left" not in line.line().plain
-    now[0] = 9.0
+    clock.now += 1.0
     line.listen(Progress("group", ("sex",), 5_000, 8_000, 0.1, 0.2, 9_000))
     assert "sampling 5,000 of 8,000 · 3 s left" in line.line().plain
 
@@ -534,15 +533,14 @@ def test_progress_line_names_what_follows_the_sampling_and_what_is_left_of_it() 
 def test_the_first_tests_do_not_tell_how_long_the_others_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock = Clock.put_into(monkeypatch, progress)
     line = ProgressLine(enabled=False)
     line.listen(Progress("causal", ("sex",), 0, 400, 0.0, 1.0, 0))
     assert line.line().plain.startswith("causal sex · sampling 0 of 400 · 0 % to 100 %")
-    now[0] = 2.0
+    clock.now += 2.0
     line.listen(Progress("causal", ("sex",), 2, 400, 0.0, 1.0, 4))
     assert " left" not in line.line().plain
-    now[0] = 4.0
+    clock.now += 2.0
     line.listen(Progress("causal", ("sex",), 40, 400, 0.0, 1.0, 80))
     assert "sampling 40 of 400 · 36 s left" in line.line().plain
 

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,32 +29,20 @@ from tests.services import (
     failure_of,
     many,
     run,
-    serve,
 )
 from themis import Reals, Schema
 from themis.engine.cache import Cache
 from themis.engine.recall import Recall
 from themis.engine.runner import Runner
 from themis.subjects.decisions import CRASH, INVALID, Labels
-from themis.subjects.http import client as pacing
 from themis.subjects.http import subject as http_exchange
 from themis.subjects.http.client import Client
 from themis.subjects.http.subject import INPUTS_PER_REQUEST, HttpSubject
 
 pytest.importorskip("aiohttp")
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "chat"
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serve() as service:
-        yield service
-
-
-@pytest.fixture(autouse=True)
-def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.02)
 
 
 class TestRequests:

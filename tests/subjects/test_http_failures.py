@@ -29,6 +29,7 @@ from themis.subjects.http.client import retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 # Made once for these tests, self-signed, for localhost; it protects nothing.
 TEST_KEY = """\
@@ -50,17 +51,6 @@ AgNIADBFAiBP+5iMFa7bG6Z7WBHQUnr8jjPfrqZ+AsudRbbbcgcLKwIhAJ0Lu+qt
 jqAFxkyuMn8aeFfkixPWh2mYvFrH58g4t1CJ
 -----END CERTIFICATE-----
 """
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serve() as service:
-        yield service
-
-
-@pytest.fixture(autouse=True)
-def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.02)
 
 
 class TestRetries:

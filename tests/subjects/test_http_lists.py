@@ -6,14 +6,14 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from tests.external import interrupting
-from tests.services import Reply, Request, Service, many, run, serve
+from tests.services import Reply, Request, Service, many, run
 from themis.engine.runner import Runner
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import TRANSPORT, Labels
@@ -22,12 +22,6 @@ from themis.subjects.http import subject as subject_module
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serve() as service:
-        yield service
 
 
 @pytest.fixture(autouse=True)

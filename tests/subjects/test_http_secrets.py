@@ -6,7 +6,6 @@ import base64
 import json
 import pickle
 import traceback
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,25 +20,13 @@ from tests.services import (
     failure_of,
     many,
     run,
-    serve,
 )
 from themis import RequestError, SubjectError
 from themis.subjects.decisions import INVALID, Failure
-from themis.subjects.http import client as pacing
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")
-
-
-@pytest.fixture
-def service() -> Iterator[Service]:
-    with serve() as service:
-        yield service
-
-
-@pytest.fixture(autouse=True)
-def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.02)
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 class TestSecrets:

@@ -87,9 +87,9 @@ class Confirmation:
     def needs_at_most(self, more: Places, among: int, shared: int) -> Places:
         """How many executions these pairs take with any of so many more, of so many kinds at most.
 
-        An input is in at most so many pairs (`shared`). So each pair that is chosen as one that
-        shares no input keeps out at most 2 (shared − 1) others, and k pairs of a kind take at most
-        ⌈fewest (2 shared − 1) / k⌉ reruns of at most 2 k inputs. And none takes more than `fewest`.
+        No input is in more than `shared` pairs. A pair is chosen if it shares no input with those
+        chosen before, and so keeps out at most 2 (shared − 1) others. Then k pairs of a kind take
+        at most ⌈fewest (2 shared − 1) / k⌉ reruns of 2 k inputs, and none more than `fewest`.
         """
         among = max(among, 1)
         fewest = self._fewest(among)

@@ -69,7 +69,7 @@ class Runner:
         self.ledger = Ledger()
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.opening: Callable[[], None] = ignore  # runs what goes before all else
-        self.explains = False  # whether what is run now is no part of a measurement
+        self.is_aside = False  # whether what is run now measures nothing
         self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
@@ -218,17 +218,17 @@ class Runner:
 
         A failure is then no failure of the measurement: it is neither logged nor remembered.
         """
-        with self.unlogged(), self.counting_as("explanations"):
+        with self.aside(), self.counting_as("explanations"):
             yield
 
     @contextmanager
-    def unlogged(self) -> Iterator[None]:
-        """Within, a failure is neither logged nor remembered."""
-        before, self.explains = self.explains, True
+    def aside(self) -> Iterator[None]:
+        """Within, nothing is measured: a failure is neither logged nor remembered."""
+        before, self.is_aside = self.is_aside, True
         try:
             yield
         finally:
-            self.explains = before
+            self.is_aside = before
 
     @property
     def activity(self) -> Activity:
@@ -243,7 +243,7 @@ class Runner:
         """A batch of inputs whose columns can be overwritten between runs."""
         self._open()
         if self.remembers:
-            return RememberedBatch(codes, self.perform, self.memory, lambda: not self.explains)
+            return RememberedBatch(codes, self.perform, self.memory, lambda: not self.is_aside)
         if self.traits.external:
             return WholeBatch(codes, self.perform)
         return PlainBatch(codes, self.subject.load(codes), self.execute)
@@ -468,7 +468,7 @@ class Runner:
         self.ledger.ask(settled)
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
-        if self.explains:
+        if self.is_aside:
             return
         self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
 

@@ -195,7 +195,7 @@ class Tables:
 
     def _keep(self, variants: Variants, start: int, cells: Cells) -> None:
         """Remember rows of a table, for it and for those of other sets."""
-        if variants.complete and not (self.runner.remembers or self.runner.explains):
+        if variants.complete and not (self.runner.remembers or self.runner.is_aside):
             self.memory.keep(variants, start, cells)
 
     def empty(self, rows: int, width: int) -> Cells:
@@ -204,7 +204,7 @@ class Tables:
 
     def note(self, stream: str, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
         """Write what is known of these rows into the suite, if one is wanted."""
-        if self.suite is not None and not self.runner.explains:
+        if self.suite is not None and not self.runner.is_aside:
             columns = variants.assignments.columns
 
             def inputs(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[Any]:

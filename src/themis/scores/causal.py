@@ -116,8 +116,8 @@ class _CausalRows:
         width = self.variants.width
         while self.count < target:
             whole, at_once = self.count < self.whole_rows, self.count < self.rows_at_once
-            stop = min([target, *(end for end in (self.whole_rows, self.rows_at_once)
-                                  if end > self.count)])  # fmt: skip
+            ends = (self.whole_rows, self.rows_at_once, target)
+            stop = min(target, next(end for end in ends if self.count < end))
             for first, last in self.sampler.blocks(self.count, stop, width):
                 self._take(*source(first, last, not at_once), whole=whole)
                 self.count = last

@@ -227,7 +227,7 @@ class NoiseProbe(Rerunner):
     def _run_alone(self) -> None:
         """Run the first base input; if it fails, that is left to the calls that measure."""
         if self._opened[0] == NOT_RUN and not self._drawn:
-            with self._runner.unlogged():
+            with self._runner.aside():
                 opened = self._runner.repeat(self._next(1))
             self._opened = np.where(opened >= 0, opened, NOT_RUN).astype(opened.dtype)
 

@@ -99,7 +99,6 @@ class Rerunner:
         self._lasting: dict[object, GroupInputs] = {}  # of scores whose reruns all were the same
         self._example: Example | None = None  # of an answer that did not last
         self._along: _Along | None = None
-        self._spread = False  # the next over several calls: each may have something of its own
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
@@ -269,17 +268,19 @@ class Rerunner:
 
     def _run_again(
         self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,
-        *, first: bool = True, random: bool = False,
+        *, first: bool = True, random: bool = False, spread: bool = False,
     ) -> Cells:  # fmt: skip
         """Run inputs again, in random order among each other; once, however often one asks.
 
-        `random` says that the inputs were not chosen by their outputs.
+        `random` says that the inputs were not chosen by their outputs; `spread`, that they are run
+        in several calls, as each may have something of its own.
         """
         key = _key(codes, reading, first=first)
         if key not in self._confirmed:
             own, (codes, before) = len(codes), self._with_along(codes, before)
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            orders = [rng.permutation(places) for places in self._calls_of(codes, own)]
+            parts = self._calls_of(codes, own, spread=spread)
+            orders = [rng.permutation(places) for places in parts]
             calls = [
                 Again(codes[order], (1 if first else 2) + TIMES * number)
                 for number, order in enumerate(orders)
@@ -303,7 +304,7 @@ class Rerunner:
             return codes, before
         return np.concatenate([codes, along.codes]), np.concatenate([before, along.before])
 
-    def _calls_of(self, codes: NDArray[Any], own: int) -> list[NDArray[np.int64]]:
+    def _calls_of(self, codes: NDArray[Any], own: int, *, spread: bool) -> list[NDArray[np.int64]]:
         """The places of inputs, by call: each at most once in it, unless calls are to be few.
 
         Those behind the first `own` are spread over the same calls.
@@ -314,7 +315,6 @@ class Rerunner:
             parts[call] = np.concatenate([parts[call], own + part])
         if self._may_mix and len(parts) > MIXED_CALLS:
             parts = [np.concatenate(parts[call::MIXED_CALLS]) for call in range(MIXED_CALLS)]
-        spread, self._spread = self._spread, False
         if spread:
             parts = [part[call::MIXED_CALLS] for part in parts for call in range(MIXED_CALLS)]
         return [part for part in parts if len(part)]
@@ -414,7 +414,6 @@ class Rerunner:
         if shared or self._may_mix:
             self._along = _Along(*groups[1][:2])
         doubts = kept == finding.kept  # once is enough
-        self._spread = not doubts and self._may_mix
         best = self._drift(finding, *groups[0], alpha / 2, doubts=doubts)
         self._along = None
         worst = self._drift(finding, *groups[1], alpha / 2, doubts=doubts)
@@ -445,7 +444,8 @@ class Rerunner:
     ) -> _Drift:
         """How far a group's expected rate may be from the one that was seen in these inputs."""
         reading = finding.reading
-        after = self._run_again(codes, before, rng, reading, random=doubts)
+        spread = not doubts and self._may_mix
+        after = self._run_again(codes, before, rng, reading, random=doubts, spread=spread)
         tolerances = rng.random(len(codes)) if reading.statistic == "mean" else None
         was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
         known = (before >= 0) & (after >= 0)
