@@ -74,7 +74,7 @@ MANY_KINDS = themis.Schema(kind=range(40), income=range(100), rest=range(10**6))
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some kinds are run in one call and others in the next."""
-    monkeypatch.setattr(causal, "WHOLE_CELLS", 0)
+    monkeypatch.setattr(causal, "COARSE_CELLS", 0)
     monkeypatch.setattr(causal, "MOSTLY", 0.0)
 
 

@@ -33,6 +33,7 @@ class Alone:
             return probe.weigh(asked_again(known), own, may_run=False)
         start_budget(apparatus.runner, own, probe)
         found = of_rows(view.scorer.measure(columns, measure, own), apparatus.facts)
+        probe.foresee(own)
         measured = probe.confirm(found, own)
         weighed = self._weighed(lambda: probe.weigh(measured, own), measured.output)
         score = with_commands(weighed, apparatus.runner.subject)

@@ -48,7 +48,6 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
-WHOLE_CELLS = 2**14  # so do those whose first rows have as many inputs, where calls are to be few
 MOSTLY = 0.25  # share of rows that flip: of fewer, most are run whole in the end
 TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
 FINITE_FACTOR = 20  # beyond this many contexts per sample, drawing without replacement is no gain
@@ -331,7 +330,7 @@ def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> i
     if variants.width <= wave:
         return sys.maxsize  # nothing is saved by leaving a row early
     cells = variants.width * rule.first_look
-    if variants.width <= WHOLE_WIDTH or (calls and cells <= WHOLE_CELLS):
+    if variants.width <= WHOLE_WIDTH or (calls and cells <= COARSE_CELLS):
         return rule.first_look
     return max(10, rule.first_look * WHOLE_WIDTH // variants.width)
 

@@ -119,5 +119,7 @@ def _apart(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     rest = places[1:][~alike[1:]]
     numbers, counts = np.unique(answers[rest], return_counts=True)
     usual = answers[rest] == (numbers[counts.argmax()] if len(rest) else 0)
+    if (~usual).sum() < FEWEST_NEIGHBOURS:  # too few to say anything
+        usual[:] = True
     parts = [places[:1], places[1:][alike[1:]], rest[usual], rest[~usual]]
     return [part for part in parts if len(part)]

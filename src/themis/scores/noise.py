@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
 from themis.scores.group_answers import ImpactRatio
 from themis.scores.neighbours import Example
-from themis.scores.reruns import ENOUGH, Rerunner, looks_for_noise, of_groups
+from themis.scores.reruns import ENOUGH, Along, Rerunner, looks_for_noise, of_groups
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, RERUNS_SHARE, expected_rates, widest_spread
@@ -39,9 +39,10 @@ from themis.subjects.readings import Reading
 
 SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
-AT_ONCE = 4_096  # of them, in one call
+AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
 FEW_MORE = 8  # a smaller part of those before is worth no further call
 SHIFT = 1e-4  # of a scale: means that differ by less are shown as the same
+FORESEEN = b""  # under which the answers of base inputs are kept that were run along
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
@@ -53,6 +54,17 @@ WEIGHED = {
     *("noise-in-score", "noise-in-rates", "noise-in-exact-rates", "noise-of-calls"),
     *("noise-in-search", "noise-in-group-search"),
 }
+
+
+class _Drawn(NamedTuple):
+    """The next base inputs, of which those that are new are run again."""
+
+    drawn: int  # how many there are in all
+    new: NDArray[np.int64]  # places among them
+    keys: Keys
+    codes: NDArray[Any]
+    first: Cells  # their outputs, as far as they are known
+    missing: NDArray[np.int64]  # places of those that were not known at first
 
 
 class NoiseProbe(Rerunner):
@@ -76,6 +88,7 @@ class NoiseProbe(Rerunner):
         dtype = self._runner.labels.dtype
         self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # one after another
         self._opened: Cells = np.full(1, NOT_RUN, dtype)  # what the first got before all others
+        self._foreseen: _Drawn | None = None  # what the next look will take
 
     @property
     def found(self) -> bool:
@@ -119,19 +132,26 @@ class NoiseProbe(Rerunner):
         if looks_for_noise(settings) and self._looks_at_calls and not self.trusted:
             self._runner.opening = self._run_alone
 
+    def foresee(self, settings: Settings) -> None:
+        """Let what is run again next take along what a look will need: that saves a call."""
+        if self.trusted or not (looks_for_noise(settings) and self._may_mix):
+            return
+        if (count := self._affordable_count(settings)) < 1:
+            return
+        self._foreseen = drawn = self._draw(count)
+        if len(drawn.missing):
+            unknown = drawn.first[drawn.missing]
+            self._along = [Along(drawn.codes[drawn.missing], unknown, FORESEEN)]
+
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
         if self.trusted or not looks_for_noise(settings):
             return
         with suppress(BudgetEndedError):
             while not (self._runner.out_of_time or self._has_met_all):
-                count = min(self._wanted(settings), self._at_once)
-                if 2 * count > self._runner.executions_left:
-                    count = int(self._runner.executions_left // 2)
-                few = settings.probe is None and self._runner.saves_calls
-                if count < 1 or (few and count < self._drawn // FEW_MORE):
+                if (drawn := self._next_drawn(settings)) is None:
                     return
-                self._take(count)
+                self._take(drawn)
 
     def weigh(
         self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
@@ -231,12 +251,31 @@ class NoiseProbe(Rerunner):
                 opened = self._runner.repeat(self._next(1))
             self._opened = np.where(opened >= 0, opened, NOT_RUN).astype(opened.dtype)
 
+    def _next_drawn(self, settings: Settings) -> _Drawn | None:
+        """The base inputs to look at next, if any."""
+        drawn, self._foreseen = self._foreseen, None
+        if drawn is not None:
+            if (cells := self._confirmed.pop(FORESEEN, None)) is not None:
+                drawn.first[drawn.missing] = cells
+            return drawn
+        count = self._affordable_count(settings)
+        few = settings.probe is None and self._runner.saves_calls
+        if count < 1 or (few and count < self._drawn // FEW_MORE):
+            return None
+        return self._draw(count)
+
+    def _affordable_count(self, settings: Settings) -> int:
+        """How many base inputs to run again next."""
+        count = min(self._wanted(settings), self._at_once)
+        left = self._runner.executions_left
+        return int(left // 2) if 2 * count > left else count
+
     @property
     def _at_once(self) -> int:
         """How many inputs are run again in one go: what is found must not depend on the speed."""
         runner = self._runner
         pressed = not math.isinf(runner.seconds_left) or not runner.traits.vectorised
-        return runner.batch_size if pressed else AT_ONCE
+        return runner.batch_size if pressed else max(AT_ONCE, VALUES // len(runner.schema))
 
     def _wanted(self, settings: Settings) -> int:
         """How many further base inputs to run again.
@@ -272,24 +311,27 @@ class NoiseProbe(Rerunner):
     def _next(self, count: int) -> NDArray[Any]:
         return self._sampler.base.rows(self._drawn, self._drawn + count)
 
-    def _take(self, count: int) -> None:
-        """Run the next base inputs again, less those that were met before."""
+    def _draw(self, count: int) -> _Drawn:
+        """The next base inputs, less those that were met before."""
         start, codes = self._drawn, self._next(count)
         keys = self._sampler.population.schema.input_keys.of(codes)
         new = _distinct(self._met, keys)
         count = self._stop(start + new, start + count) - start
         new = new[new < count]
         first = self._sampler.tables.known_outputs(codes[:count], start)[new]
-        codes = codes[new]
-        missing = np.flatnonzero(first == NOT_RUN)
-        if len(missing):
+        return _Drawn(count, new, keys[new], codes[new], first, np.flatnonzero(first == NOT_RUN))
+
+    def _take(self, drawn: _Drawn) -> None:
+        """Run the next base inputs again."""
+        start, (count, new, keys, codes, first, missing) = self._drawn, drawn
+        if len(missing) and first[missing[0]] == NOT_RUN:
             others = Again(np.delete(codes, missing, axis=0), 1)
             with self._runner.repeating([others], self._mixing):
                 first[missing] = self._runner.repeat(codes[missing], again=0)
         second = self._again(codes, first, start) if len(codes) else first
         if len(new):
             self._last_new = start + int(new[-1])
-        self._met = np.concatenate([self._met, keys[new]])
+        self._met = np.concatenate([self._met, keys])
         self._drawn += count
         self._spent += len(codes) + len(missing)
         decided = (first >= 0) & (second >= 0)  # a failure is another matter than noise

@@ -46,7 +46,7 @@ HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely agrees in all
-TOGETHER_CALLS = 3  # for what several findings rest on
+FEW_CALLS = 3  # for what several findings rest on, or what convicts nobody anyway
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
@@ -71,11 +71,12 @@ class _Drift(NamedTuple):
     high: float
 
 
-class _Along(NamedTuple):
+class Along(NamedTuple):
     """Inputs that are to be run again with others, in one call, and the outputs that they had."""
 
     codes: NDArray[Any]
     before: Cells
+    key: bytes  # what the answers are kept under
 
 
 class Rerunner:
@@ -95,10 +96,10 @@ class Rerunner:
         self._calls = Neighbours(self._runner, self._readings)
         self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
         self._moved: set[int] = set()  # outputs of which whole calls moved the rates of groups
-        self._confirmed: dict[bytes, Cells] = {}  # what was run again
+        self._confirmed: dict[bytes, Cells] = {}  # the answers of what was run again
         self._lasting: dict[object, GroupInputs] = {}  # of scores whose reruns all were the same
         self._example: Example | None = None  # of an answer that did not last
-        self._along: _Along | None = None
+        self._along: list[Along] = []
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
@@ -143,14 +144,16 @@ class Rerunner:
             shown = None
             if isinstance(finding, FlipPool):
                 shown, finding = finding.shown, finding.flips
-                if shown is not None and self._may_mix:
-                    self._along = _Along(shown, np.full(len(shown), NOT_RUN))
+                if shown is not None and isinstance(score, CausalScore) and self._may_mix:
+                    codes, _ = self._each_shown([score], shown)
+                    unknown = np.full(len(codes), NOT_RUN)
+                    self._along.append(Along(codes, unknown, _key(codes, finding.reading)))
             if isinstance(finding, Flips | GroupInputs):
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
                 if isinstance(score, GroupScore) and reruns and not reruns.differing:
                     self._keep_lasting(score, finding)
-            self._along = None
+            self._along = []
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
                     [score] = self.shown_again([score], shown)
@@ -175,7 +178,10 @@ class Rerunner:
         if isinstance(finding, GroupInputs):
             return self._rerun_groups(finding, low, alpha, limit)
         planned = self._planned(finding, score, low, alpha, limit)
-        return None if planned is None else self._rerun_flips(finding, score, alpha, planned)
+        if planned is None:
+            return None
+        calls = MIXED_CALLS if low > 0 else FEW_CALLS
+        return self._rerun_flips(finding, score, alpha, planned, calls)
 
     def rerun_together(self, findings: Sequence[Found]) -> list[Reruns | None]:
         """The same for several findings; flips are run again in a few calls."""
@@ -200,7 +206,7 @@ class Rerunner:
         every = np.concatenate([codes for _, codes, _ in parts])
         first, numbers = numbered(InputKeys.among(every).of(every))
         order = self._sampler.base.generator(RERUNS, 5).permutation(first)
-        calls = np.array_split(order, min(len(parts), TOGETHER_CALLS))
+        calls = np.array_split(order, min(len(parts), FEW_CALLS))
         runs = [Again(every[call], 1 + TIMES * number) for number, call in enumerate(calls)]
         cells = np.empty(len(every), dtype=self._runner.labels.dtype)
         for call, answer in zip(calls, self._runner.repeat_each(runs, self._mixing), strict=True):
@@ -208,9 +214,9 @@ class Rerunner:
         cells, end = cells[first][numbers], 0
         for reading, codes, before in parts:
             start, end = end, end + len(codes)
-            after = reading.cells(cells[start:end])
+            after = cells[start:end]
             self._confirmed[_key(codes, reading)] = after
-            self._example = self._example or Example.first(codes, before, after, reading)
+            self._keep_example(codes, before, after, reading)
 
     def _planned(
         self, flips: Flips, score: float, low: float, alpha: float, limit: float | None = None
@@ -224,20 +230,22 @@ class Rerunner:
         planned = self._affordable(reruns_for(share, alpha / 2), len(flips.pairs))
         return None if planned < fewest_reruns(alpha / 2) else planned
 
-    def _rerun_flips(self, flips: Flips, score: float, alpha: float, planned: int) -> Reruns:
-        """Run so many flips again.
+    def _rerun_flips(
+        self, flips: Flips, score: float, alpha: float, planned: int, calls: int
+    ) -> Reruns:
+        """Run so many flips again, in so many calls where few are to be made.
 
         If some flip does not come out the same, more are run, to know how many are left.
         """
-        made, differing = self._rerun_pairs(flips, planned, first=True)
+        made, differing = self._rerun_pairs(flips, planned, calls, first=True)
         if differing:
             self._doubted.add(flips.reading.place)
             more = self._affordable(max(AFTER_NOISE * planned, ENOUGH), len(flips.pairs))
             if more > planned and differing < HOPELESS * made:
-                made, differing = self._rerun_pairs(flips, more, first=False)
+                made, differing = self._rerun_pairs(flips, more, calls, first=False)
         return Reruns(made, differing, score * explained_by_noise(differing, made, alpha / 2))
 
-    def _rerun_pairs(self, flips: Flips, count: int, *, first: bool) -> tuple[int, int]:
+    def _rerun_pairs(self, flips: Flips, count: int, calls: int, *, first: bool) -> tuple[int, int]:
         """Run so many pairs again, mixed: how many got answers, and how many of them others.
 
         A pair counts as noise when one of the two is as far from what it was before as half the
@@ -247,7 +255,8 @@ class Rerunner:
         pairs, rng = self._chosen(flips, count, first=first)
         codes, outputs = _flat(pairs)
         before, reading = pairs.outputs, flips.reading
-        after = self._run_again(codes, outputs, rng, reading, first=first).reshape(count, 2)
+        after = self._run_again(codes, outputs, rng, reading, first=first, calls=calls)
+        after = after.reshape(count, 2)
         apart = reading.distances(before[:, 0], before[:, 1])
         moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
         known = (after >= 0).all(axis=1)
@@ -268,43 +277,41 @@ class Rerunner:
 
     def _run_again(
         self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,
-        *, first: bool = True, random: bool = False, spread: bool = False,
+        *, first: bool = True, random: bool = False, calls: int = MIXED_CALLS, spread: bool = False,
     ) -> Cells:  # fmt: skip
         """Run inputs again, in random order among each other; once, however often one asks.
 
         `random` says that the inputs were not chosen by their outputs; `spread`, that they are run
-        in several calls, as each may have something of its own.
+        in several calls, as each may have something of its own. Where few calls are to be made,
+        what is there several times is run in no more than `calls`.
         """
         key = _key(codes, reading, first=first)
         if key not in self._confirmed:
-            own, (codes, before) = len(codes), self._with_along(codes, before)
+            own, along, self._along = len(codes), self._along, []
+            codes = np.concatenate([codes, *(each.codes for each in along)])
+            before = np.concatenate([before, *(each.before for each in along)])
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            parts = self._calls_of(codes, own, spread=spread)
+            parts = self._calls_of(codes, own, calls, spread=spread)
             orders = [rng.permutation(places) for places in parts]
-            calls = [
+            runs = [
                 Again(codes[order], (1 if first else 2) + TIMES * number)
                 for number, order in enumerate(orders)
             ]
-            answers = zip(orders, self._runner.repeat_each(calls, self._mixing), strict=True)
+            answers = zip(orders, self._runner.repeat_each(runs, self._mixing), strict=True)
             for number, (order, answer) in enumerate(answers):
                 cells[order] = answer
                 if random and not number:
                     self._calls.doubt(codes[order], cells[order], before[order], reading)
-            after = reading.cells(cells)
-            self._confirmed[key] = after[:own]
-            if own < len(codes):
-                self._confirmed[_key(codes[own:], reading)] = after[own:]
-            self._example = self._example or Example.first(codes, before, after, reading)
-        return self._confirmed[key]
+            self._confirmed[key], end = cells[:own], own
+            for each in along:
+                start, end = end, end + len(each.codes)
+                self._confirmed[each.key] = cells[start:end]
+            self._keep_example(codes, before, cells, reading)
+        return reading.cells(self._confirmed[key])
 
-    def _with_along(self, codes: NDArray[Any], before: Cells) -> tuple[NDArray[Any], Cells]:
-        """The inputs and their outputs, followed by those that are to be run along with them."""
-        along, self._along = self._along, None
-        if along is None:
-            return codes, before
-        return np.concatenate([codes, along.codes]), np.concatenate([before, along.before])
-
-    def _calls_of(self, codes: NDArray[Any], own: int, *, spread: bool) -> list[NDArray[np.int64]]:
+    def _calls_of(
+        self, codes: NDArray[Any], own: int, calls: int, *, spread: bool
+    ) -> list[NDArray[np.int64]]:
         """The places of inputs, by call: each at most once in it, unless calls are to be few.
 
         Those behind the first `own` are spread over the same calls.
@@ -313,11 +320,17 @@ class Rerunner:
         for number, part in enumerate(each_once(codes[own:])):
             call = number if number < len(parts) else 0
             parts[call] = np.concatenate([parts[call], own + part])
-        if self._may_mix and len(parts) > MIXED_CALLS:
-            parts = [np.concatenate(parts[call::MIXED_CALLS]) for call in range(MIXED_CALLS)]
+        if self._may_mix and len(parts) > calls:
+            parts = [np.concatenate(parts[call::calls]) for call in range(calls)]
         if spread:
-            parts = [part[call::MIXED_CALLS] for part in parts for call in range(MIXED_CALLS)]
+            parts = [part[call::calls] for part in parts for call in range(calls)]
         return [part for part in parts if len(part)]
+
+    def _keep_example(
+        self, codes: NDArray[Any], before: Cells, cells: Cells, reading: Reading
+    ) -> None:
+        after = reading.cells(cells)
+        self._example = self._example or Example.first(codes, before, after, reading)
 
     def examples(self) -> Iterator[Note]:
         """One input that got two different outputs, where answers are not consistent."""
@@ -347,16 +360,12 @@ class Rerunner:
             return list(scores)
         place = self._place(scores[0].output)
         reading = self._readings[place]
-        codes = shown
-        if codes is None or len(codes) != 2 * len(pairs) or any(each.joint for each in scores):
-            rows = [row for pair in pairs for row in pair.inputs]
-            codes = self._runner.schema.encode_rows(rows)
+        codes, numbers = self._each_shown(scores, shown)
         before = reading.labels.number([each for pair in pairs for each in pair.outputs])
+        first = np.full(len(codes), NOT_RUN)
+        first[numbers] = before
         rng = self._sampler.base.generator(RERUNS, 2)
-        first, numbers = np.arange(len(codes)), np.arange(len(codes))
-        if len(scores) > 1 and self._may_mix:  # of several sets, each input once
-            first, numbers = numbered(InputKeys.among(codes).of(codes))
-        after = self._run_again(codes[first], before[first], rng, reading)[numbers]
+        after = self._run_again(codes, first, rng, reading)[numbers]
         moved = reading.distances(before, after).reshape(-1, 2).max(axis=1)
         same = 2 * moved < reading.distances(before[::2], before[1::2])
         if not same.all():
@@ -366,6 +375,19 @@ class Rerunner:
             replace(each, witnesses=tuple(pair for pair in each.witnesses if next(kept)))
             for each in scores
         ]
+
+    def _each_shown(
+        self, scores: Sequence[CausalScore], shown: NDArray[Any] | None
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The inputs of all shown pairs, and which of them each one is: if calls are few, once."""
+        rows = [row for score in scores for pair in score.witnesses for row in pair.inputs]
+        codes = shown
+        if codes is None or len(codes) != len(rows) or any(each.joint for each in scores):
+            codes = self._runner.schema.encode_rows(rows)
+        if not self._may_mix:
+            return codes, np.arange(len(codes))
+        first, numbers = numbered(InputKeys.among(codes).of(codes))
+        return codes[first], numbers
 
     def _rerun_groups(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None
@@ -412,10 +434,11 @@ class Rerunner:
             for number, group in enumerate((finding.best, finding.worst))
         ]
         if shared or self._may_mix:
-            self._along = _Along(*groups[1][:2])
+            codes, before, _ = groups[1]
+            self._along.append(Along(codes, before, _key(codes, finding.reading)))
         doubts = kept == finding.kept  # once is enough
         best = self._drift(finding, *groups[0], alpha / 2, doubts=doubts)
-        self._along = None
+        self._along = []
         worst = self._drift(finding, *groups[1], alpha / 2, doubts=doubts)
         if best.differing or worst.differing:
             self._doubted.add(finding.reading.place)
