@@ -46,7 +46,8 @@ HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely agrees in all
-FEW_CALLS = 3  # for what several findings rest on, or what convicts nobody anyway
+TOGETHER_CALLS = 3  # for what several findings rest on
+HARMLESS_CALLS = 2  # for what convicts nobody: the lower end is 0
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
@@ -180,7 +181,7 @@ class Rerunner:
         planned = self._planned(finding, score, low, alpha, limit)
         if planned is None:
             return None
-        calls = MIXED_CALLS if low > 0 else FEW_CALLS
+        calls = MIXED_CALLS if low > 0 else HARMLESS_CALLS
         return self._rerun_flips(finding, score, alpha, planned, calls)
 
     def rerun_together(self, findings: Sequence[Found]) -> list[Reruns | None]:
@@ -206,7 +207,7 @@ class Rerunner:
         every = np.concatenate([codes for _, codes, _ in parts])
         first, numbers = numbered(InputKeys.among(every).of(every))
         order = self._sampler.base.generator(RERUNS, 5).permutation(first)
-        calls = np.array_split(order, min(len(parts), FEW_CALLS))
+        calls = np.array_split(order, min(len(parts), TOGETHER_CALLS))
         runs = [Again(every[call], 1 + TIMES * number) for number, call in enumerate(calls)]
         cells = np.empty(len(every), dtype=self._runner.labels.dtype)
         for call, answer in zip(calls, self._runner.repeat_each(runs, self._mixing), strict=True):
