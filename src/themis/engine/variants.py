@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
@@ -55,6 +56,16 @@ class Variants:
     def width(self) -> int:
         """The number of columns."""
         return len(self.levels)
+
+    @cached_property
+    def by_position(self) -> list[NDArray[np.int64]]:
+        """The levels of each characteristic, one behind the other."""
+        return [np.ascontiguousarray(each) for each in self.levels.T]
+
+    @cached_property
+    def keeps(self) -> list[bool]:
+        """Whether some column leaves each characteristic as it is."""
+        return [bool((each == OWN).any()) for each in self.by_position]
 
 
 def all_variants(assignments: Assignments) -> Variants:
@@ -161,11 +172,12 @@ class Rows:
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """The columns of the set, and their codes in single cells; not of what follows it."""
         for position, column in enumerate(variants.assignments.columns):
-            levels = variants.levels[places, position]
+            levels = variants.by_position[position][places]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
-            kept = levels == OWN
-            yield column, np.where(kept, self.codes[rows, column], new) if kept.any() else new
+            if variants.keeps[position] and (kept := levels == OWN).any():
+                new = np.where(kept, self.codes[rows, column], new)
+            yield column, new
 
 
 def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:

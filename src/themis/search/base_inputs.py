@@ -53,7 +53,7 @@ class LevelRates:
         for position, column in enumerate(variants.assignments.columns):
             if column in self._total:
                 rate = self._favourable[column] / self._total[column]
-                points += np.log(rate / (1 - rate))[variants.levels[:, position]]
+                points += np.log(rate / (1 - rate))[variants.by_position[position]]
         return points
 
 

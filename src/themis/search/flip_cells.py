@@ -120,9 +120,11 @@ class FlipCells:
                 now = waiting[tried[waiting] == start]
                 part = orders[:, start : start + max(start, least)]
                 is_one = self._are_of_cell(part, which[now], own[now])
-                row, step = is_one.nonzero()
-                found.append((now[row], part[which[now[row]], step]))
-                waits[now] = ~is_one.any(axis=1)
+                row, step = np.divmod(np.flatnonzero(is_one), part.shape[1])
+                row = now[row]
+                found.append((row, part[which[row], step] if len(part) > 1 else part[0, step]))
+                waits[now] = True
+                waits[row] = False
                 tried[now] = start + part.shape[1]
             waiting = np.flatnonzero(waits & (tried < stop))
         rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
@@ -136,10 +138,10 @@ class FlipCells:
         """
         combine = np.logical_and if self.complete else np.logical_or
         result: NDArray[np.bool_] | None = None
-        for position, levels in enumerate(self._levels):
+        for position, levels in enumerate(self.variants.by_position):
             new = levels[part][which]
             differs = new != own[:, position, None]
-            if self._keeps[position]:
+            if self.variants.keeps[position]:
                 differs &= new != OWN
             result = differs if result is None else combine(result, differs, out=result)
         assert result is not None
@@ -150,16 +152,6 @@ class FlipCells:
         """The schema with the constraints that read what the variants change."""
         assignments = self.variants.assignments
         return assignments.schema.touching(assignments.changed)
-
-    @cached_property
-    def _levels(self) -> list[NDArray[Any]]:
-        """The levels of the variants, one array for each characteristic."""
-        return [np.ascontiguousarray(each) for each in self.variants.levels.T]
-
-    @cached_property
-    def _keeps(self) -> list[bool]:
-        """Whether a variant keeps the own value of each characteristic."""
-        return [bool((each == OWN).any()) for each in self._levels]
 
     def _rank(self, number: int) -> Places:
         if number not in self._ranks:
