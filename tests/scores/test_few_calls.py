@@ -456,3 +456,22 @@ def test_a_function_that_fails_in_its_first_call_only_is_measured() -> None:
 
     score = themis.Audit(themis.batch(decide), SCHEMA, seed=1).causal("race")
     assert score.stopped == "error reached"
+
+
+def test_nothing_that_a_look_foresaw_is_left_for_the_next_question() -> None:
+    """A score of 0 is not run again, so that nothing goes along; nor does it later."""
+    subject, rule = tabular(12.0)
+    audit = themis.Audit(subject, SCHEMA, seed=1)
+    assert audit.causal("sex").score == 0
+    before = sum(rule.sizes)
+    assert audit.group("race", max_executions=100).reruns is not None
+    assert sum(rule.sizes) - before <= 100
+
+
+def test_later_questions_look_for_noise_by_themselves() -> None:
+    subject, _ = tabular(12.0)
+    audit = themis.Audit(subject, SCHEMA, seed=1)
+    assert audit.causal("sex").score == 0
+    assert audit.causal("race").low > 0
+    assert audit.causal("race", error=0.01).low > 0
+    assert audit.noise is not None and audit.noise.differing == 0

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from themis.engine.recall import Recall
 
 RESERVED_SECONDS = 1.0  # at least, or a tenth: choosing what is run again takes time as well
+LATE_SECONDS = 1.0  # after the limit what takes no execution may still be computed for so long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
 SHARED_WIDTH = 8  # values from which on a copy of an input is quicker than another one
@@ -177,6 +178,11 @@ class Runner:
     def out_of_time(self) -> bool:
         """Whether the budget's time is over."""
         return self.seconds_left <= 0
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it has been over for so long that nothing is to be computed any more."""
+        return self.seconds_left <= -LATE_SECONDS
 
     @property
     def seconds_per_execution(self) -> float | None:

@@ -136,6 +136,7 @@ class NoiseProbe(Rerunner):
         """Let what is run again next take along what a look will need: that saves a call."""
         if self.trusted or not (looks_for_noise(settings) and self._may_mix):
             return
+        self._forget_foreseen()
         if (count := self._affordable_count(settings)) < 1:
             return
         self._foreseen = drawn = self._draw(count)
@@ -147,11 +148,15 @@ class NoiseProbe(Rerunner):
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
         if self.trusted or not looks_for_noise(settings):
             return
-        with suppress(BudgetEndedError):
+        try:
             while not (self._runner.out_of_time or self._has_met_all):
                 if (drawn := self._next_drawn(settings)) is None:
                     return
                 self._take(drawn)
+        except BudgetEndedError:
+            return
+        finally:
+            self._forget_foreseen()
 
     def weigh(
         self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
@@ -263,6 +268,11 @@ class NoiseProbe(Rerunner):
         if count < 1 or (few and count < self._drawn // FEW_MORE):
             return None
         return self._draw(count)
+
+    def _forget_foreseen(self) -> None:
+        """What was foreseen is for the next look only."""
+        self._foreseen = None
+        self._confirmed.pop(FORESEEN, None)
 
     def _affordable_count(self, settings: Settings) -> int:
         """How many base inputs to run again next."""

@@ -132,7 +132,10 @@ class Rerunner:
         most and the least favoured group are run again. How many is planned before the first: as
         many as a verdict on `limit` needs if all come out the same, within bounds.
         """
-        return metered(self._runner, lambda: self._confirm(score, settings, limit))
+        try:
+            return metered(self._runner, lambda: self._confirm(score, settings, limit))
+        finally:
+            self._along = []
 
     def _confirm(self, score: Score, settings: Settings, limit: float | None) -> Score:
         finding, self._runner.finding = self._runner.finding, None

@@ -214,7 +214,7 @@ class Searcher:
         """The result with scores of the found sets; those that the budget does not reach lack."""
         if result.decide_only:
             return result
-        scores: dict[int, Score] = {}
+        scores, interrupted = dict[int, Score](), False
         found = [self.sampler.population.schema.columns_of(names) for names in result.found]
         for number, columns in enumerate(found):
             later = found[number + 1 :] if search.request.measure == "causal" else []
@@ -222,16 +222,19 @@ class Searcher:
             mask = sum(1 << search.request.columns.index(column) for column in columns)
             score = search.scores.get(mask)
             if score is None and result.stopped is Ending.DONE:
-                score = self._score_of(search, mask, search.settings_for(mask))
+                with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
+                    score = self._score_of(search, mask, search.settings_for(mask))
                 score = None if score is None else _with_reruns(score, search, mask)
+                interrupted |= early.ending is Ending.INTERRUPTED
             if score is None:
                 break
             scores[mask] = score
+            search.tell(mask)
             if score.stopped is Ending.INTERRUPTED:
                 break
         scores |= self._explained(search, scores)
         result = replace(result, minimal_sets=tuple(scores.values()))
-        if any(each.stopped is Ending.INTERRUPTED for each in scores.values()):
+        if interrupted or any(e.stopped is Ending.INTERRUPTED for e in scores.values()):
             return replace(result, stopped=Ending.INTERRUPTED)
         return self._shown_again(search, result)
 
@@ -281,8 +284,13 @@ class Searcher:
                 return None
             search.measured[mask] = measured
             return measured.score
+        if self.sampler.runner.is_late:
+            return None
         sampled = replace(settings, exact=False)  # a sweep for each would take for ever
-        return self.scorer.measure(columns, search.request.measure, sampled)
+        with self.sampler.runner.counting_as(
+            "explanations" if search.method == "exact" else "sampling"
+        ):
+            return self.scorer.measure(columns, search.request.measure, sampled)
 
 
 def _accepted_up_to(accepted: Accepted, score: Score) -> float | None:

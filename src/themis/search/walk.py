@@ -161,12 +161,14 @@ class Search:
         """Decide the sets in order; False if all inputs were run meanwhile."""
         try:
             for mask in self._in_order():
+                if self.sampler.runner.is_late:
+                    raise BudgetEndedError
                 if len(self.tested) >= self._next_look:
                     self._next_look = 2 * len(self.tested) + 1
                     if self.becomes_exact(self._left(), cost.executions):
                         return False
                 self._visit(mask)
-                self._tell(mask)
+                self.tell(mask)
         except BudgetEndedError:  # it may allow for what is missing
             if self.becomes_exact(self._left(), cost.executions):
                 return False
@@ -202,7 +204,7 @@ class Search:
         with suppress(BudgetEndedError):
             for mask in filter(self.decider.is_prepared, self._next):
                 self._visit(mask)
-                self._tell(mask)
+                self.tell(mask)
 
     def _list_prepared(self) -> None:
         """The same without running anything: what is above was not run again."""
@@ -261,7 +263,7 @@ class Search:
                 continue
             if self.decider.takes_proofs(larger, self._delta(larger)):
                 self._visit(larger)
-                self._tell(larger)
+                self.tell(larger)
                 if self.border.implied_by(mask) is not None:
                     return
 
@@ -407,7 +409,8 @@ class Search:
         schema = self.sampler.population.schema
         return tuple(schema.names[self.request.columns[place]] for place in members(mask))
 
-    def _tell(self, mask: int) -> None:
+    def tell(self, mask: int) -> None:
+        """Report progress, after something was done for a set."""
         if self.listen is not None:
             decided = sum(each.decision != "undecided" for each in self.tested.values())
             self.listen(

@@ -27,6 +27,7 @@ from themis.scores.explanations.witnesses import KEPT, Flips, Pairs
 from themis.scores.group import GroupInputs
 from themis.scores.reruns import Finding
 from themis.search.exact_scores import compare, exact_decision
+from themis.search.folding import Folded, Folding
 from themis.search.lattice import Lattice
 from themis.search.request import SearchRequest
 from themis.search.walk import Decider
@@ -108,6 +109,11 @@ class ExactDecider(Decider):
     reading: Reading
     schema: Schema
     seed: int
+
+    def __post_init__(self) -> None:
+        self._merged = self.reading.merged(self.cells)
+        self._folding = Folding(self._merged, self.weights)
+        self._is_whole = self._merged is self.cells and not (self.cells == FAILED).any()
 
     @classmethod
     def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
@@ -226,8 +232,13 @@ class ExactDecider(Decider):
         """The causal score, at least and at most (they differ where executions failed)."""
         if Assignments(self.schema, columns).followed:
             return self._followed_causal(columns)
+        parts = self._parts(columns)
+        if self._is_whole and len(parts) == 1:
+            folded = self._folding.of(columns)
+            score = ratio(folded.weights[folded.flips].sum(), folded.weights.sum())
+            return score, score
         low = more = total = self.weights.dtype.type(0)
-        for part in self._parts(columns):
+        for part in parts:
             flips, open_rows = self._flips_in(self.cells[part], columns)
             weights = self.weights[part].sum(axis=columns)
             low += weights[flips].sum()
@@ -324,7 +335,5 @@ def _spread(tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> 
 
 def _flips(cells: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.bool_]:
     """In which contexts two outputs differ."""
-    largest = cells.max(axis=columns)
-    unsigned = np.dtype(f"u{cells.itemsize}")
-    smallest = cells.view(unsigned).min(axis=columns)
-    return np.asarray((largest >= 0) & (smallest != largest.view(unsigned)))
+    smallest = cells.view(np.dtype(f"u{cells.itemsize}")).min(axis=columns)
+    return Folded(cells.max(axis=columns), smallest, smallest).flips
