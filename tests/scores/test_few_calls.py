@@ -474,4 +474,5 @@ def test_later_questions_look_for_noise_by_themselves() -> None:
     assert audit.causal("sex").score == 0
     assert audit.causal("race").low > 0
     assert audit.causal("race", error=0.01).low > 0
-    assert audit.noise is not None and audit.noise.differing == 0
+    assert audit.noise is not None
+    assert audit.noise.differing == 0

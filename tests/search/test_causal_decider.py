@@ -116,9 +116,7 @@ def test_a_large_set_that_is_below_spares_its_subsets(monkeypatch: pytest.Monkey
         return table["d"] + table["a"] * table["b"] + 2 * table["c"] > 16
 
     def reason(*names: str) -> str:
-        audit = themis.Audit(
-            themis.batch(tall), SPACE, seed=2, confidence=0.99, max_executions=10**9
-        )
+        audit = themis.Audit(themis.batch(tall), SPACE, seed=2, confidence=0.99, cost="executions")
         result = audit.search(0.85, among=["a", "b", "c"])
         assert not result.found
         assert result.sets_tested + result.sets_pruned == result.sets_total == 7

@@ -67,7 +67,8 @@ def test_ctrl_c_while_found_sets_are_measured_keeps_what_was_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = themis.Audit(themis.batch(decide), SCHEMA, seed=1).search(0.3)
-    assert whole.method == "exact" and len(whole.minimal_sets) > 3
+    assert whole.method == "exact"
+    assert len(whole.minimal_sets) > 3
     own, measured = searcher.Searcher._score_of, []
 
     def interrupted(self: Any, *given: Any) -> Any:
@@ -100,7 +101,8 @@ def test_found_sets_are_measured_no_longer_than_the_limit_allows(
 
     monkeypatch.setattr(searcher.Searcher, "_score_of", then_late)
     found = themis.Audit(themis.batch(decide), SCHEMA, seed=1).search(0.3, max_seconds=600)
-    assert len(found.found) > 3 and len(found.minimal_sets) == 1
+    assert len(found.found) > 3
+    assert len(found.minimal_sets) == 1
 
 
 def test_each_found_set_is_told_when_it_was_measured() -> None:

@@ -221,7 +221,7 @@ def _check_costs(plan: Plan) -> Iterator[RenderableType]:
         sets = size(each.sets) + (" set" if each.sets == 1 else " sets")
         yield Sentence(
             f"a search among {sets}: how much that takes depends on what it finds; "
-            "--max-executions limits it"
+            "--max-seconds limits it"
         )
 
 

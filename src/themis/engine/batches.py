@@ -36,7 +36,7 @@ class PlainBatch:
     """Always executes: the domain is so large that no input comes twice."""
 
     def __init__(
-        self, codes: NDArray[Any], batch: Batch, execute: Callable[[Batch, InputAt], Cells]
+        self, codes: NDArray[Any], batch: Batch, execute: Callable[[Batch, InputAt, int], Cells]
     ) -> None:
         self._codes = codes
         self._places: NDArray[np.int64] | None = None  # of these inputs among the codes
@@ -54,7 +54,8 @@ class PlainBatch:
         return part
 
     def run(self) -> Cells:
-        return self._execute(self._batch, self._input_at)
+        count = len(self._codes if self._places is None else self._places)
+        return self._execute(self._batch, self._input_at, count)
 
     def _input_at(self, place: Any) -> NDArray[Any]:
         at = place if self._places is None else self._places[place]

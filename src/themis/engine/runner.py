@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from themis.engine.recall import Recall
 
 RESERVED_SECONDS = 1.0  # at least, or a tenth: choosing what is run again takes time as well
+MANY_EXECUTIONS = 10_000_000  # a limit of so many is for emergencies: calls stay few and large
 LATE_SECONDS = 1.0  # after the limit what takes no execution may still be computed for so long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
@@ -139,8 +140,8 @@ class Runner:
 
     @property
     def saves_calls(self) -> bool:
-        """Whether few, large calls are wanted: not where the number of executions is limited."""
-        return self.traits.cost == "calls" and self.max_executions is None
+        """Whether few, large calls are wanted: not where few executions are allowed."""
+        return self.traits.cost == "calls" and (self.max_executions or math.inf) >= MANY_EXECUTIONS
 
     @property
     def max_executions(self) -> int | None:
@@ -272,8 +273,10 @@ class Runner:
         cells = self.ahead.cells(codes)
         return np.array(cells, dtype=self.labels.dtype)
 
-    def execute(self, batch: Batch, input_at: InputAt) -> Cells:
-        """Run a loaded batch of the subject; `input_at` gives its inputs, for failure examples."""
+    def execute(self, batch: Batch, input_at: InputAt, count: int) -> Cells:
+        """Run a loaded batch of so many inputs; `input_at` gives them, for failure examples."""
+        if self.saves_calls and count > self.executions_left:  # nobody cuts what is in large calls
+            raise BudgetEndedError
 
         def run(_: int, places: Places | None) -> Cells:
             part, at = batch, input_at
@@ -372,7 +375,7 @@ class Runner:
     def _perform_part(self, inputs: Inputs, again: int) -> Cells:
         if not self.traits.external:
             load: Callable[[Any], Batch] = self.subject.load  # with an executor, also of a Drawn
-            return self.execute(load(inputs), inputs.__getitem__)
+            return self.execute(load(inputs), inputs.__getitem__, len(inputs))
         codes = codes_of(inputs)
 
         def run(number: int, places: Places | None) -> Cells:

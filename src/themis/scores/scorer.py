@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 EXACT_LIMIT = 2**24
 EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
-PROBES = 8  # inputs run to learn how long the whole domain would take
+PROBES, PROBES_GROWTH = 8, 64  # inputs run to learn how long the whole domain would take
 
 
 @dataclass(frozen=True)
@@ -352,9 +352,12 @@ class Scorer:
         runner = self.sampler.runner
         if math.isinf(runner.seconds_left):
             return True
-        for count in (1, min(PROBES, executions)):  # the first time may take longer than others
-            seconds = runner.runs * (runner.seconds_per_execution or 0.0)
-            if runner.executions < count and 4 * count * seconds < runner.seconds_left:
+        counts = [1, PROBES]  # the first time may take longer than others
+        if runner.traits.vectorised:  # and a small call as long as a large one
+            counts += [PROBES * PROBES_GROWTH**n for n in (1, 2)]
+        for count in counts:
+            seconds = count * runner.runs * (runner.seconds_per_execution or 0.0)
+            if runner.executions < count <= executions and 4 * seconds < runner.seconds_left:
                 with suppress(BudgetEndedError):
                     runner.run(self.sampler.base.rows(0, count))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
