@@ -335,9 +335,9 @@ def test_an_audit_of_a_program_goes_on_where_another_ended(folder: Path) -> None
 
 def test_the_live_line_shows_the_whole_audit() -> None:
     line = SearchProgressLine(enabled=False)
-    assert str(line.line()).startswith("running")
+    assert str(line.line()).startswith("loading")
     line.listen_to_steps(3, 7)
-    assert str(line.line()).startswith("step 3 of 7 · running")
+    assert str(line.line()).startswith("step 3 of 7 · loading")
 
 
 FEW = """

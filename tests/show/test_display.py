@@ -491,10 +491,10 @@ def test_console_is_not_wider_than_is_readable(monkeypatch: pytest.MonkeyPatch) 
 
 def test_progress_line_says_where_a_measurement_stands() -> None:
     line = ProgressLine(enabled=False)
-    assert line.line().plain.startswith("running")
+    assert line.line().plain.startswith("loading")
     line.listen(Progress("causal", ("race", "sex"), 351, 702, 0.063, 0.163, 1404))
     shown = line.line().plain
-    assert shown.startswith("causal race,sex · sampling 351 of 702 · ")
+    assert shown.startswith("causal race,sex · sampling 351 of 702, ")
     assert "left · 6.3 % to 16.3 % · 1,404 executions · " in shown
 
 
@@ -509,7 +509,7 @@ def test_what_was_known_already_says_nothing_of_how_long_the_rest_takes(
     assert " left" not in line.line().plain
     clock.now += 1.0
     line.listen(Progress("group", ("sex",), 5_000, 8_000, 0.1, 0.2, 9_000))
-    assert "sampling 5,000 of 8,000 · 3 s left" in line.line().plain
+    assert "sampling 5,000 of 8,000, 3 s left" in line.line().plain
 
 
 def test_progress_line_names_what_follows_the_sampling_and_what_is_left_of_it() -> None:
@@ -536,13 +536,13 @@ def test_the_first_tests_do_not_tell_how_long_the_others_take(
     clock = Clock.put_into(monkeypatch, progress)
     line = ProgressLine(enabled=False)
     line.listen(Progress("causal", ("sex",), 0, 400, 0.0, 1.0, 0))
-    assert line.line().plain.startswith("causal sex · sampling 0 of 400 · 0 % to 100 %")
+    assert line.line().plain.startswith("causal sex · sampling 0 of 400 · 0 executions · ")
     clock.now += 2.0
     line.listen(Progress("causal", ("sex",), 2, 400, 0.0, 1.0, 4))
     assert " left" not in line.line().plain
     clock.now += 2.0
     line.listen(Progress("causal", ("sex",), 40, 400, 0.0, 1.0, 80))
-    assert "sampling 40 of 400 · 36 s left" in line.line().plain
+    assert "sampling 40 of 400, 36 s left" in line.line().plain
 
 
 @pytest.mark.parametrize("measure", ["causal", "group"])
@@ -630,4 +630,29 @@ def test_the_live_line_shows_how_much_was_read_until_something_runs() -> None:
     line.listen_to_rows(120_000_000, 500_000_000)
     assert line.line().plain == "read 120 MB of 500 MB"
     line.listen_to_rows(500_000_000, 500_000_000)
-    assert line.line().plain.startswith("running")
+    assert line.line().plain.startswith("loading")
+
+
+def test_the_beginning_says_what_is_going_on() -> None:
+    """A model may take seconds to load, and a slow subject minutes to try."""
+    line = ProgressLine(enabled=False)
+    assert line.line().plain.startswith("loading · ")
+    line.look = lambda: Activity("sampling", 0)
+    assert line.line().plain.startswith("running · ")
+    line.look = lambda: Activity("sampling", 24)
+    assert line.line().plain.startswith("running · 24 executions · ")
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (None, "group race · sampling 7 of 9 · 1 % to 3 % · 800 executions · 12 s"),
+        (65, "group race · sampling 7 of 9 · 1 % to 3 % · 800 executions · 12 s"),
+        (64, "group race · sampling 7 of 9 · 800 executions · 12 s"),
+        (40, "group race · sampling 7 of 9 · 12 s"),
+        (10, "group race · sampling 7 of 9 · 12 s"),
+    ],
+)
+def test_a_narrow_terminal_loses_first_what_changes_least(width: int | None, shown: str) -> None:
+    parts = ["group race", "sampling 7 of 9", "1 % to 3 %", "800 executions", "12 s"]
+    assert progress.fitted(parts, ["1 % to 3 %", "800 executions"], width).plain == shown

@@ -34,6 +34,7 @@ from themis.show.terminal.parts import (
     render,
     short,
 )
+from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import (
     confidence_text,
     count,
@@ -51,8 +52,10 @@ def try_out(options: Options) -> int:
     """Run a few inputs of the file's subject, and show what was found."""
     config = open_config(options)
     make = Audit.from_config
+    is_live = sys.__stderr__ is not None and sys.__stderr__.isatty()
     with (
         hosting_subject(),
+        ProgressLine(enabled=is_live) as line,
         make(
             config,
             jobs=options.jobs,
@@ -61,6 +64,7 @@ def try_out(options: Options) -> int:
             **options.settings,
         ) as audit,
     ):
+        line.look = lambda: audit.runner.activity
         plan = make_plan(audit, config.checks)
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from rich.cells import cell_len
 from rich.live import Live
 from rich.text import Text
 
@@ -33,6 +34,16 @@ def activity_words(activity: Activity) -> list[str]:
     if words is None:
         return []
     return [f"{words}, up to {activity.planned:,} to go" if activity.planned else words]
+
+
+def fitted(parts: Sequence[str], spared: Sequence[str], width: int | None) -> Text:
+    """The parts in one line, without the first of those that can be spared if it is too narrow."""
+    for left_out in range(len(spared) + 1):
+        gone = spared[:left_out]
+        line = " · ".join(part for part in parts if part not in gone)
+        if width is None or cell_len(line) <= width:
+            break
+    return Text(line, no_wrap=True, overflow="ellipsis")
 
 
 class ReadingLines:
@@ -61,6 +72,7 @@ class ProgressLine:
         self._closed = False
         self._live: Live | None = None
         self._event: Progress | None = None
+        self._step: tuple[int, int] | None = None  # of a whole audit: this one, and all
         self.look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
         self._executed = self._known = 0  # before this measurement, and of it without executions
@@ -111,18 +123,37 @@ class ProgressLine:
     def line(self) -> Text:
         """The line as it stands now."""
         now, event = time.monotonic(), self._event
+        elapsed = duration(now - self._started)
         if event is None:
-            text = f"running · {duration(now - self._started)}"
-            return Text(text, no_wrap=True, overflow="ellipsis")
+            return self._fitted([*self._beginning(), elapsed])
         activity = self._activity(event.executions)
+        nothing = event.low <= 0.0 and event.high >= 1.0  # is known yet
+        interval = "" if nothing else f"{percent(event.low)} to {percent(event.high)}"
+        executions = count(activity.executions, "execution")
         parts = [
             f"{event.measure} {visible(','.join(event.against))}",
             *(activity_words(activity) or self._sampling(event, now)),
-            f"{percent(event.low)} to {percent(event.high)}",
-            count(activity.executions, "execution"),
-            duration(now - self._started),
+            *filter(None, (interval, executions, elapsed)),
         ]
-        return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
+        return self._fitted(parts, interval, executions)
+
+    def _beginning(self) -> list[str]:
+        """What happens before anything is measured: a subject may take long to load, or to try."""
+        if self.look is None:
+            return ["loading"]
+        executions = self.look().executions
+        return ["running", *([count(executions, "execution")] if executions else [])]
+
+    def _fitted(self, parts: Sequence[str], *spared: str) -> Text:
+        """One line that is no wider than the terminal, if there is one."""
+        width = None if self._live is None else self._live.console.width
+        if width is not None and self._step is not None:
+            width -= cell_len("".join(self._whole()))
+        return fitted(parts, spared, width)
+
+    def _whole(self) -> list[str]:
+        """Where something larger stands of which this is a part."""
+        return []
 
     def _activity(self, executions: int) -> Activity:
         """What the run is at now; without somebody to ask, what it last told."""
@@ -132,7 +163,7 @@ class ProgressLine:
         """How far the tests are, and how long the rest takes."""
         left = self._seconds_left(event, now)
         samples = f"sampling {event.samples:,} of {event.expected:,}"
-        return [samples] if left is None else [samples, f"{duration(left)} left"]
+        return [samples if left is None else f"{samples}, {duration(left)} left"]
 
     def _seconds_left(self, event: Progress, now: float) -> float | None:
         """At the pace so far; None as long as there is none."""
@@ -152,7 +183,6 @@ class SearchProgressLine(ProgressLine):
         self._search: SearchProgress | None = None
         self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
         self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
-        self._step: tuple[int, int] | None = None  # of a whole audit: this one, and all
         self.expected: int | None = None  # executions of a whole audit, by its forecast
 
     def listen(self, event: Progress) -> None:
@@ -201,12 +231,13 @@ class SearchProgressLine(ProgressLine):
         if event is None:
             return super().line()
         activity = self._activity(event.executions)
+        last, executions = f"last {visible(','.join(event.against))}", activity.executions
         parts = [
             f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
             f"{event.found:,} found",
             *activity_words(activity),
-            count(activity.executions, "execution"),
+            count(executions, "execution"),
             duration(time.monotonic() - self._started),
-            f"last {visible(','.join(event.against))}",
+            last,
         ]
-        return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
+        return self._fitted(parts, last, count(executions, "execution"))
