@@ -22,6 +22,7 @@ from themis.engine.sampler import COARSE_CELLS, Sampler
 from themis.engine.variants import MOST_WHOLE, Variants, own_columns
 from themis.inputs.assignments import Assignments
 from themis.results.model import Measure
+from themis.scores.explanations.regions import MORE_CELLS, MORE_FLIPS, MORE_TIMES, SPARE
 from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
 from themis.scores.reruns import GROUP_MOST, SHARE_LEFT, looks_for_noise
@@ -40,11 +41,14 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import FLIP
 
 FACTOR = 3  # a forecast is within this factor of what is spent then
+PLAIN = 300  # executions that make pairs plain, about
 PILOT = 40  # rows that tell how often decisions change
 WIDEST = 64  # sets with more assignments are not tried
 SPREAD = 3.0  # rows of a group score for each unit of log evidence, variance and 1 / error²
 SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as measured
-CALLS = 2.5  # of a score, where few calls are wanted; as measured
+# Where few calls are wanted, as measured: of a score, to look for noise, and to explain a finding
+# and run it again.
+CALLS, LOOKS, FINDING_CALLS = 2, 3, 5
 OWN_SECONDS = 1e-4  # that an execution takes beside the subject
 CALL_SECONDS = 1e-2  # the same of a large call
 USUAL_SPREAD = 0.05  # of given people's rates, where a few of them do not tell
@@ -73,6 +77,7 @@ class Forecast:
     among: int = 0  # so many characteristics are searched
     search: int = 0  # what the search adds to the executions
     again: int = 0  # what is run again, to look for noise
+    explaining: int = 0  # what shows where decisions change, and makes pairs plain
 
 
 @dataclass(frozen=True)
@@ -127,10 +132,11 @@ class Forecaster:
         searched = min(found, left)
         noise = self._noise(scored + searched, asked, found > 0)
         search, again = self._with_runs(searched), self._with_runs(noise)
-        total = sum(part.executions for part in parts) + search + again
+        explaining = self._with_runs(min(self._explaining(asked), left))
+        total = sum(part.executions for part in parts) + search + again + explaining
         steps = len(asked) + bool(among)
         effort = self._effort(total, steps)
-        return Forecast(parts, total, *effort, steps, len(among), search, again)
+        return Forecast(parts, total, *effort, steps, len(among), search, again, explaining)
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""
@@ -140,7 +146,9 @@ class Forecaster:
             return executions, None
         elapsed, seconds = time.monotonic() - self._started, runner.seconds_per_execution or 0.0
         if runner.saves_calls:
-            calls = round(CALLS * steps + executions / runner.longest_call)
+            found = sum(each.flips > 1 / PILOT for each in self._seen.values())
+            calls = CALLS * steps + LOOKS + FINDING_CALLS * found
+            calls += round(executions / runner.longest_call)
             each, own = runner.call_times.seconds_each, runner.call_times.seconds_alone
             return calls, elapsed + calls * (own + CALL_SECONDS) + executions * each
         calls = max(round(executions * spent.calls / spent.executions), 1)
@@ -375,6 +383,21 @@ class Forecaster:
             cells = sum(self._cover(each, rows, 0.0) for each in larger)
         found = flips > max(threshold - self.settings.error, 1 / PILOT)
         return round(cells + SEARCH_SHARE * scores * found)
+
+    def _explaining(self, asked: Sequence[tuple[tuple[int, ...], Measure]]) -> int:
+        """What causal scores run to say where decisions change, of a subject that takes tables."""
+        runner, found = self.sampler.runner, 0
+        if self._whole or runner.traits.external or not runner.traits.vectorised:
+            return 0
+        for columns, measure in asked:
+            rows, share = self._rows_of(columns, "causal"), self._seen[columns].flips
+            seen = share > 1 / PILOT and (columns, measure) not in self._exact
+            if measure == "causal" and seen:
+                width, flips = self._width(self.sampler.assignments(columns)), share * rows
+                spare = SPARE if runner.saves_calls else 1
+                more = spare * max(MORE_FLIPS - flips, 0.0) / share
+                found += round(min(more, MORE_TIMES * rows, MORE_CELLS // width)) * width + PLAIN
+        return found
 
     def _noise(
         self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool

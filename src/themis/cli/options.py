@@ -90,7 +90,7 @@ class Options:
     )
     as_json: bool = _flag("Print the result as JSON on stdout, and nothing else.", "--json")
     output: Path | None = _option("Save the result as JSON.", "FILE", "--output", "-o")
-    quiet: bool = _flag("One sentence per score.", "--quiet", "-q")
+    quiet: bool = _flag("One sentence per score, no live line.", "--quiet", "-q")
     verbose: bool = _flag("Show everything that was found.", "--verbose", "-v")
     no_progress: bool = _flag("No live line.")
     command: str = ""  # the shortest one that gives the same result

@@ -213,6 +213,9 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
         yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
     if forecast.again:
         yield Sentence(f"repeated to check consistency: {about(forecast.again, 'execution')}")
+    if forecast.explaining:
+        found = about(forecast.explaining, "execution")
+        yield Sentence(f"to show where decisions change, and for whom: {found}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
 
@@ -220,7 +223,8 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
 def _check_costs(plan: Plan) -> Iterator[RenderableType]:
     if plan.checks is not None:
         sets = count(len(plan.checks.parts), "set")
-        yield Sentence(f"checks of {sets}: {forecast_sentence(plan.checks)}")
+        first = f"checks of {sets}: {forecast_sentence(plan.checks)}"
+        yield Sentence(f"{first}; more if a score is near its limit")
     for each in plan.searches:
         sets = size(each.sets) + (" set" if each.sets == 1 else " sets")
         yield Sentence(

@@ -19,7 +19,7 @@ from themis.show.words.values import count, duration, percent, visible
 DELAY_SECONDS = 0.5  # shorter runs show nothing
 REFRESHES = 8  # per second
 FEWEST = 20  # tests, or a tenth of all: before, starting up may be most of the time
-LINE_SECONDS = 5.0  # between two lines, where there is no terminal
+LINE_SECONDS = 2.0  # between two lines, where there is no terminal
 LARGE_FILE = 10_000_000  # bytes; reading a smaller one does not last, whatever else does
 
 

@@ -1,0 +1,39 @@
+"""What a forecast says of functions of a table, beside what is taken then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import themis
+from themis.audit.forecast import FACTOR
+from themis.audit.plan import make_plan
+
+SCHEMA = themis.Schema(
+    sex=themis.Values(["f", "m"], protected=True),
+    race=themis.Values(list("abc"), protected=True),
+    income=range(1000),
+    rest=range(10**5),
+)
+
+
+def biased(points: int) -> Any:
+    def decide(table: Any) -> Any:
+        women, race = np.asarray(table["sex"]) == "f", np.asarray(table["race"]) == "a"
+        return np.asarray(table["income"]) > 500 + 3 * points * women + points * race
+
+    return themis.batch(decide)
+
+
+@pytest.mark.parametrize("points", [0, 40, 150])
+def test_explanations_and_calls_are_foreseen(points: int) -> None:
+    with themis.Audit(biased(points), SCHEMA, seed=1) as audit:
+        foreseen = make_plan(audit).forecast
+    audit = themis.Audit(biased(points), SCHEMA, seed=1)
+    taken = audit.score([["sex"], ["race"]])
+    account = audit.runner.account
+    assert bool(foreseen.explaining) == bool(account.explanations)
+    assert 1 / FACTOR < foreseen.executions / account.executions < FACTOR, taken
+    assert 1 / FACTOR < foreseen.calls / account.calls < FACTOR
