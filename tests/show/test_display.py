@@ -616,13 +616,13 @@ def test_notebook_shows_the_headline_and_the_interval() -> None:
     assert "seed 42" in html
 
 
-def test_reading_says_how_far_it_is_at_most_every_five_seconds() -> None:
+def test_reading_says_how_far_it_is_at_most_every_two_seconds() -> None:
     now, said = [0.0], list[str]()
     lines = ReadingLines(said.append, clock=lambda: now[0])
-    for second in range(12):
+    for second in range(5):
         now[0] = float(second)
         lines(second * 10_000_000, 500_000_000)
-    assert said == ["read 50 MB of 500 MB", "read 100 MB of 500 MB"]
+    assert said == ["read 20 MB of 500 MB", "read 40 MB of 500 MB"]
 
 
 def test_the_live_line_shows_how_much_was_read_until_something_runs() -> None:
