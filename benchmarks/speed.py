@@ -92,9 +92,9 @@ class Recorder:
         runner = audit.runner
         execute = runner.execute
 
-        def recording(batch: Any, input_at: Any) -> Any:
-            cells = execute(batch, input_at)
-            self.codes.append(input_at(np.arange(len(cells))))
+        def recording(batch: Any, input_at: Any, count: int) -> Any:
+            cells = execute(batch, input_at, count)
+            self.codes.append(input_at(np.arange(count)))
             return cells
 
         runner.execute = recording  # type: ignore[method-assign]
