@@ -19,7 +19,14 @@ from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.account import Budget
-from themis.engine.batch_sizes import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
+from themis.engine.batch_sizes import (
+    CALL_SECONDS,
+    CALL_VALUES,
+    FAR_AWAY,
+    FIRST_BATCH,
+    GROWTH_SHARE,
+    SPREAD_SECONDS,
+)
 from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
@@ -252,7 +259,10 @@ def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left
     assert runner.batch_size == 1  # nothing is known of its speed
     decisions.run(INPUTS)
     assert runner.seconds_per_execution == pytest.approx(seconds)
-    assert runner.batch_size == pytest.approx(CALL_SECONDS / seconds / runs, abs=1)
+    far, near = SPREAD_SECONDS if vectorised else CALL_SECONDS, CALL_SECONDS
+    assert runner.batch_size == pytest.approx(far / seconds / runs, abs=1)
+    clock.now += runner.seconds_left - FAR_AWAY / 2
+    assert runner.batch_size == pytest.approx(near / seconds / runs, abs=1)
     clock.now += runner.seconds_left - 0.1
     planned = 0.1 if vectorised else 0.05  # the rest of a batch that the deadline cuts is lost
     assert runner.batch_size == pytest.approx(planned / seconds / runs, abs=1)

@@ -20,7 +20,8 @@ LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not b
 LONGEST_FIRST = 15.0  # the same of the first such call, if all the time of one alone is its own, …
 SLOW_ALONE = 0.03  # … which is likely from so many seconds on
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
-SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited
+SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited, …
+FAR_AWAY = 20.0  # … or if there is so much of it
 
 
 def steady_size(traits: Traits, spent: int) -> int:
@@ -35,11 +36,13 @@ def timely_size(traits: Traits, seconds: float | None, left: float) -> int:
     if seconds is None:
         return 1
     most = CALL if traits.vectorised else ROW_CALL
-    most = TOGETHER if traits.executor else most
+    if traits.executor or (traits.vectorised and left >= FAR_AWAY):
+        most, longest = TOGETHER, SPREAD_SECONDS
+    else:
+        longest = CALL_SECONDS
     # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
     left = left if traits.vectorised else left / 2
-    planned = min(SPREAD_SECONDS if traits.executor else CALL_SECONDS, max(left, 0.0))
-    return min(most, max(int(planned / max(seconds, 1e-9)), 1))
+    return min(most, max(int(min(longest, max(left, 0.0)) / max(seconds, 1e-9)), 1))
 
 
 def call_size(traits: Traits, width: int, seconds: float | None) -> int:
