@@ -93,6 +93,11 @@ class Settings:
     )
 
     @property
+    def looks_for_noise(self) -> bool:
+        """Whether noise is looked for: the paper's procedures are left as printed."""
+        return self.probe != 0 and self.stopping is not Stopping.PAPER
+
+    @property
     def noise_limit(self) -> float:
         """A score that noise alone may explain by more than this is inconclusive."""
         return min(NOISE_LIMIT, self.error) if self.max_noise is None else self.max_noise

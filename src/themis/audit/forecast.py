@@ -25,7 +25,7 @@ from themis.results.model import Measure
 from themis.scores.explanations.regions import MORE_CELLS, MORE_FLIPS, MORE_TIMES, SPARE
 from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
-from themis.scores.reruns import GROUP_MOST, SHARE_LEFT, looks_for_noise
+from themis.scores.reruns import GROUP_MOST, SHARE_LEFT
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.settings import Settings, Stopping
 from themis.statistics.numbers import FEW as FEW_NUMBERS
@@ -90,6 +90,11 @@ class _Seen:
     apart: float  # how far these are apart, less what chance may do
     people: float = field(default=USUAL_SPREAD, kw_only=True)  # the same, of given people's groups
 
+    @property
+    def changes(self) -> bool:
+        """Whether some decisions were seen to change."""
+        return self.flips > 1 / PILOT
+
 
 @dataclass
 class Forecaster:
@@ -146,7 +151,7 @@ class Forecaster:
             return executions, None
         elapsed, seconds = time.monotonic() - self._started, runner.seconds_per_execution or 0.0
         if runner.saves_calls:
-            found = sum(each.flips > 1 / PILOT for each in self._seen.values())
+            found = sum(each.changes for each in self._seen.values())
             calls = CALLS * steps + LOOKS + FINDING_CALLS * found
             calls += round(executions / runner.longest_call)
             each, own = runner.call_times.seconds_each, runner.call_times.seconds_alone
@@ -390,12 +395,12 @@ class Forecaster:
         if self._whole or runner.traits.external or not runner.traits.vectorised:
             return 0
         for columns, measure in asked:
-            rows, share = self._rows_of(columns, "causal"), self._seen[columns].flips
-            seen = share > 1 / PILOT and (columns, measure) not in self._exact
-            if measure == "causal" and seen:
-                width, flips = self._width(self.sampler.assignments(columns)), share * rows
+            seen, known = self._seen[columns], (columns, measure) in self._exact
+            if measure == "causal" and seen.changes and not known:
+                rows = self._rows_of(columns, "causal")
+                width = self._width(self.sampler.assignments(columns))
                 spare = SPARE if runner.saves_calls else 1
-                more = spare * max(MORE_FLIPS - flips, 0.0) / share
+                more = spare * max(MORE_FLIPS / seen.flips - rows, 0.0)
                 found += round(min(more, MORE_TIMES * rows, MORE_CELLS // width)) * width + PLAIN
         return found
 
@@ -403,7 +408,7 @@ class Forecaster:
         self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool
     ) -> int:
         """A share of all executions is made again, and so is what each finding rests on."""
-        if not looks_for_noise(self.settings):
+        if not self.settings.looks_for_noise:
             return 0
         alpha = RERUNS_SHARE * (1.0 - self.settings.confidence) / 2
         again = self.settings.probe if self.settings.probe is not None else sampling // SHARE
@@ -411,7 +416,7 @@ class Forecaster:
         for columns, measure in asked:
             if measure == "group" and self.sampler.population.profile:
                 pairs += self._group_reruns(columns, alpha)
-            elif self._seen[columns].flips > 1 / PILOT:
+            elif self._seen[columns].changes:
                 pairs += reruns_for(SHARE_LEFT, alpha) * (1 + searched)
         return again + 2 * pairs
 

@@ -28,7 +28,7 @@ from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
 from themis.scores.group_answers import ImpactRatio
 from themis.scores.neighbours import Example
-from themis.scores.reruns import ENOUGH, Along, Rerunner, looks_for_noise, of_groups
+from themis.scores.reruns import ENOUGH, Along, Rerunner, of_groups
 from themis.settings import Settings
 from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, RERUNS_SHARE, expected_rates, widest_spread
@@ -129,12 +129,12 @@ class NoiseProbe(Rerunner):
 
         It tells how long an input takes at most, before a large call that nobody can interrupt.
         """
-        if looks_for_noise(settings) and self._looks_at_calls and not self.trusted:
+        if settings.looks_for_noise and self._looks_at_calls and not self.trusted:
             self._runner.opening = self._run_alone
 
     def foresee(self, settings: Settings) -> None:
         """Let what is run again next take along what a look will need: that saves a call."""
-        if self.trusted or not (looks_for_noise(settings) and self._may_mix):
+        if self.trusted or not (settings.looks_for_noise and self._may_mix):
             return
         self._forget_foreseen()
         if (count := self._affordable_count(settings)) < 1:
@@ -146,7 +146,7 @@ class NoiseProbe(Rerunner):
 
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
-        if self.trusted or not looks_for_noise(settings):
+        if self.trusted or not settings.looks_for_noise:
             return
         try:
             while not (self._runner.out_of_time or self._has_met_all):
@@ -168,7 +168,7 @@ class NoiseProbe(Rerunner):
         assignments tried in a row where that is not the settings' own.
         """
         statistic = score.statistic if isinstance(score, GroupScore) else None
-        if not looks_for_noise(settings) or not self.finds_in(score.output, statistic):
+        if not settings.looks_for_noise or not self.finds_in(score.output, statistic):
             return score
         if self.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)

@@ -24,9 +24,9 @@ from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
 from themis.scores.accounts import metered
 from themis.scores.explanations.witnesses import FlipPool, Flips, Pairs
-from themis.scores.group import KEPT_ROWS, GroupInputs
+from themis.scores.group import KEPT_ROWS, GroupInputs, passes
 from themis.scores.neighbours import Example, Neighbours
-from themis.settings import Settings, Stopping
+from themis.settings import Settings
 from themis.statistics.reruns import (
     CAUTION,
     RERUNS_SHARE,
@@ -51,7 +51,6 @@ HARMLESS_CALLS = 2  # for what convicts nobody: the lower end is 0
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
-
 
 Finding = Flips | GroupInputs  # what a score rests on
 
@@ -116,7 +115,7 @@ class Rerunner:
     def reserve(self, settings: Settings) -> int:
         """How many executions to keep back for running findings again, of a limited budget."""
         limited = settings.max_executions is not None or settings.max_seconds is not None
-        if self.trusted or not limited or not looks_for_noise(settings):
+        if self.trusted or not limited or not settings.looks_for_noise:
             return 0
         alpha = RERUNS_SHARE * (1.0 - settings.confidence) / 2
         wanted, least = 2 * reruns_for(SHARE_LEFT, alpha), 2 * fewest_reruns(alpha)
@@ -141,7 +140,7 @@ class Rerunner:
         finding, self._runner.finding = self._runner.finding, None
         if self.trusted:
             return replace(score, reruns=Reruns(0, 0, 0.0, trusted=True))
-        if not looks_for_noise(settings) or score.score <= 0 or not score.samples:
+        if not settings.looks_for_noise or score.score <= 0 or not score.samples:
             return score
         reruns = None
         with self._runner.spending_reserve():
@@ -173,19 +172,13 @@ class Rerunner:
         if self.trusted:
             return Reruns(0, 0, 0.0, trusted=True)
         with suppress(BudgetEndedError):
-            return self._rerun(finding, score, low, alpha, limit)
+            if isinstance(finding, GroupInputs):
+                return self._rerun_groups(finding, low, alpha, limit)
+            planned = self._planned(finding, score, low, alpha, limit)
+            if planned is not None:
+                calls = MIXED_CALLS if low > 0 else HARMLESS_CALLS
+                return self._rerun_flips(finding, score, alpha, planned, calls)
         return None
-
-    def _rerun(
-        self, finding: Finding, score: float, low: float, alpha: float, limit: float | None
-    ) -> Reruns | None:
-        if isinstance(finding, GroupInputs):
-            return self._rerun_groups(finding, low, alpha, limit)
-        planned = self._planned(finding, score, low, alpha, limit)
-        if planned is None:
-            return None
-        calls = MIXED_CALLS if low > 0 else HARMLESS_CALLS
-        return self._rerun_flips(finding, score, alpha, planned, calls)
 
     def rerun_together(self, findings: Sequence[Found]) -> list[Reruns | None]:
         """The same for several findings; flips are run again in a few calls."""
@@ -202,7 +195,7 @@ class Rerunner:
         parts = []
         for flips, score, alpha in findings:
             if isinstance(flips, Flips) and (planned := self._planned(flips, score, score, alpha)):
-                codes, before = _flat(self._chosen(flips, planned, first=True)[0])
+                codes, before = self._chosen(flips, planned, first=True)[0].inputs
                 if len(list(each_once(codes))) == 1:
                     parts.append((flips.reading, codes, before))
         if len(parts) < 2:
@@ -257,7 +250,7 @@ class Rerunner:
         the others.
         """
         pairs, rng = self._chosen(flips, count, first=first)
-        codes, outputs = _flat(pairs)
+        codes, outputs = pairs.inputs
         before, reading = pairs.outputs, flips.reading
         after = self._run_again(codes, outputs, rng, reading, first=first, calls=calls)
         after = after.reshape(count, 2)
@@ -271,12 +264,7 @@ class Rerunner:
     ) -> tuple[Pairs, np.random.Generator]:
         """So many random pairs, and what else is to be drawn for them."""
         rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
-        size = len(flips.pairs)
-        if (flips.weights == flips.weights[0]).all():
-            orders = [rng.permutation(size) for _ in range(-(-count // size))]
-            chosen = np.concatenate(orders)[:count]
-        else:
-            chosen = rng.choice(size, count, p=flips.weights / flips.weights.sum())
+        chosen = passes(rng, flips.weights / flips.weights.sum(), count)
         return flips.pairs.take(chosen), rng
 
     def _run_again(
@@ -502,11 +490,6 @@ class Rerunner:
         return self._runner.executions_left >= executions and not self._runner.out_of_time
 
 
-def looks_for_noise(settings: Settings) -> bool:
-    """Whether noise is looked for: the paper's procedures are left as printed."""
-    return settings.probe != 0 and settings.stopping is not Stopping.PAPER
-
-
 def of_groups(score: GroupScore) -> object:
     """What tells group scores apart."""
     return score.against, score.output, score.statistic, score.population
@@ -515,8 +498,3 @@ def of_groups(score: GroupScore) -> object:
 def _key(codes: NDArray[Any], reading: Reading, *, first: bool = True) -> bytes:
     """What inputs are known by that were run again, for the first time or once more."""
     return bytes([reading.place, first]) + codes.tobytes()
-
-
-def _flat(pairs: Pairs) -> tuple[NDArray[Any], Cells]:
-    """The inputs of pairs, one after the other, and their outputs."""
-    return pairs.codes.reshape(2 * len(pairs), -1), pairs.outputs.ravel()

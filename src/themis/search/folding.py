@@ -60,13 +60,10 @@ class Folding:
 
     def _fold(self, columns: tuple[int, ...]) -> Folded:
         """From the smallest domain that is kept and lacks one of the columns, if one is."""
-        sizes = self.cells.shape
-        for column in sorted(columns, key=lambda each: sizes[each]):
-            others = tuple(each for each in columns if each != column)
-            if others in self._kept:
-                return self._kept[others].along(column)
-        widest = min(columns, key=lambda each: sizes[each])
-        return self.of(tuple(each for each in columns if each != widest)).along(widest)
+        by_size = sorted(columns, key=lambda column: self.cells.shape[column])
+        smaller = [tuple(each for each in columns if each != column) for column in by_size]
+        place = next((n for n, others in enumerate(smaller) if others in self._kept), 0)
+        return self.of(smaller[place]).along(by_size[place])
 
     def _keep(self, columns: tuple[int, ...], found: Folded) -> None:
         self._kept[columns] = found

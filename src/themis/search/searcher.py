@@ -16,7 +16,6 @@ from themis.results.verdicts import Acceptance, least_listed
 from themis.scores.accounts import asked_again, charged
 from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe, is_weighed
-from themis.scores.reruns import looks_for_noise
 from themis.scores.scorer import Scorer
 from themis.scores.spelling import spelling_in_search
 from themis.scores.whose import search_of_people
@@ -260,7 +259,7 @@ class Searcher:
     def _shown_again(self, search: Search, result: SearchResult) -> SearchResult:
         """The result without pairs that do not come out the same when they are run again."""
         scores = [each for each in result.minimal_sets if isinstance(each, CausalScore)]
-        if not scores or not looks_for_noise(search.settings):
+        if not scores or not search.settings.looks_for_noise:
             return result
         sampler = self.sampler
         with (

@@ -19,7 +19,7 @@ from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, TestedSet, exceeds
 from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
-from themis.scores.reruns import Finding, Found, looks_for_noise
+from themis.scores.reruns import Finding, Found
 from themis.scores.scorer import ExactScore
 from themis.search.estimates import Measured
 from themis.search.exact_scores import KnownScores
@@ -216,7 +216,7 @@ class Search:
 
     def _run_findings_again(self, masks: Sequence[int]) -> None:
         """Run what shows that sets are above again, for many of them together."""
-        if not self.probe.trusted and not looks_for_noise(self.settings):
+        if not self.probe.trusted and not self.settings.looks_for_noise:
             return
         known = {mask: self.decider.estimate_above(mask) for mask in masks}
         above = {mask: low for mask, low in known.items() if low}
@@ -319,7 +319,7 @@ class Search:
     def _confirmed(self, mask: int, tested: TestedSet) -> TestedSet:
         """A set that is above, if what shows it comes out the same when it is run again."""
         low = tested.estimate or 0.0
-        if not (self.probe.trusted or looks_for_noise(self.settings)):
+        if not (self.probe.trusted or self.settings.looks_for_noise):
             return doubted(tested, Note.of("not-checked-for-noise"))
         found = self._rerun(mask, low)
         doubt: Note | None = None

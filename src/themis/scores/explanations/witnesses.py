@@ -37,6 +37,11 @@ class Pairs:
         """Only these pairs."""
         return Pairs(self.codes[places], self.outputs[places])
 
+    @property
+    def inputs(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Their inputs, one after the other, and the outputs of these."""
+        return self.codes.reshape(2 * len(self), -1), self.outputs.ravel()
+
 
 @dataclass(frozen=True)
 class Flips:

@@ -72,7 +72,6 @@ class ProgressLine:
         self._closed = False
         self._live: Live | None = None
         self._event: Progress | None = None
-        self._step: tuple[int, int] | None = None  # of a whole audit: this one, and all
         self.look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
         self._executed = self._known = 0  # before this measurement, and of it without executions
@@ -147,7 +146,7 @@ class ProgressLine:
     def _fitted(self, parts: Sequence[str], *spared: str) -> Text:
         """One line that is no wider than the terminal, if there is one."""
         width = None if self._live is None else self._live.console.width
-        if width is not None and self._step is not None:
+        if width is not None:
             width -= cell_len("".join(self._whole()))
         return fitted(parts, spared, width)
 
@@ -183,6 +182,7 @@ class SearchProgressLine(ProgressLine):
         self._search: SearchProgress | None = None
         self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
         self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
+        self._step: tuple[int, int] | None = None  # of a whole audit: this one, and all
         self.expected: int | None = None  # executions of a whole audit, by its forecast
 
     def listen(self, event: Progress) -> None:
