@@ -11,11 +11,10 @@ from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.streams import VARIANTS
 from themis.search.base_inputs import SearchedInputs
-from themis.search.flip_cells import UNTRIED, FlipCells
+from themis.search.flip_cells import SAMPLE_TRIES, UNTRIED, FlipCells
 from themis.search.lattice import members, subsets
 from themis.search.parts import Parts
 
-SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 WIDEST = 6  # sets with more characteristics are only sampled
 
 
@@ -31,6 +30,11 @@ class CellStore:
         self._spare: dict[int, FlipCells] = {}  # cells in which nothing was tried
         self._counts: dict[int, int] = {}
         self._of = Parts(sampler.population.schema, columns)
+
+    @property
+    def few_calls(self) -> bool:
+        """Whether calls are to be few, and may be large."""
+        return self.sampler.runner.saves_calls
 
     def is_exhaustive(self, mask: int) -> bool:
         """Whether all variants of a set are tried, so that a row can be called constant."""
@@ -72,6 +76,10 @@ class CellStore:
             return sorted({*found, mask}, key=lambda part: (part.bit_count(), part))
         parts = (self._of.part(part, mask) for part in subsets(mask))
         return sorted(parts, key=lambda part: (self._count(part), part))
+
+    def _settling(self, mask: int) -> list[int]:
+        """The parts that settle a set; one with too many assignments has a sample of them."""
+        return self.parts(mask) if self.is_exhaustive(mask) else [mask]
 
     def _known_parts(self, mask: int) -> list[int]:
         """The same parts, and those in which followers are rewritten to what the set may be."""

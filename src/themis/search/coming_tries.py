@@ -38,8 +38,8 @@ class ComingTries:
             if mask:
                 end = max(stop, self._at_hand.end())
                 self._book.inputs.foresee(end)
-                for turn in self._at_hand.turns:
-                    yield self._turn(turn)
+                if self._at_hand.turn is not None:
+                    yield self._turn(self._at_hand.turn)
                 yield from self._proofs(mask, self._at_hand.settling)
                 yield from self._rows(Stretch(mask, stop, end, self._at_hand.settles))
             for stretch in self._at_hand.later():
@@ -52,7 +52,7 @@ class ComingTries:
         orders = turn.orders[:, turn.start : turn.start + MORE_TRIES]
         if not len(places) or not orders.shape[1]:
             return self._book.sampler.base.rows(0, 0)
-        tries = self._book.tries(turn.mask, orders[places % 2], places)
+        tries = self._book.tries(turn.mask, orders[self._book.order_of(places)], places)
         return self._likely(turn.mask, tries, turn.start)
 
     def _rows(self, stretch: Stretch) -> Iterator[NDArray[Any]]:
@@ -71,8 +71,8 @@ class ComingTries:
         mask, places = stretch.mask, np.arange(stretch.start, stretch.stop)
         places = places[self._are_open(mask, places)]
         new = self._unprobed(mask, places)
-        for tries in self._first_tries(mask, new) if len(new) else ():
-            yield self._likely(mask, tries)
+        if len(new):
+            yield self._likely(mask, self._first_tries(mask, new))
         if len(places) and stretch.settles:
             yield from self._proofs(mask, self._stays_open(mask, places))
 
@@ -122,25 +122,20 @@ class ComingTries:
         """Those of these inputs that have not had their first tries under a set."""
         return places[~self._book.cell(mask).probed[places]]
 
-    def _first_tries(self, mask: int, places: Places) -> Iterator[Tries]:
+    def _first_tries(self, mask: int, places: Places) -> Tries:
         """The tries that these inputs will get first, if no more is learned before."""
-        book = self._book
-        sides = book.inputs.sides(places)
-        for side in (0, 1):
-            own = places[sides == side]
-            if len(own):
-                orders = book.two_orders(book.best_order(book.cell(mask), side)[:FIRST_TRIES])
-                yield book.tries(mask, orders[own % 2], own)
+        orders = self._book.best_orders(mask, FIRST_TRIES)
+        return self._book.tries(mask, orders[self._book.order_of(places)], places)
 
     def _stays_open(self, mask: int, places: Places) -> Places:
         """Those of these inputs whose first tries were all run ahead, and none flips."""
         fresh = self._unprobed(mask, places)
-        kept = [np.setdiff1d(places, fresh)]
-        for tries in self._first_tries(mask, fresh) if len(fresh) else ():
-            cells, flips = self._held(tries)
-            bad = flips | (tries.fresh & (cells == NOT_RUN))
-            kept.append(np.delete(tries.places, np.unique(tries.row[bad])))
-        return np.sort(np.concatenate(kept))
+        if not len(fresh):
+            return places
+        tries = self._first_tries(mask, fresh)
+        cells, flips = self._held(tries)
+        bad = flips | (tries.fresh & (cells == NOT_RUN))
+        return np.setdiff1d(places, fresh[np.unique(tries.row[bad])])
 
     def _held(self, tries: Tries) -> tuple[Cells, NDArray[np.bool_]]:
         """What running ahead gave for tries, NOT_RUN where nothing, and which of them are flips."""

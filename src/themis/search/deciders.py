@@ -55,7 +55,7 @@ class CausalDecider(Decider):
 
     @property
     def together(self) -> bool:
-        return self.book.sampler.runner.saves_calls
+        return self.book.few_calls
 
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Decide those of these sets whose inputs can be settled in a few large calls."""
@@ -63,7 +63,7 @@ class CausalDecider(Decider):
         left = {
             own: rule
             for own, rule in rules.items()
-            if self.book.in_large_calls(own, rule.max_samples)
+            if self.book.in_few_calls(own, rule.max_samples)
         }
         last = max((rule.max_samples for rule in left.values()), default=0)
         for rows in (*(stage for stage in STAGES if stage < last), last):
@@ -166,7 +166,8 @@ class _Decision:
     def takes_proofs(self) -> bool:
         """Whether "below" is foreseen from a few inputs, and only by many proofs."""
         cost = 0.0
-        for count in LOOKS if self.ahead else ():
+        looks = LOOKS[-1:] if self.inputs.book.few_calls else LOOKS
+        for count in looks if self.ahead else ():
             self.inputs.draw(count)
             counts = self.inputs.counts
             cost = min(self._cost_of_all(counts), *(self._cost(t, counts) for t in self.ahead))
@@ -216,8 +217,9 @@ class _Decision:
 
     def _draw(self, counts: Counts, at_least: int = 1) -> None:
         steps = self.rule.safe_steps(counts.hits, counts.misses + counts.untried, counts.unknown)
-        if self.rule.one_decides:  # not one by one until it comes
-            at_least = max(at_least, min(counts.total, self.rule.max_samples - counts.total))
+        if self.rule.one_decides or self.inputs.book.few_calls:  # not one by one until it comes
+            more = counts.total if self.rule.one_decides else counts.total // 2
+            at_least = max(at_least, min(more, self.rule.max_samples - counts.total))
         target = counts.total + max(steps, at_least)
         self.inputs.draw(min(target, self.ahead[0].rows) if self.ahead else target)
 

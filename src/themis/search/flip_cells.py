@@ -18,7 +18,7 @@ from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import CONSTANT, UNKNOWN
 
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
-
+SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found, not excluded
 
 # What a cell knows of each base input, what it begins with, and its type; numbers of variants have
 # (None) the narrowest that holds them, as there are as many of these arrays as sets.
@@ -78,9 +78,15 @@ class FlipCells:
         self.flip_place[places] = variants
         self.flip_output[places] = outputs
 
-    def conclude(self, places: Places, end: int) -> None:
-        """Those of these inputs of which so many variants are tried are settled now."""
-        over = places[(self.tried[places] >= end) & (self.state[places] == UNTRIED)]
+    @property
+    def end(self) -> int:
+        """So many variants of an input are tried, at most."""
+        width = self.variants.width
+        return width if self.complete else min(width, SAMPLE_TRIES)
+
+    def conclude(self, places: Places) -> None:
+        """Those of these inputs of which all that are to be tried were are settled now."""
+        over = places[(self.tried[places] >= self.end) & (self.state[places] == UNTRIED)]
         certain = ~self.failed[over] & self.complete
         self.state[over] = np.where(certain, CONSTANT, UNKNOWN)
 

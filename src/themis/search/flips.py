@@ -23,8 +23,8 @@ from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.inputs.streams import PROOFS
 from themis.search.base_inputs import Wanted
-from themis.search.cell_store import SAMPLE_TRIES, CellStore
-from themis.search.flip_cells import UNTRIED, FlipCells
+from themis.search.cell_store import CellStore
+from themis.search.flip_cells import SAMPLE_TRIES, UNTRIED, FlipCells
 from themis.search.lattice import members
 from themis.search.tries import AtHand, Tries, Turn
 from themis.subjects.decisions import FAILED
@@ -34,8 +34,7 @@ FIRST_TRIES = 4  # variants of the whole set tried at first
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
-COARSE = 2_048  # tries are so many at least, where calls are to be few
-COARSE_CALL = 8_192  # the same of many sets, for which a call is longer anyway
+COARSE = 8_192  # tries are so many at least, where calls are to be few
 SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
 FIRST_WAVE, WAVE_GROWTH = 32, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
@@ -63,9 +62,14 @@ class FlipBook(CellStore):
 
     def in_large_calls(self, mask: int, rows: int) -> bool:
         """Whether so many inputs are settled under a set at once, however many do not flip."""
-        if not self.sampler.runner.saves_calls or not self.is_exhaustive(mask):
+        return self.is_exhaustive(mask) and self.in_few_calls(mask, rows)
+
+    def in_few_calls(self, mask: int, rows: int) -> bool:
+        """The same, or all that can be tried is: of sets with too many assignments a few."""
+        if not self.few_calls:
             return False
-        return rows * self.proof_cost(mask) <= SETTLED_AT_ONCE
+        each = self.proof_cost(mask) if self.is_exhaustive(mask) else SAMPLE_TRIES
+        return rows * each <= SETTLED_AT_ONCE
 
     def states(self, mask: int, start: int, stop: int) -> NDArray[np.int8]:
         """FLIP, CONSTANT or UNKNOWN for each of these base inputs under a set."""
@@ -91,7 +95,7 @@ class FlipBook(CellStore):
                 result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
         cell = self.cell(mask)
         if cell.complete:
-            if self.sampler.runner.saves_calls:
+            if self.few_calls:
                 settled = self.known(mask, stop)[start:]
                 result[result == UNTRIED] = settled[result == UNTRIED]
             cell.grow(stop)
@@ -120,7 +124,8 @@ class FlipBook(CellStore):
         first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
         self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
         anything = self.shuffled(mask, np.arange(self.cell(mask).variants.width))
-        self._try_in_order(mask, states, open_places, anything, then, AT_ONCE)
+        orders = self._in_turn(anything, anything)
+        self._try_in_order(mask, states, open_places, orders, then, AT_ONCE)
         return states
 
     def settle(
@@ -134,7 +139,7 @@ class FlipBook(CellStore):
         stop = start + len(states)
         unknown = np.zeros(len(states), dtype=bool)
         self.at_hand.begin(mask, stop)
-        if self.sampler.runner.saves_calls and self.is_exhaustive(mask):
+        if self.few_calls and self.is_exhaustive(mask):
             self.exhaust([mask], stop, start + chosen)
         for part in self.parts(mask):
             self.at_hand.settling = start + np.flatnonzero(result == UNTRIED)
@@ -169,14 +174,14 @@ class FlipBook(CellStore):
             for pieces in self._full_calls(wanted, least):
                 self._run(pieces)
             for part, own in wanted:
-                self._cells[part].conclude(own, self._cells[part].variants.width)
+                self._cells[part].conclude(own)
             least *= WAVE_GROWTH if places is None else SOME_GROWTH
 
     def _worth_a_call(self, wanted: Sequence[tuple[int, Places]], least: int) -> int:
         """So many variants of each input, or as many as make up a call that is worth it."""
-        sizes = [(len(own), self._cells[part].variants.width) for part, own in wanted]
+        sizes = [(len(own), self._cells[part].end) for part, own in wanted]
         widest = max(width for _, width in sizes)
-        while least < widest and sum(n * min(least, width) for n, width in sizes) < COARSE_CALL:
+        while least < widest and sum(n * min(least, width) for n, width in sizes) < COARSE:
             least *= SOME_GROWTH
         return least
 
@@ -188,11 +193,11 @@ class FlipBook(CellStore):
         for part, own in wanted:
             cell, first = self._cells[part], 0
             self._begin(cell, part, own)
-            each = min(cell.variants.width, max(least, int(cell.tried[own].max())))
+            each = min(cell.end, max(least, int(cell.tried[own].max())))
             while first < len(own):
                 some = own[first : first + max(room // each, 1)]
                 first += len(some)
-                piece = self._next(cell, part, some, cell.variants.width, least)
+                piece = self._next(cell, part, some, cell.end, least)
                 if piece is not None:
                     pieces.append(piece)
                     room -= len(piece.column)
@@ -210,7 +215,7 @@ class FlipBook(CellStore):
         count = len(chosen)
         for mask in masks:
             may_flip = chosen & (self.known(mask, count) == UNTRIED)
-            for part in self.parts(mask) if may_flip.any() else ():
+            for part in self._settling(mask) if may_flip.any() else ():
                 here = may_flip & (self._cells[part].state[:count] == UNTRIED)
                 wanted[part] = wanted[part] | here if part in wanted else here
         return [(part, np.flatnonzero(each)) for part, each in wanted.items() if each.any()]
@@ -219,7 +224,7 @@ class FlipBook(CellStore):
         """What is known of the first inputs under a set; UNTRIED where that is not all."""
         result = np.full(count, CONSTANT, dtype=np.int8)
         flips = np.zeros(count, dtype=bool)
-        for part in self.parts(mask):
+        for part in self._settling(mask):
             cell = self.cell(part)
             cell.grow(count)
             np.minimum(result, cell.state[:count], out=result)
@@ -274,22 +279,15 @@ class FlipBook(CellStore):
         at_once: int = 1,
     ) -> None:
         """Run the best variants of these open inputs, whatever cells they belong to."""
-        sides = self.inputs.sides(places)
-        split = [places[sides == side] for side in (0, 1)]
-        orders = [self.best_order(self.cell(mask), side)[:count] for side in (0, 1)]
-        both = [(own, order) for own, order in zip(split, orders, strict=True) if len(own)]
-        turns = [Turn(mask, own, self.two_orders(order)) for own, order in both]
-        for number, (own, order) in enumerate(both):
-            self.at_hand.turns = turns[number:]
-            share = budget * len(own) / len(places)
-            self._try_in_order(mask, states, own, order, share, at_once)
+        orders = self.best_orders(mask, count)
+        self._try_in_order(mask, states, places, orders, budget, at_once)
 
     def _try_in_order(
         self,
         mask: int,
         states: NDArray[np.int8],
         places: Places,
-        order: Places,
+        orders: Places,
         budget: float,
         at_once: int,
     ) -> None:
@@ -300,33 +298,41 @@ class FlipBook(CellStore):
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
-        orders = self.two_orders(order)
-        start, few_calls = 0, self.sampler.runner.saves_calls
-        while start < len(order):
+        start = 0
+        while start < orders.shape[1]:
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
                 break
             size = min(max(start, 1), at_once)
-            if few_calls:
+            if self.few_calls:
                 most = max(CELLS_AT_ONCE // len(places), 1)
                 size = max((SOME_GROWTH - 1) * start, COARSE // len(places), 1)
                 size = min(size, most)
-            size = min(size, len(order) - start)
-            chosen = orders[places % 2, start : start + size]
-            self.at_hand.turns[:1] = [Turn(mask, places, orders, start + size)]
+            size = min(size, orders.shape[1] - start)
+            chosen = orders[self.order_of(places), start : start + size]
+            self.at_hand.turn = Turn(mask, places, orders, start + size)
             budget -= self._try_assignments(mask, chosen, places, states)
             flips = int((states[places] == FLIP).sum())
             start += size
             self.at_hand.tried[mask].learn(start, len(places), flips)
-        self.at_hand.turns = []
+        self.at_hand.turn = None
 
-    def two_orders(self, order: Places) -> Places:
-        """The order for every other input, and that for those between."""
-        orders = np.stack([order, order])
+    def best_orders(self, mask: int, count: int) -> Places:
+        """The best variants for inputs of both decisions, in the order of `order_of`."""
+        cell = self.cell(mask)
+        return self._in_turn(*(self.best_order(cell, side)[:count] for side in (0, 1)))
+
+    def order_of(self, places: Places) -> Places:
+        """Which order each of these inputs has: that of its decision, one of two."""
+        return 2 * self.inputs.sides(places) + places % 2
+
+    def _in_turn(self, *orders: Places) -> Places:
+        """Each order twice: for every other input, and for those between."""
+        twice = np.repeat(np.stack(orders), 2, axis=0)
         if not self.sampler.runner.traits.vectorised:
-            pairs = len(order) // 2 * 2
-            orders[1, :pairs] = order[:pairs].reshape(-1, 2)[:, ::-1].ravel()
-        return orders
+            pairs = twice[1::2, : twice.shape[1] // 2 * 2]
+            pairs[:] = pairs.reshape(len(pairs), -1, 2)[:, :, ::-1].reshape(pairs.shape)
+        return twice
 
     def _try_assignments(
         self, mask: int, chosen: Places, places: Places, states: NDArray[np.int8]
@@ -443,22 +449,16 @@ class FlipBook(CellStore):
 
     def _try(self, cell: FlipCells, mask: int, places: Places, limit: int | None) -> None:
         """Try variants in order, ever more at a time, until each input flips or is done."""
-        width = cell.variants.width
-        end = width if cell.complete else min(width, SAMPLE_TRIES)
-        stop = end if limit is None else min(limit, end)
+        stop = cell.end if limit is None else min(limit, cell.end)
         now = places
         while len(now := now[(cell.state[now] == UNTRIED) & (cell.tried[now] < stop)]):
             rows = max(CELLS_AT_ONCE // max(int(cell.tried[now].max()), 1), 1)
             for first in range(0, len(now), rows):
-                self._wave(cell, mask, now[first : first + rows], stop)
-        cell.conclude(places, end)
-
-    def _wave(self, cell: FlipCells, mask: int, places: Places, stop: int) -> None:
-        """Execute the next variants of these inputs, and note the flips."""
-        least = COARSE // len(places) if self.sampler.runner.saves_calls else 1
-        piece = self._next(cell, mask, places, stop, max(least, 1))
-        if piece is not None:
-            self._run([piece])
+                some = now[first : first + rows]
+                least = COARSE // len(some) if self.few_calls else 1
+                if piece := self._next(cell, mask, some, stop, max(least, 1)):
+                    self._run([piece])
+        cell.conclude(places)
 
     def _next(
         self, cell: FlipCells, mask: int, places: Places, stop: int, least: int = 1

@@ -30,7 +30,7 @@ class Tries:
 
 
 class Turn(NamedTuple):
-    """Open inputs that get the assignments of a set in an order, each of one of two orders."""
+    """Open inputs that get the assignments of a set, each in the order that is its own."""
 
     mask: int
     places: Places
@@ -58,7 +58,7 @@ class AtHand:
 
     mask: int = 0  # the set; 0: none
     stop: int = 0  # the inputs before this one are tried under it
-    turns: list[Turn] = field(default_factory=list)  # the present one first
+    turn: Turn | None = None
     settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
     settles: bool = False  # whether those that come will be
     end: Callable[[], int] = _no_more  # inputs before this one will probably be needed under it
