@@ -518,6 +518,18 @@ FAULTY: dict[str, tuple[str, str]] = {
         config_text(rest=f"{RUN}max_execution = 5"),
         "9: run.max_execution: there is no such key; did you mean 'max_executions'?",
     ),
+    "setting of the subject": (
+        config_text(rest=f'{RUN}cost = "calls"'),
+        "9: run.cost: there is no such key; write it in [subject]",
+    ),
+    "setting of the run": (
+        config_text('kind = "python"\nfunction = "a:b"\nconfidence = 0.9'),
+        "5: subject.confidence: there is no such key for the kind 'python'; write it in [run]",
+    ),
+    "limit of a check": (
+        config_text(rest=f"{RUN}max_score = 0.1"),
+        "9: run.max_score: there is no such key; write it in [[checks]]",
+    ),
     "unknown stopping": (
         config_text(rest=f'{RUN}stopping = "soon"'),
         '9: run.stopping: there is no rule \'soon\'; write "certified" or "paper"',

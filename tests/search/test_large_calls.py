@@ -343,3 +343,12 @@ def test_the_table_of_another_set_is_asked_only_where_it_knows_enough(
     both = "a", "a,b"
     assert executions(0, *both) < executions(10**9, *both)
     assert executions(10**9, "a,b", "a,b") == executions(10**9, "a,b")
+
+
+def test_at_the_end_all_sets_are_told_as_decided() -> None:
+    told: list[themis.SearchProgress] = []
+    audit = themis.Audit(themis.batch(rule), WORLDS["plain"], seed=4, favourable="yes")
+    result = audit.search(0.1, listen=told.append)
+    assert result.found
+    assert told[0].decided < told[-1].total == result.sets_total
+    assert told[-1].decided == result.sets_total - len(result.undecided)

@@ -137,7 +137,8 @@ class _Fault:
         if kind == "extra_forbidden":
             beside = _BESIDE.get(self.model, "")
             meant = "" if self.key in _SHAPES else self.key  # no misspelling, but of another shape
-            return "unknown-key", f"there is no such key{beside}", suggest(meant, self.keys)
+            remedy = self._elsewhere() or suggest(meant, self.keys)
+            return "unknown-key", f"there is no such key{beside}", remedy
         code, rule, remedy = _WORDS.get(kind, _OTHER_WORDS)
         problem = rule.format(**context)
         may_be_secret = not _SECRET.isdisjoint(self.path)
@@ -148,6 +149,15 @@ class _Fault:
         if kind == "bool_type" and not isinstance(received, str):
             remedy = self._limit_of_search(received)
         return code, problem, remedy or self._example()
+
+    def _elsewhere(self) -> str:
+        """The remedy for a key of another table; else nothing."""
+        for name in ("subject", "run", "profile", "report", "checks"):
+            table = TABLES[name]
+            models = table.values() if isinstance(table, Mapping) else (table,)
+            if name not in self.table and any(self.key in {*each.keys()} for each in models):
+                return f"write it in {_HEADERS[name]}"
+        return ""
 
     def _limit_of_search(self, received: Any) -> str:
         """The remedy for a check whose limit is given as its search; else nothing."""
@@ -179,6 +189,7 @@ _BESIDE: dict[type[Table], str] = {
 }
 _HEADERS = {
     **{name: f"[{name}]" for name in ("subject", "inputs", "constraints", "run", "profile")},
+    "report": "[report]",
     "outputs": "[outputs.limit]",
     "checks": "[[checks]]",
     "accepted": "[[accepted]]",

@@ -127,6 +127,7 @@ class Search:
     _again: dict[int, Reruns | None] = field(default_factory=dict)  # of sets that come next
     _scout: Iterator[int] | None = None  # goes through the sets before they are decided
     _ahead: list[int] = field(default_factory=list)  # what it found
+    _followed: int = 0  # sets that follow from others, known when all is decided
     _next_look: int = 0  # at whether to run all: so many sets are decided then
 
     def run(self) -> SearchResult:
@@ -138,6 +139,9 @@ class Search:
             while not self._walk(cost):
                 pass
         self.ended = early.ending or Ending.DONE
+        if self.ended is Ending.DONE and self.tested:
+            self._followed = self.lattice.total - len(self.tested)
+            self.tell(next(reversed(self.tested)))
         return self._result(cost)
 
     def becomes_exact(self, left: Iterable[int] = (), spent: int = 0) -> bool:
@@ -413,6 +417,7 @@ class Search:
         """Report progress, after something was done for a set."""
         if self.listen is not None:
             decided = sum(each.decision != "undecided" for each in self.tested.values())
+            decided += self._followed
             self.listen(
                 SearchProgress(
                     measure=self.request.measure,
