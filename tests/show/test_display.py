@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -587,6 +588,23 @@ def test_short_runs_show_no_progress(capfd: pytest.CaptureFixture[str]) -> None:
     with ProgressLine(enabled=False, delay_seconds=0):
         time.sleep(0.05)
     assert capfd.readouterr().err == ""
+
+
+def test_in_a_log_the_line_is_said_now_and_then() -> None:
+    said: list[str] = []
+    third = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
+            third.set()
+
+    with ProgressLine(enabled=False, say=say, delay_seconds=0.001) as line:
+        line.look = lambda: Activity("noise", 1_200, 30)
+        line.listen(Progress("causal", ("race",), 100, 400, 0.1, 0.3, 1_000))
+        assert third.wait(60)
+    words = "causal race · checking for noise, up to 30 to go · 10.0 % to 30.0 % · 1,200 executions"
+    assert said[2].startswith(words)
 
 
 def test_notebook_tables_are_static_and_escaped() -> None:

@@ -285,7 +285,7 @@ class Watch:
     """
 
     def __init__(self, *, live: bool, talks: bool = False) -> None:
-        self.line = SearchProgressLine(enabled=live)
+        self.line = SearchProgressLine(enabled=live, say=say if talks else None)
         self._lines = ReadingLines(say) if talks and not live else ignore
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False

@@ -55,7 +55,7 @@ def try_out(options: Options) -> int:
     is_live = sys.__stderr__ is not None and sys.__stderr__.isatty()
     with (
         hosting_subject(),
-        ProgressLine(enabled=is_live) as line,
+        ProgressLine(enabled=is_live, say=say) as line,
         make(
             config,
             jobs=options.jobs,

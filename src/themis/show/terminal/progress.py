@@ -1,4 +1,4 @@
-"""How far a run is: the live line on a terminal, and lines now and then while files are read."""
+"""How far a run is: the live line on a terminal, and lines now and then where there is none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from themis.show.words.values import count, duration, percent, visible
 DELAY_SECONDS = 0.5  # shorter runs show nothing
 REFRESHES = 8  # per second
 FEWEST = 20  # tests, or a tenth of all: before, starting up may be most of the time
-LINE_SECONDS = 2.0  # between two lines, where there is no terminal
+LINE_SECONDS = 2.0  # between two lines about a file, where there is no terminal
+LOG_SECONDS, LOG_SELDOM = 10.0, 60.0  # until the first line about a run there; between two, at most
 LARGE_FILE = 10_000_000  # bytes; reading a smaller one does not last, whatever else does
 
 
@@ -64,19 +65,32 @@ class ReadingLines:
 
 
 class ProgressLine:
-    """A context within which `listen` keeps one line up to date; it vanishes at the end."""
+    """A context within which `listen` keeps one line up to date; it vanishes at the end.
 
-    def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
-        self._enabled = enabled
+    Where it is not enabled, the line as it stands is said now and then, if somebody is to `say` it.
+    """
+
+    def __init__(
+        self,
+        *,
+        enabled: bool,
+        say: Callable[[str], None] | None = None,
+        delay_seconds: float | None = None,
+    ) -> None:
+        if delay_seconds is None:
+            delay_seconds = DELAY_SECONDS if enabled else LOG_SECONDS
+        self._say, self._delay, self._over = say, delay_seconds, threading.Event()
         self._lock = threading.Lock()
-        self._closed = False
         self._live: Live | None = None
         self._event: Progress | None = None
         self.look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
         self._executed = self._known = 0  # before this measurement, and of it without executions
-        self._timer = threading.Timer(delay_seconds, self._show)
-        self._timer.daemon = True
+        self._thread: threading.Thread | None = None
+        if enabled or say is not None:
+            self._thread = threading.Thread(
+                target=self._show if enabled else self._log, daemon=True
+            )
 
     def listen(self, event: Progress) -> None:
         """Take notice of where a measurement stands."""
@@ -89,8 +103,8 @@ class ProgressLine:
         self._heard, self._event = now, event
 
     def __enter__(self) -> ProgressLine:
-        if self._enabled:
-            self._timer.start()
+        if self._thread is not None:
+            self._thread.start()
         return self
 
     def __exit__(
@@ -99,15 +113,22 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._timer.cancel()
+        self._over.set()
         with self._lock:
-            self._closed = True
             if self._live is not None:
                 self._live.stop()
 
+    def _log(self) -> None:
+        assert self._say is not None
+        while not self._over.wait(self._delay):
+            self._say(self.line().plain)
+            self._delay = min(2 * self._delay, LOG_SELDOM)
+
     def _show(self) -> None:
+        if self._over.wait(self._delay):
+            return
         with self._lock:
-            if self._closed:
+            if self._over.is_set():
                 return
             self._live = Live(
                 get_renderable=self.line,
@@ -177,8 +198,8 @@ class ProgressLine:
 class SearchProgressLine(ProgressLine):
     """A live line for files, scores, searches and replays: it shows what was heard of last."""
 
-    def __init__(self, *, enabled: bool, delay_seconds: float = DELAY_SECONDS) -> None:
-        super().__init__(enabled=enabled, delay_seconds=delay_seconds)
+    def __init__(self, *, enabled: bool, say: Callable[[str], None] | None = None) -> None:
+        super().__init__(enabled=enabled, say=say)
         self._search: SearchProgress | None = None
         self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
         self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
