@@ -218,17 +218,37 @@ class TableBlock:
         return np.asarray(weights / weights.sum())
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
-        keep = np.ones(len(self.rows), dtype=bool)
+        found = []  # the combinations that each range leaves
+        for position, column in enumerate(self.columns):
+            if column in ranges:
+                order, codes = self._in_order(position)
+                first, last = np.searchsorted(codes, ranges[column])
+                found.append(order[first:last])
+        if not found:
+            return self
+        kept = np.sort(min(found, key=len))
         for position, column in enumerate(self.columns):
             if column in ranges:
                 start, stop = ranges[column]
-                keep &= (self.rows[:, position] >= start) & (self.rows[:, position] < stop)
-        return self.part(keep) if keep.any() else None
+                codes = self.rows[kept, position]
+                kept = kept[(codes >= start) & (codes < stop)]
+        return self.part(kept) if len(kept) else None
 
-    def part(self, keep: NDArray[np.bool_]) -> TableBlock:
+    def part(self, kept: NDArray[Any]) -> TableBlock:
         """Only these combinations."""
-        weights = None if self.weights is None else self.weights[keep]
-        return TableBlock(self.columns, self.rows[keep], weights)
+        weights = None if self.weights is None else self.weights[kept]
+        return TableBlock(self.columns, self.rows[kept], weights)
+
+    def _in_order(self, position: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The combinations by what they have in this column, and what that is."""
+        if position not in self._orders:
+            order = np.argsort(self.rows[:, position], kind="stable")
+            self._orders[position] = order, self.rows[order, position].astype(np.int64)
+        return self._orders[position]
+
+    @cached_property
+    def _orders(self) -> dict[int, tuple[NDArray[np.int64], NDArray[Any]]]:
+        return {}
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,23 @@ class BaseInputs:
         self.seed = seed
         self._branch, self._among_many = branch, among_many
         self._chunk = lru_cache(maxsize=1 if among_many else kept)(self._draw_chunk)
-        self._slow_chunk = lru_cache(maxsize=1 if among_many else 64)(self._draw_slow_chunk)
-        self._member_chunk = lru_cache(maxsize=4)(self._draw_members)
-        self._tolerance_chunk = lru_cache(maxsize=8)(self._draw_tolerances)
-        self._beginning_chunk = lru_cache(maxsize=8)(self._draw_beginnings)
+
+    # Made when they are needed: there may be thousands of streams, of which most need none.
+    @cached_property
+    def _slow_chunk(self) -> Callable[..., NDArray[Any]]:
+        return lru_cache(maxsize=1 if self._among_many else 64)(self._draw_slow_chunk)
+
+    @cached_property
+    def _member_chunk(self) -> Callable[..., NDArray[Any]]:
+        return lru_cache(maxsize=4)(self._draw_members)
+
+    @cached_property
+    def _tolerance_chunk(self) -> Callable[..., NDArray[Any]]:
+        return lru_cache(maxsize=8)(self._draw_tolerances)
+
+    @cached_property
+    def _beginning_chunk(self) -> Callable[..., NDArray[Any]]:
+        return lru_cache(maxsize=8)(self._draw_beginnings)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What it was made of, for a process that draws what it needs next and keeps little."""
