@@ -282,7 +282,7 @@ class Audit:
 
     def score(
         self,
-        sets: Iterable[Sequence[str]],
+        sets: str | Iterable[OneSet],
         measures: Sequence[Measure] = ("causal", "group"),
         *,
         output: str | None = None,
@@ -294,7 +294,7 @@ class Audit:
         All outputs are measured, or only the one that `output` names. With a `limit` findings are
         run again as often as a verdict on it needs.
         """
-        columns = [self.schema.columns_of(each) for each in sets]
+        columns = sets_of(self.schema, sets)
         views = list(self._views.measured(measures, output))
         family = Family.of(self.settings, [measure for measure, _ in views] * len(columns))
         asked: list[object] = []

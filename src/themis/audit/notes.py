@@ -76,6 +76,25 @@ def odd_outputs(
         yield Note.of("same-output", output=labels.labels[0], executions=number, about=about)
 
 
+def unknown_values(subject: Subject) -> Iterator[Note]:
+    """Which values a model takes for unknown, as it was trained on others."""
+    for name, values in subject.unseen().items():
+        yield Note.of("values-unseen", name=name, values=values[:5], more=len(values) > 5 or None)
+
+
+def without_effect(subject: Subject, scores: Iterable[Score]) -> Iterator[Note]:
+    """Which characteristics changed nothing, if a model may not know how they are spelled."""
+    unsure = subject.unsure_of()
+    found = {
+        each.against[0]: None
+        for each in scores
+        if isinstance(each, CausalScore) and len(each.against) == 1 and each.samples
+        if each.score == 0 and each.against[0] in unsure
+    }
+    if found:
+        yield Note.of("without-effect", names=list(found))
+
+
 def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
     """Whether nine tenths of the generated inputs, or more, get the same answer in every group.
 

@@ -11,7 +11,7 @@ import numpy as np
 from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecast, Forecaster
-from themis.audit.notes import sparse
+from themis.audit.notes import sparse, unknown_values
 from themis.audit.rows import fit_notes
 from themis.engine.account import Budget
 from themis.inputs.characteristics import Value
@@ -82,6 +82,7 @@ def make_plan(audit: Audit, checks: Sequence[Check] = ()) -> Plan:
         share_is_exact=is_exact,
         warnings=(
             *sparse(population),
+            *unknown_values(audit.runner.subject),
             *_fit_notes(audit),
             *_warnings(audit, trials),
         ),

@@ -188,7 +188,8 @@ def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...
     if all(isinstance(each, str) for each in given):
         names = [name.strip() for text in given for name in text.split(",")]
         return [schema.columns_of(names, where="against")]
-    return [schema.columns_of(each, where="against") for each in given]
+    sets = ([each] if isinstance(each, str) else each for each in given)
+    return [schema.columns_of(each, where="against") for each in sets]
 
 
 def favourable_outcomes(

@@ -20,7 +20,9 @@ from themis.audit.notes import (
     slow_start,
     sparse,
     timing_of,
+    unknown_values,
     with_commands,
+    without_effect,
 )
 from themis.audit.rows import fit_notes, left_out
 from themis.audit.views import View
@@ -192,6 +194,8 @@ class Work:
                 *notes,
                 *sparse(apparatus.population),
                 *self._of_outputs(apparatus.views.notes(apparatus.handling.favourable)),
+                *unknown_values(runner.subject),
+                *without_effect(runner.subject, self._scores),
                 *mostly_same(self._scores),
                 *made_by_constraints(self._scores, self._searches, runner.schema),
                 *few_counterfactuals(self._scores, self._sampler),

@@ -139,6 +139,8 @@ CODES: dict[str, tuple[str, ...]] = {
     "values-between-steps": ("name", "rows"),
     "range-widened": ("name", "min", "max"),
     "values-added": ("name", "values"),
+    "values-unseen": ("name", "values", "more"),
+    "without-effect": ("names",),
     "no-favourable-output": ("outputs", "favourable", "rare"),
     "same-output": ("output", "executions", "rare"),
     "mostly-same": ("low", "high", "fewest", "most"),

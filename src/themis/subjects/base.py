@@ -146,6 +146,14 @@ class Subject(ABC):
         """What is wrong with what counts as a decision; None: nobody said what is favourable."""
         return iter(())
 
+    def unseen(self) -> Mapping[str, tuple[Value, ...]]:
+        """The values of characteristics that it takes for unknown, as it was trained on others."""
+        return {}
+
+    def unsure_of(self) -> frozenset[str]:
+        """The characteristics of which it may take values for unknown, and nobody can know it."""
+        return frozenset()
+
     def possible_outputs(self) -> tuple[Value, ...] | None:
         """All that it can answer, where that is known before it is run."""
         return None

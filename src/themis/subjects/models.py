@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from themis.inputs.characteristics import Characteristic, Codes, Integers, Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.encoders import encoded_columns, unseen_values
 from themis.subjects.feeding import FrameColumns
 from themis.subjects.trained import METHODS, Method, TorchModule, Trained, trained_of
 
@@ -63,8 +64,14 @@ class Model(Subject):
         self.of_trees = always and _is_of_trees(model) and all(map(_is_finite_in_single, schema))
         self.dtype = np.float32 if self.of_trees else np.float64
         self._check_count()
+        known = encoded_columns(model, trained.names or schema.names)
+        self._unseen, mistakes = unseen_values(schema, known)
+        if mistakes:
+            raise RequestError(mistakes)
         if self.as_frame:
             self.frame_columns = FrameColumns(schema, trained, dtypes)
+        known_too = {*known, *trained.categories}
+        self._unsure = frozenset(name for name in text if trained.spelled(name) not in known_too)
         self.cut = cut
         self.method = self._chosen(method, class_)
         self._given = (method, class_, cut) if device is None else (method, class_, cut, device)
@@ -160,6 +167,12 @@ class Model(Subject):
                     problem = f"the model has no class {value!r}"
                     remedy = f"choose from: {_listed(classes)}"
                     yield Mistake("model-favourable", "favourable", problem, remedy)
+
+    def unseen(self) -> Mapping[str, tuple[Value, ...]]:
+        return self._unseen
+
+    def unsure_of(self) -> frozenset[str]:
+        return self._unsure
 
     def possible_outputs(self) -> tuple[Value, ...] | None:
         decides = self.cut is None and self.place is None and not self.structured

@@ -62,6 +62,9 @@ class OnnxModel(Subject):
     def load(self, codes: NDArray[Any]) -> Batch:
         return _OnnxBatch(self, codes)
 
+    def unsure_of(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.schema if not (each.numeric or each.boolean))
+
     def fingerprint(self) -> str:
         return self._fingerprint if self._device is None else f"{self._fingerprint} {self._device}"
 

@@ -77,6 +77,12 @@ class SpreadSubject(Subject):
     def fingerprint(self) -> str:
         return self._subject.fingerprint()
 
+    def unseen(self) -> Mapping[str, tuple[Value, ...]]:
+        return self._subject.unseen()
+
+    def unsure_of(self) -> frozenset[str]:
+        return self._subject.unsure_of()
+
     def possible_outputs(self) -> tuple[Value, ...] | None:
         return self._subject.possible_outputs()
 

@@ -171,6 +171,14 @@ INPUT_WORDS: dict[str, str | Callable[[Values], str]] = {
     "values-added": lambda values: (
         f"{values['name']} got further values to fit the rows: {quotes(values['values'])}"
     ),
+    "values-unseen": lambda values: (
+        f"the model was not trained on {values['name']} {quotes(values['values'])}"
+        f"{', …' if values.get('more') else ''}: it takes them for unknown"
+    ),
+    "without-effect": lambda values: (
+        f"no change of {' or '.join(values['names'])} changed any answer of the model: if it was "
+        "trained on other spellings of these values, it can't tell them apart"
+    ),
     "no-favourable-output": lambda values: (
         f"no output was favourable: the subject gave {quotes(values['outputs'])}; favourable "
         f"is {quotes(values['favourable'])}. Group scores mean nothing until `favourable` names an "

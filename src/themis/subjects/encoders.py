@@ -1,0 +1,128 @@
+"""What encoders within a model were fitted on: the values that it can tell apart.
+
+An encoder that ignores what it does not know makes one of all other values. A group that is spelled
+otherwise than in training would look as if the model did not tell it from any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from themis.errors import Mistake
+from themis.inputs.characteristics import Characteristic, Value
+from themis.inputs.schema import Schema
+
+MOST_VALUES = 10_000  # of a characteristic, of which each is looked up
+
+# What has fitted models inside, which take the same columns, and what they are kept as.
+_INSIDE = (
+    "best_estimator_",
+    "calibrated_classifiers_",
+    "estimators_",
+    "estimator_",
+    "regressor_",
+    "estimator",
+)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The values of a column that an encoder knows, and whether it refuses all others."""
+
+    values: frozenset[Value]
+    refuses: bool
+
+
+def encoded_columns(model: Any, columns: Sequence[str]) -> dict[str, Encoded]:
+    """What the encoders within a model of scikit-learn know of the columns that it takes."""
+    found: dict[str, Encoded] = {}
+    for name, each in _walk(model, columns):
+        before = found.get(name, Encoded(frozenset(), refuses=False))
+        found[name] = Encoded(before.values | each.values, before.refuses or each.refuses)
+    return found
+
+
+def _walk(thing: Any, columns: Sequence[str]) -> Iterator[tuple[str, Encoded]]:
+    if isinstance(thing, list | tuple):
+        for each in thing:
+            yield from _walk(each, columns)
+    elif hasattr(thing, "steps"):  # one after the other
+        for _, step in thing.steps:
+            yield from _walk(step, columns)
+            if not _hands_on(step):
+                return
+    elif hasattr(thing, "transformers_"):  # each some of the columns
+        for _, part, chosen in thing.transformers_:
+            yield from _walk(part, _chosen(chosen, columns))
+    elif hasattr(thing, "transformer_list"):
+        yield from _walk([part for _, part in thing.transformer_list], columns)
+    elif isinstance(known := getattr(thing, "categories_", None), list):
+        refuses = getattr(thing, "handle_unknown", "") == "error"
+        for name, values in zip(columns, known if len(known) == len(columns) else (), strict=False):
+            yield name, Encoded(frozenset(np.asarray(values).tolist()), refuses)
+    elif not hasattr(thing, "estimators_features_"):  # such a one takes some columns, unnamed
+        for name in _INSIDE:
+            inside = getattr(thing, name, None)
+            if inside is not None and not isinstance(inside, str):
+                yield from _walk(inside, columns)
+                return
+
+
+def _hands_on(step: Any) -> bool:
+    """Whether a step of a pipeline gives the next one the same columns and values."""
+    if step is None or step == "passthrough":
+        return True
+    return type(step).__name__ == "SimpleImputer" and not step.add_indicator
+
+
+def _chosen(chosen: Any, columns: Sequence[str]) -> list[str]:
+    """The columns that a part of a model takes; none where that is not known."""
+    names = [chosen] if isinstance(chosen, str) else chosen
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return names if set(names) <= {*columns} else []
+    try:
+        return [str(each) for each in np.atleast_1d(np.array(columns, dtype=object)[chosen])]
+    except (IndexError, TypeError, ValueError):
+        return []
+
+
+def unseen_values(
+    schema: Schema, known: dict[str, Encoded]
+) -> tuple[dict[str, tuple[Value, ...]], list[Mistake]]:
+    """The values of each characteristic that a model takes for unknown, and what is wrong then.
+
+    It may be asked about values that it has not seen, if it does not refuse them; but if it has
+    seen none of a characteristic, these are not the values that it was trained on.
+    """
+    unseen, mistakes = dict[str, tuple[Value, ...]](), list[Mistake]()
+    for each in schema:
+        if each.name not in known:
+            continue
+        values = known[each.name].values
+        missed: tuple[Value, ...] = ()
+        if each.size <= MOST_VALUES:
+            own = each.decode(np.arange(each.size)).tolist()
+            missed = tuple(value for value in own if value not in values)
+            knows = len(missed) < each.size
+        else:
+            knows = any(each.encode(value) is not None for value in values)
+        if not knows or (missed and known[each.name].refuses):
+            mistakes.append(_mistake(each, missed or (each.value(0),), values, leave_out=knows))
+        elif missed:
+            unseen[each.name] = missed
+    return unseen, mistakes
+
+
+def _mistake(
+    each: Characteristic, missed: Sequence[Value], values: frozenset[Value], *, leave_out: bool
+) -> Mistake:
+    there = [str(value) for value in values if value is not None and value == value]
+    shown = ", ".join(repr(value) for value in missed[:5]) + ", …" * (len(missed) > 5)
+    problem = f"the model was not trained on {each.name} {shown}"
+    remedy = f"write what it knows: {', '.join(sorted(there)[:12])}{', …' * (len(there) > 12)}"
+    remedy = f"leave them out, or {remedy}" if leave_out else remedy
+    return Mistake("model-values", f"inputs.{each.name}", problem, remedy)
