@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import themis
@@ -44,3 +45,38 @@ def test_a_whole_domain_is_run_within_a_limit_of_time_where_calls_are_what_takes
     schema = themis.Schema(sex=["f", "m"], rest=range(10**5), kids=range(5))
     audit = themis.Audit(themis.batch(decide), schema, seed=1)
     assert audit.causal("sex", exact=True, max_seconds=20).method == "exact"
+
+
+@pytest.mark.parametrize("limit", [None, 10.0, 30.0, 300.0])
+@pytest.mark.parametrize("seconds", [0.3, 0.6])
+def test_calls_that_take_long_with_any_number_of_inputs_are_made_large(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, limit: float | None
+) -> None:
+    """One call with one input tells nothing of what one more takes, the second one does."""
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+    begin, rng = clock.now, np.random.default_rng(0)
+
+    def decide(table: Any) -> Any:
+        clock.now += seconds * rng.uniform(1.0, 1.1)
+        return table["rest"] * 7919 % 1000 > 500 + 300 * (table["sex"] == "f")
+
+    schema = themis.Schema(sex=["f", "m"], race=list("abc"), kids=range(4), rest=range(10**5))
+    score = themis.Audit(themis.batch(decide), schema, seed=46, max_seconds=limit).causal("sex")
+    assert score.conclusive
+    assert score.high - score.low <= 0.1
+    assert clock.now - begin <= 20 * seconds
+
+
+def test_a_limit_of_an_audit_holds_for_its_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+    begin = clock.now
+
+    def decide(table: Any) -> Any:
+        clock.now += 0.015 * len(table["sex"])
+        return table["rest"] > 20 + 10 * (table["sex"] == "f")
+
+    protected = {"sex": ["f", "m"], "race": list("abc"), "kids": range(4)}
+    each = {name: themis.Values(list(own), protected=True) for name, own in protected.items()}
+    audit = themis.Audit(themis.batch(decide), themis.Schema(**each, rest=range(50)), max_seconds=3)
+    audit.everything()
+    assert clock.now - begin <= 4.0

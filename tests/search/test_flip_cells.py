@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 import themis
 from themis.audit.run import start_budget
+from themis.search import flip_cells
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
 from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
@@ -64,3 +67,25 @@ def test_inputs_that_a_budget_left_in_the_middle_go_on_where_they_were() -> None
     book.states(0b1, 60, 300)  # teaches which variants are worth a try, first of all
     x = audit.sampler.tables.base.rows(0, 60)[:, 1]
     np.testing.assert_array_equal(book.states(0b1, 0, 60), np.where(x % 3 > 0, FLIP, CONSTANT))
+
+
+@pytest.mark.parametrize("stop", range(1, 30, 2))
+def test_an_interrupt_while_cells_grow_spoils_nothing(
+    monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    """The same question again, as in a notebook, gives the answer of a run without interrupts."""
+    schema = themis.Schema(a=range(4), b=range(4), rest=range(10**5))
+    subject = themis.batch(lambda t: t["rest"] % 100 > 50 + 3 * t["a"] * t["b"])
+    expected = themis.Audit(subject, schema, seed=1).search(0.2, among=["a", "b"])
+    audit, calls = themis.Audit(subject, schema, seed=1), itertools.count(1)
+
+    def concatenate(parts: Any) -> Any:
+        if next(calls) == stop:
+            raise KeyboardInterrupt
+        return np.concatenate(parts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(flip_cells, "np", SimpleNamespace(**{**vars(np), "concatenate": concatenate}))
+        with pytest.raises(KeyboardInterrupt):
+            audit.search(0.2, among=["a", "b"])
+    assert audit.search(0.2, among=["a", "b"]).found == expected.found

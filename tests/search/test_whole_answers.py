@@ -252,3 +252,50 @@ def test_what_noise_may_explain_grows_with_a_score_and_never_shrinks(
     again = Search._rerun(seen, 3, low)  # type: ignore[arg-type]
     assert again is not None
     assert again.explains == pytest.approx(explains)
+
+
+@pytest.mark.parametrize("threshold", [1 / 3, 0.333333333333])
+def test_scores_of_weights_that_are_no_whole_numbers_tie_too(threshold: float) -> None:
+    sex = themis.Values(["f", "m"], weights=[0.4123456789012, 0.7654321098765])
+    schema = themis.Schema(sex=sex, job=list("abc"), x=[0, 1])
+    subject = themis.batch(lambda table: (table["sex"] == "m") | (table["job"] != "a"))
+    result = themis.Audit(subject, schema, seed=1).search(threshold, measure="group")
+    assert ("sex",) in result.found
+    assert result.method == "exact"
+
+
+def test_weighted_shares_of_who_loses_have_no_remainders() -> None:
+    rng = np.random.default_rng(0)
+    jobs, towns = ([f"{k}{i}" for i in range(n)] for k, n in (("j", 40), ("t", 30)))
+    schema = themis.Schema(
+        sex=["f", "m", "x", "y"],
+        job=themis.Values(jobs, weights=rng.random(40).tolist()),
+        town=themis.Values(towns, weights=rng.random(30).tolist()),
+    )
+    cut, need = rng.random((40, 30)), {"f": 0.6, "m": 0.4, "x": 0.6, "y": 0.6}
+
+    def decide(table: themis.InputTable) -> Any:
+        job, town = ([int(each[1:]) for each in table[name]] for name in ("job", "town"))
+        return cut[job, town] > [need[each] for each in table["sex"]]
+
+    audit = themis.Audit(themis.batch(decide), schema, seed=1)
+    found = {score.against: score for score in audit.search(0.05, max_size=1).minimal_sets}
+    score = found["sex",]
+    assert isinstance(score, themis.CausalScore)
+    assert score.direction
+    assert {harm.gained for harm in score.direction} == {0.0}
+    assert min(harm.lost for harm in score.direction) > 0.1
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.2])
+def test_what_a_sample_showed_again_does_not_vouch_for_the_whole_domain(noise: float) -> None:
+    """A fair function whose answers are flipped at random: no set is listed."""
+    schema = themis.Schema(sex=range(2), race=range(3), kids=range(4), income=range(20))
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+
+        def decide(table: themis.InputTable, rng: np.random.Generator = rng) -> Any:
+            return (table["income"] > 9) ^ (rng.random(len(table["sex"])) < noise)
+
+        audit = themis.Audit(themis.batch(decide), schema, seed=seed)
+        assert audit.search(0.05, among=["sex", "race", "kids"]).found == ()

@@ -221,7 +221,7 @@ def test_how_long_calls_are_is_learned_where_each_has_a_failing_row(
     audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=0.5)
     codes = np.zeros((2_000, 3), dtype=np.int64)
     codes[:, 1] = np.arange(2_000) % 100
-    for _ in range(2):
+    for _ in range(4):
         before = len(sizes)
         cells = audit.runner.perform(codes)
         assert (cells < 0).sum() == 20

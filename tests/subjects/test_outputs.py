@@ -385,3 +385,19 @@ def test_numbers_with_every_difference_counting_may_be_many() -> None:
     score = audit.causal("race")
     assert score.low > 0.9
     assert len(audit.runner.labels.labels) > 100
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_column_of_texts_beside_a_missing_part_is_a_failure_and_no_crash(missing: Any) -> None:
+    def decide(table: themis.InputTable) -> Any:
+        incomes = table["income"].tolist()
+        limits = [missing if each == 7 else each for each in incomes]
+        return {"granted": ["yes" if each > 50 else "no" for each in incomes], "limit": limits}
+
+    outputs = [
+        themis.Output(name="granted", at="granted", favourable=["yes"]),
+        themis.Output(name="limit", at="limit", min=0, max=100),
+    ]
+    schema = themis.Schema(sex=["f", "m"], income=range(100))
+    audit = themis.Audit(themis.batch(decide), schema, outputs=outputs, seed=1, max_failures=0.2)
+    assert audit.score([["sex"]]).failures

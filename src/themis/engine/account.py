@@ -119,6 +119,11 @@ class Ledger:
             self._spent[source] += count
 
 
+FLAT = 1.25  # times as long is a call with twice as many inputs or more, at most: they cost little
+
+FEW_INPUTS = 16  # a call with so many tells little of what one input more takes
+
+
 @dataclass
 class CallTimes:
     """How long the smallest, the largest and the quickest batch took that were one call each."""
@@ -150,4 +155,26 @@ class CallTimes:
         """How long one input more takes, as far as can be seen, without what each call takes."""
         (few, quick), (many, slow) = self.smallest, self.largest
         each = self.quickest[1] / max(self.quickest[0], 1)
-        return min(each, max(slow - quick, 0.0) / (many - few)) if many >= 2 * few > 0 else each
+        return min(each, (slow - quick) / (many - few)) if self._tells_more else each
+
+    @property
+    def _tells_more(self) -> bool:
+        """Whether it is seen what one input more takes: the larger call took longer."""
+        (few, quick), (many, slow) = self.smallest, self.largest
+        return many >= 2 * few > 0 and slow >= quick
+
+    def grown(self, longest: float, most: float) -> int:
+        """How many inputs a call may have although it is not known what one input more takes.
+
+        Even if it takes as much longer as it is larger, it ends in time. It may take longer only
+        where calls are as long with one input, or with half as many. What a few more take is
+        measured again: once it may have been the machine.
+        """
+        (few, quick), (inputs, seconds) = self.smallest, self.largest
+        flat = inputs >= 2 * few and seconds <= FLAT * quick
+        if self._tells_more and not flat:
+            return inputs if inputs <= FEW_INPUTS and seconds <= longest else 1
+        factors = [each for each in (4, 2) if each * seconds <= longest]
+        if not factors and (flat or inputs == 1) and 2 * seconds <= most:
+            factors = [2]
+        return max(factors, default=0) * inputs or 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from themis.engine.account import CallTimes
 from themis.subjects.base import Traits
 
 TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches
@@ -18,6 +19,7 @@ CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
 ROW_CALL = 16_384  # of a row function: each is a dictionary
 LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not be interruptible
 LONGEST_FIRST = 15.0  # the same of the first such call, if all the time of one alone is its own, …
+LONGEST_GROWN = 2.0  # seconds of a call that is larger than those before, at most
 SLOW_ALONE = 0.03  # … which is likely from so many seconds on
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited, …
@@ -68,3 +70,21 @@ def timely_call(seconds: float, *, alone: bool = False) -> float:
     if seconds * CALL <= LONGEST_CALL:
         return math.inf
     return 2.0 ** math.floor(math.log2(max(LONGEST_CALL / seconds, 1.0)))
+
+
+def longest_call(traits: Traits, times: CallTimes, left: float) -> float:
+    """How many inputs a call here may have so that an interrupt, and the limit, is met in time."""
+    if not traits.is_one_call:
+        return math.inf
+    alone = times.largest[0] == 1 and math.isinf(left)
+    return max(timely_call(times.seconds_each, alone=alone), _grown(times, left))
+
+
+def limited_size(traits: Traits, times: CallTimes, left: float, runs: int) -> int:
+    """How many inputs to run together in one call here, if there is so much time left."""
+    each = runs * times.seconds_each if times.largest[0] else None
+    return max(timely_size(traits, each, left), _grown(times, left) // runs)
+
+
+def _grown(times: CallTimes, left: float) -> int:
+    return times.grown(min(LONGEST_GROWN, left / 2), left / 2)

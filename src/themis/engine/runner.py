@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine import batch_sizes
 from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
 from themis.engine.ahead import Again, Ahead
-from themis.engine.batch_sizes import call_size, steady_size, timely_call, timely_size
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
@@ -163,7 +163,7 @@ class Runner:
         if not self.reserved or math.isinf(left):
             return left
         most = self._budget.max_seconds or 0.0
-        seconds = self.runs * self.reserved * (self.seconds_per_execution or 0.0)
+        seconds = self.runs * self.reserved * (self.seconds_for_more or 0.0)
         return left - min(max(seconds, min(most / 10, RESERVED_SECONDS)), most / 2)
 
     @contextmanager
@@ -179,6 +179,11 @@ class Runner:
     def out_of_time(self) -> bool:
         """Whether the budget's time is over."""
         return self.seconds_left <= 0
+
+    @property
+    def must_not_begin(self) -> bool:
+        """Whether no call may begin that has many inputs: the time is over."""
+        return self.traits.vectorised and self.out_of_time
 
     @property
     def is_late(self) -> bool:
@@ -201,8 +206,19 @@ class Runner:
         if self.traits.external:
             return max(self.traits.batch_size, JOB_BATCH * (self.traits.jobs or 1))
         if math.isinf(self.seconds_left):
-            return steady_size(self.traits, self.spent // self.runs)
-        return timely_size(self.traits, self._seconds_each, self.seconds_left)
+            return batch_sizes.steady_size(self.traits, self.spent // self.runs)
+        if self.traits.is_one_call:
+            return batch_sizes.limited_size(
+                self.traits, self.call_times, self.seconds_left, self.runs
+            )
+        return batch_sizes.timely_size(self.traits, self._seconds_each, self.seconds_left)
+
+    @property
+    def seconds_for_more(self) -> float | None:
+        """How long one execution more takes; a call that is larger may take hardly longer."""
+        if self.traits.is_one_call and self.call_times.largest[0] > 1:
+            return self.call_times.seconds_each
+        return self.seconds_per_execution
 
     @property
     def _seconds_each(self) -> float | None:
@@ -305,7 +321,7 @@ class Runner:
             self.ahead.begin(codes_of(codes), again * self.runs)
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
-                if first and self.traits.vectorised and self.out_of_time:
+                if first and self.must_not_begin:
                     raise BudgetEndedError
                 size = self.size_of_next(len(codes), call)
                 part = codes[first : first + size]
@@ -320,16 +336,14 @@ class Runner:
     @property
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
-        elsewhere = self.traits.external or self.traits.executor or not self.traits.vectorised
-        alone = self.call_times.largest[0] == 1 and math.isinf(self.seconds_left)
-        return math.inf if elsewhere else timely_call(self.call_times.seconds_each, alone=alone)
+        return batch_sizes.longest_call(self.traits, self.call_times, self.seconds_left)
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
         if self.traits.external:
             return self.batch_size
         if not call:
-            most = call_size(self.traits, len(self.schema), self._seconds_each)
+            most = batch_sizes.call_size(self.traits, len(self.schema), self._seconds_each)
             call = int(min(most, self.longest_call))
         self.subject.call_inputs = call
         return count if self.traits.executor else call

@@ -32,6 +32,7 @@ from themis.engine.variants import (
 from themis.inputs.assignments import Assignments
 from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD, MIXING, BaseInputs
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -176,6 +177,8 @@ class Tables:
         if not self.runner.traits.vectorised:  # see _complete_mixed
             order = self.base.generator(MIXING, len(codes), len(asked)).permutation(order)
         outputs = np.full(len(codes), NOT_RUN, dtype=self.runner.labels.dtype)
+        if len(codes) and self.runner.must_not_begin:
+            raise BudgetEndedError
         if len(codes):
             outputs[order] = self.runner.run(codes[order])
         ends = np.cumsum([len(each.codes) for each in asked])[:-1]

@@ -89,7 +89,7 @@ class SearchedInputs:
             return
         runner, tables, reading = self.sampler.runner, self.sampler.tables, self.sampler.reading
         codes = self.sampler.base.rows(start, stop)
-        if stop - start > runner.executions_left:
+        if stop - start > runner.executions_left or runner.must_not_begin:
             raise BudgetEndedError
         with self.looking():
             answers = runner.run(codes)

@@ -67,10 +67,11 @@ class FlipCells:
         more = max(count - len(self.state), 0)
         if not more:
             return
-        more = max(more, len(self.state))
-        for name, value, _ in _GROWING:
+        size = len(self.state) + max(more, len(self.state))
+        for name, value, _ in reversed(_GROWING):  # the state last: an interrupt may come
             old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.full(more, value, old.dtype)]))
+            grown = np.concatenate([old, np.full(max(size - len(old), 0), value, old.dtype)])
+            setattr(self, name, grown)
 
     def note_flips(self, places: Places, variants: Places, outputs: NDArray[Any]) -> None:
         """These base inputs flip under these variants, with these outputs."""

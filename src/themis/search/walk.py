@@ -159,6 +159,7 @@ class Search:
         self.decider, self.method, self.known_below = decider, "exact", None
         self.border, self.tested, self.reruns = Border(), {}, {}
         self.scores, self.accepted, self.measured = {}, {}, {}
+        self._again = {}  # they were for what the sample showed
         return True
 
     def _walk(self, cost: Cost) -> bool:

@@ -72,7 +72,7 @@ def is_cheaper(
 
 def _affordable(runner: Runner) -> float:
     """How many executions the budget surely allows for: in half of the time that is left."""
-    seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+    seconds = runner.runs * (runner.seconds_for_more or 0.0)
     timely = runner.seconds_left / (2 * seconds) if seconds else math.inf
     return min(runner.executions_left, timely)
 
@@ -138,17 +138,22 @@ class ExactDecider(Decider):
         names = tuple(self.schema.names[column] for column in columns)
         reason = self._reason(low, high)
         inputs = int(np.count_nonzero(self.weights))
-        decision = exact_decision(low, high, self.request.threshold)
+        decision = exact_decision(low, high, self._threshold)
         return TestedSet(names, decision, (reason,), inputs, rounded(float(low)))
+
+    @property
+    def _threshold(self) -> float:
+        """As exact as the scores are: sums of weights that are no whole numbers are rounded."""
+        is_whole = self.weights.dtype.kind in "iu"
+        return self.request.threshold if is_whole else rounded(self.request.threshold)
 
     def _reason(self, low: Fraction, high: Fraction) -> Note:
         if high > low:
             spelled = not (self.cells == FAILED).any() or None
             ends = {"low": rounded(float(low)), "high": rounded(float(high))}
             return Note.of("score-between", **ends, spelled=spelled)
-        threshold = self.request.threshold
-        if threshold > 0 and not compare(low, threshold):
-            return Note.of("equals-threshold", score=threshold)
+        if self._threshold > 0 and not compare(low, self._threshold):
+            return Note.of("equals-threshold", score=self._threshold)
         return Note.of("exact-score", score=rounded(float(low)))
 
     def finding(self, mask: int) -> Finding:

@@ -51,7 +51,7 @@ class OutputColumns:
         return self._length
 
     def __getitem__(self, place: int) -> dict[Any, Any]:
-        return {key: column[place].item() for key, column in self.columns.items()}
+        return {key: column[[place]].tolist()[0] for key, column in self.columns.items()}
 
     def tolist(self) -> list[dict[Any, Any]]:
         """One dictionary for each input."""

@@ -108,6 +108,11 @@ class Traits:
     slots: int = 1  # executions that it makes at the same time
     executor: str = ""  # what runs its batches, if that is not this process
 
+    @property
+    def is_one_call(self) -> bool:
+        """Whether a batch is one call in this process."""
+        return self.vectorised and not (self.external or self.executor)
+
 
 class Subject(ABC):
     """The software under test."""

@@ -182,7 +182,10 @@ def _counts(
     own = favourable if weight is None else favourable * weight[:, None]
     if known.all():
         both = float(len(known) if weight is None else weight.sum())
-        lost = own.sum(axis=0)[:, None] - own.T @ favourable
+        if weight is None:
+            lost = own.sum(axis=0)[:, None] - own.T @ favourable
+        else:  # nothing is left of what cancels out
+            lost = own.T @ (1.0 - favourable)
         return np.full(lost.shape, both), lost.astype(np.float64)
     there: NDArray[Any] = known.astype(dtype)
     each = there if weight is None else there * weight[:, None]

@@ -71,4 +71,9 @@ class Keeper:
 
 
 keeper = Keeper()
-atexit.register(keeper.end)
+
+
+@atexit.register
+def _end() -> None:
+    with suppress(KeyboardInterrupt):  # a second one: the keeper sees the end of this process
+        keeper.end()
