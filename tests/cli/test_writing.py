@@ -18,6 +18,14 @@ from themis.engine.replacing import Replacement, write_whole
 
 OLD = "what was there before"
 SUITE = "score --suite suite.csv"
+OLDS = {  # how a file begins that a command may replace
+    "result.json": '{"themis": "what was there before"}',
+    "page.html": '<!doctype html>\n<html lang="en" dir="ltr"><head><meta charset="utf-8"/>'
+    '<meta http-equiv="Content-Security-Policy" content="default-src what was there before',
+    "reports/saved.md": "## Themis: what was there before",
+    "other.toml": OLD,
+    "suite.csv": "test,against,base,what was there before",
+}
 COMMANDS = {
     "score -o result.json": "result.json",
     "report saved.json -o page.html": "page.html",
@@ -35,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert run("score", "-o", "saved.json").exit_code == 0
     (tmp_path / "reports").mkdir()
     for name in COMMANDS.values():
-        (tmp_path / name).write_text(OLD)
+        (tmp_path / name).write_text(OLDS[name])
     return tmp_path
 
 
@@ -63,10 +71,10 @@ def test_a_full_disk_leaves_the_old_file(folder: Path, command: str, name: str) 
     assert name in done.stderr
     assert "written" in done.stderr
     assert "File too large" in done.stderr
-    assert (folder / name).read_text() == OLD
+    assert (folder / name).read_text() == OLDS[name]
     assert files(folder) == before
     assert run(*command.split()).exit_code == 0
-    assert (folder / name).read_text() != OLD
+    assert (folder / name).read_text() != OLDS[name]
     assert files(folder) - before <= {"reports/saved.csv", "loan.py"}
 
 
@@ -76,7 +84,7 @@ def test_a_failed_run_leaves_the_old_files(folder: Path) -> None:
     assert done.exit_code == 3
     for name in ("result.json", "suite.csv"):
         assert f"{name} is left as it was: the run failed\n" in done.stderr
-        assert (folder / name).read_text() == OLD
+        assert (folder / name).read_text() == OLDS[name]
     assert run("score", "-o", "new.json", "--suite", "new.csv").exit_code == 3
     assert (folder / "new.json").read_text().startswith("{")
     assert (folder / "new.csv").read_text().startswith("test,")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from themis.cli.earlier import is_no_loss, loss
 from themis.errors import Mistake, RequestError
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def check_report(path: Path | None, reads: Files) -> None:
         problem = f"{str(path)!r} ends neither with .html nor with .md"
         raise RequestError.one("output", "--report", problem, "name a file that does")
     check_targets({"--report": path}, reads)
+    if path is not None and not is_no_loss(path, kind := path.suffix[1:]):
+        raise RequestError.one("output", "--report", *loss(path, f"report of Themis ({kind})"))
 
 
 def output_mistake(problem: str, remedy: str) -> RequestError:
