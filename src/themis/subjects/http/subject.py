@@ -18,7 +18,7 @@ from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
-from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply
+from themis.subjects.http.client import REDIRECTS, REFUSALS, RETRYABLE, Client, Limits, Reply
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
@@ -147,7 +147,8 @@ class HttpSubject(Subject):
         requests = Requests(self.schema, **self._given)
         self.requests: Requests = requests
         self.reader = AnswerReader(self._answer, requests.credentials, many=requests.many)
-        self.client = Client(requests, self._limits)
+        refusals = frozenset[int]() if self._answer == "status" else REFUSALS
+        self.client = Client(requests, self._limits, refusals)
         weakref.finalize(self, self.client.close)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,7 +209,8 @@ class _Exchange:
             failure = self._note(part, reply)
             if failure is None:
                 continue
-            self._failures.update(dict.fromkeys(part, replace(failure, alone=len(part) == 1)))
+            failure = replace(failure, alone=failure.alone and len(part) == 1)
+            self._failures.update(dict.fromkeys(part, failure))
             if _is_maybe_down(reply):
                 if not await service.is_up(part, reply):
                     search.add(part)
