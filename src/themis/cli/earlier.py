@@ -48,12 +48,14 @@ def _is_marked(_: Path, text: str, kind: str) -> bool:
 
 def _is_result(path: Path, text: str, _: str) -> bool:
     """A result or a replay; where others sorted its keys, all of it is read."""
+    from themis.inputs.row_files import encoding_of
+
     if re.match(r'\{\s*"themis"\s*:', text):
         return True
     try:
         if not text.startswith("{") or path.stat().st_size > MOST_BYTES:
             return False
-        data = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes().decode(encoding_of(path)))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(data, dict) and "themis" in data

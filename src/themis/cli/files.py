@@ -72,7 +72,13 @@ def output_mistake(problem: str, remedy: str) -> RequestError:
     return RequestError.one("output", "--output", problem, remedy)
 
 
-def save(path: Path, content: str | bytes, *, remedy: str = "choose another place") -> None:
+def save(
+    path: Path,
+    content: str | bytes,
+    *,
+    remedy: str = "choose another place",
+    option: str = "--output",
+) -> None:
     """Write what a command made; where it can't be written, the file that was there stays."""
     from themis.engine.replacing import write_whole
 
@@ -81,7 +87,8 @@ def save(path: Path, content: str | bytes, *, remedy: str = "choose another plac
     try:
         write_whole(path, content)
     except OSError as error:
-        raise output_mistake(f"{str(path)!r} can't be written: {error.strerror}", remedy) from None
+        problem = f"{str(path)!r} can't be written: {error.strerror}"
+        raise RequestError.one("output", option, problem, remedy) from None
 
 
 def is_same(path: Path, other: Path) -> bool:

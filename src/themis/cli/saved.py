@@ -93,10 +93,12 @@ def report(
 
 def _latest() -> Path:
     """The result in this folder that was saved last; raises RequestError where there is none."""
+    from themis.inputs.row_files import encoding_of
+
     found = sorted(Path().glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
     for each in found:
         with suppress(OSError, ValueError):
-            data = json.loads(each.read_text(encoding="utf-8"))
+            data = json.loads(each.read_bytes().decode(encoding_of(each)))
             if isinstance(data, dict) and "themis" in data and "scores" in data:
                 return each
     problem = "no result is named, and none is saved in this folder"
@@ -194,7 +196,7 @@ def diff(
     found = compare(*results, tolerance=tolerance)
     shown = withheld(found)
     if report is not None:
-        save(report, render_comparison(found, report, topic_of(*results)))
+        save(report, render_comparison(found, report, topic_of(*results)), option="--report")
     if options.as_json:
         write(f"{json.dumps(shown.to_dict(), indent=2)}\n")
     elif options.quiet:

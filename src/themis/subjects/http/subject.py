@@ -371,6 +371,7 @@ class AnswerReader:
         self._list, _, self._inner = answer.partition("/*")
         if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
             self._list, self._inner = answer, ""
+        self._to_item = "" if self._list != answer else "/*"
 
     def excerpt(self, reply: Reply) -> str:
         """The start and the end of what a service said, fit for a message."""
@@ -407,11 +408,11 @@ class AnswerReader:
 
     def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":
-            return [_decision(text.strip(), "the answer")]
+            return [_decision(text.strip(), "the answer", "")]
         document = _document(text)
         if not self._many:
             found = resolve_pointer(document, self.answer)
-            return [found if self.structured else _decision(found, self.answer or "the answer")]
+            return [found if self.structured else _decision(found, "the answer", self.answer)]
         if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
             problem = f"the answer is a list; what is in each of its items is /*{self._list}"
             raise ValueError(problem)
@@ -430,18 +431,26 @@ class AnswerReader:
     def _item(self, each: Any) -> Any:
         try:
             found = resolve_pointer(each, self._inner)
-            return found if self.structured else _decision(found, self.answer or "an output")
+            return (
+                found
+                if self.structured
+                else _decision(found, "an output", self.answer, self._to_item)
+            )
         except ValueError as error:
             return Failure(INVALID, str(error))
 
 
-def _decision(found: Any, what: str) -> Any:
+def _decision(found: Any, what: str, pointer: str, to_item: str = "") -> Any:
+    """What a pointer led to, for lists by way of an item, if that is a decision."""
     if isinstance(found, str | int | float) and found != "":
         return found
     hint = ""
     if isinstance(found, dict) and found:
-        hint = f"; point to what is inside, such as {next(iter(found))!r}"
-    raise ValueError(f"{what} is {shorten(json.dumps(found))}, not a decision{hint}")
+        token = next(iter(found)).replace("~", "~0").replace("/", "~1")
+        inside = json.dumps(f"{pointer}{to_item}/{token}", ensure_ascii=False)
+        hint = f"; point to what is inside, such as answer = {inside}"
+    problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
+    raise ValueError(f"{problem}{hint}")
 
 
 def _document(text: str) -> Any:
