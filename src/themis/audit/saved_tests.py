@@ -225,10 +225,15 @@ def _parsed(value: Any) -> Any:
     return value
 
 
+def as_written(text: Any) -> Any:
+    """A truth value as suites have it, where a spreadsheet has saved it in capitals."""
+    return text.lower() if text in ("TRUE", "FALSE") else text
+
+
 def _truths(column: Column | None, length: int) -> NDArray[np.bool_]:
     if column is None:
         return np.zeros(length, dtype=bool)
-    known = [value is True or value == "true" for value in column.values]
+    known = [value is True or as_written(value) == "true" for value in column.values]
     truths: NDArray[np.bool_] = np.array([*known, False])[column.codes]
     return truths
 
@@ -272,6 +277,8 @@ def _code(characteristic: Characteristic, texts: dict[str, int], value: Any, is_
     code = None if is_text and texts else characteristic.encode(value)
     if code is None and isinstance(value, str):
         code = texts.get(value) if texts else characteristic.encode(_number(value))
+        if code is None and texts:
+            code = texts.get(as_written(value))
     return -1 if code is None else code
 
 
