@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import themis
 from tests.external import finish, start
 from tests.projects import SMALL, enter, run, write_project
 from themis.engine.replacing import Replacement, write_whole
@@ -117,6 +120,21 @@ def test_pipes_and_devices_are_written_directly(folder: Path) -> None:
     printed = finish(start("report", "saved.json", "--format", "md", "-o", "/dev/stdout"))[0]
     assert printed.startswith("#")
     assert not list(folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_what_stdout_leads_to_keeps_what_it_holds(folder: Path, name: str) -> None:
+    log, source = folder / "log", str(Path(themis.__file__).parents[1])
+    for mode in ("w", "a"):
+        with log.open(mode) as file:
+            file.write("before\n")
+            file.flush()
+            command = [sys.executable, "-m", "themis", "report", "saved.json", "--format", "md"]
+            own = {**os.environ, "PYTHONPATH": source}
+            subprocess.run([*command, "-o", name], stdout=file, env=own, check=True)
+    lines = log.read_text().splitlines()
+    assert lines.count("before") == lines.count(f"wrote {name}") == 2
+    assert sum(line.startswith("## Themis") for line in lines) == 2
 
 
 def test_a_file_in_a_folder_that_can_not_be_written_is_written_directly(

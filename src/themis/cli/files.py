@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,6 +86,7 @@ def save(
     if isinstance(content, str):  # lone surrogates must not end the command
         content = content.encode("utf-8", "backslashreplace")
     try:
+        sys.stdout.flush()  # it may be where the file is
         write_whole(path, content)
     except OSError as error:
         problem = f"{str(path)!r} can't be written: {error.strerror}"

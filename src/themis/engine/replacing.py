@@ -7,6 +7,7 @@ for users is written here.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ from themis.inputs.row_files import PARQUET_START, encoding_of
 NAME_LENGTH = 200  # characters of a name that are repeated in the name of the part
 DEVICES = ("/dev/", "/proc/")  # what is there may lead to files that others have open
 START = 2**16  # bytes that tell what a file is
+_STREAM = re.compile(r"/dev/(?P<name>stdout|stderr)|(/dev|/proc/self)/fd/(?P<number>[0-9]+)")
+_STREAMS = {"stdout": 1, "stderr": 2}
 UNREADABLE = "\0"  # the beginning of what nobody knows
 MOST_FOOTER = 2**24
 
@@ -67,7 +70,14 @@ class Replacement:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file; where that fails, with an OSError, the one that was there stays."""
+    """Write a file; where that fails, with an OSError, the one that was there stays.
+
+    To a stream of this process it is added: what the stream leads to may hold more than that.
+    """
+    if stream := _STREAM.fullmatch(str(path)):
+        with os.fdopen(os.dup(int(stream["number"] or _STREAMS[stream["name"]])), "wb") as own:
+            own.write(data)
+        return
     file = Replacement(path)
     try:
         file.place.write_bytes(data)
