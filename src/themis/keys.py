@@ -61,6 +61,7 @@ _LIMITS: dict[str, Callable[[Any, Any], bool]] = {
     "enum": lambda value, allowed: value in allowed,
 }
 
+PERCENT = "write {share:g} for {percent:g} %"
 BETWEEN = "must lie between 0 and 1, got {}"
 TRUTH = Rule("must be true or false, got {}", {"type": "boolean"})
 NUMBER = Rule("must be a number, got {}", {"type": "number"})
@@ -100,4 +101,10 @@ def broken_rules(thing: Any) -> Iterator[tuple[str, str, str]]:
         if rule is None or (value is None and each.default is None):
             continue
         if problem := rule.problem(value):
-            yield each.name, problem, each.metadata["remedy"]
+            yield each.name, problem, remedy_of(each.metadata["remedy"], value)
+
+
+def remedy_of(remedy: str, value: Any) -> str:
+    """The remedy for a value; of a percentage it names the share that was meant."""
+    percent = value if _is_number(value) and 1 < value < 100 else 99
+    return remedy.format(share=percent / 100, percent=percent) if remedy == PERCENT else remedy

@@ -7,7 +7,17 @@ from enum import StrEnum
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.keys import FRACTION, POSITIVE, SHARE, TRUTH, Rule, at_least, broken_rules, optional
+from themis.keys import (
+    FRACTION,
+    PERCENT,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Rule,
+    at_least,
+    broken_rules,
+    optional,
+)
 
 NOISE_LIMIT = 0.01
 _NONE = "leave it out for no limit"
@@ -29,7 +39,7 @@ class Settings:
     """
 
     confidence: float = optional(
-        0.99, "Confidence level of the intervals", rule=FRACTION, remedy="write 0.99 for 99 %"
+        0.99, "Confidence level of the intervals", rule=FRACTION, remedy=PERCENT
     )
     family: bool = optional(
         False,

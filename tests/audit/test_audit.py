@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,6 +38,28 @@ def test_a_setting_of_one_measurement_is_used_for_it_alone() -> None:
 def test_wrong_settings_say_all_that_is_wrong(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(themis.RequestError, match=message):
         themis.Audit(loan, SCHEMA).causal("race", **changes)
+
+
+def test_inputs_may_be_a_mapping() -> None:
+    inputs = {"race": ["green", "purple"], "savings": range(1000)}
+    assert themis.Audit(loan, inputs, exact=True).causal("race").score == pytest.approx(0.1)
+    with pytest.raises(themis.SchemaError, match=r"inputs\.race"):
+        themis.Audit(loan, {"race": []})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("themis.toml", r"'themis.toml' is no schema; a file is read by Audit\.from_file\('themis"),
+        (Path("themis.toml"), r"a file is read by Audit\.from_file\('themis\.toml'\)"),
+        (SimpleNamespace(columns=["race"]), r"SimpleNamespace is no schema; .* Schema\.from_frame"),
+        (["race"], r"list is no schema; write for example Schema\("),
+        (None, r"NoneType is no schema"),
+    ],
+)
+def test_what_is_no_schema_is_said(given: Any, message: str) -> None:
+    with pytest.raises(themis.RequestError, match=message):
+        themis.Audit(loan, given)
 
 
 def test_an_unknown_characteristic_is_answered_with_the_nearest() -> None:

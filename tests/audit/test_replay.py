@@ -50,6 +50,24 @@ def write_suite(path: Path, subject: Any = old, schema: themis.Schema = SCHEMA) 
     return audit
 
 
+def test_a_suite_that_a_spreadsheet_saved_is_read(tmp_path: Path) -> None:
+    schema = themis.Schema(sex=["f", "m"], employed=[True, False], income=range(100))
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["employed"] and person["income"] > (30 if person["sex"] == "f" else 20))
+
+    path = tmp_path / "suite.csv"
+    with themis.Audit(decide, schema, seed=1, favourable=[True], suite=path) as audit:
+        audit.causal("sex")
+    plain = audit.replay(path)
+    path.write_text(path.read_text().replace("true", "TRUE").replace("false", "FALSE"))
+    saved = audit.replay(path)
+    assert saved.count("still") == plain.count("still") > 0
+    assert saved.tests == plain.tests
+    assert not saved.unknown_rows
+    assert saved.changed == plain.changed == 0
+
+
 def expected_states(rows: list[dict[str, Any]], now: Any, names: Any) -> dict[str, Counter[str]]:
     """What became of each test, set by set, by the definition of the states."""
     tests = defaultdict(list)

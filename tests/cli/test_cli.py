@@ -692,7 +692,21 @@ def test_validate_of_a_failing_subject_ends_with_3(project: Project) -> None:
     done = run("validate")
     assert done.exit_code == 3
     assert "ValueError: never" in done.stderr
+    assert "no input was answered: mend the subject, or what it is given" in done.stderr
+    assert "max_failures" not in done.stderr
     assert "failed" in done.stdout
+    first = "themis.toml can be read, but the subject answered none of 8 trial inputs"
+    assert done.stdout.startswith(first)
+    assert "will cost" not in done.stdout
+    assert "max_failures" not in run("score").stderr
+
+
+def test_of_some_failures_a_share_can_be_allowed(project: Project) -> None:
+    project("assert person['race'] == 'green'\nreturn 1")
+    done = run("validate")
+    assert done.exit_code == 3
+    assert "max_failures allows a share of failures" in done.stderr
+    assert done.stdout.startswith("themis.toml is valid")
 
 
 def test_validate_says_when_a_score_will_be_exact(project: Project) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -65,11 +68,123 @@ def test_what_is_read_is_never_overwritten(folder: Path, command: str, words: st
 
 
 def test_an_earlier_result_or_suite_is_replaced(folder: Path) -> None:
-    (folder / "result.json").write_text("old")
-    (folder / "suite.csv").write_text("old")
-    assert run("score", "-o", "result.json", "--suite", "suite.csv").exit_code == 0
-    assert (folder / "result.json").read_text().startswith("{")
-    assert (folder / "suite.csv").read_text().startswith("test,")
+    for name in ("result.json", "suite.csv"):
+        before = (folder / name).stat().st_ino
+        assert run("score", "-o", "result.json", "--suite", "suite.csv").exit_code == 0
+        assert (folder / name).stat().st_ino != before
+
+
+FOREIGN = {
+    "thesis.txt": "what I wrote",
+    "table.csv": "race,sex,income\ngreen,f,10\n",
+    "rows.jsonl": '{"race": "green", "sex": "f"}\n',
+    "other.json": '{"scores": [1, 2]}',
+    "broken.json": "{",
+    "README.md": "# My project\n",
+    "page.html": "<!doctype html>\n<html><body>mine</body></html>\n",
+    "tests.xml": '<?xml version="1.0"?>\n<testsuites name="pytest tests"></testsuites>\n',
+    "scan.sarif": '{"runs": [{"tool": {"driver": {"name": "Other"}}}]}',
+    "log.txt": "::notice title=Themis::a finding\nand what I wrote\n",
+    "data.parquet": "PAR1 of somebody else PAR1",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("score -o thesis.txt", "no result of Themis"),
+        ("score -o other.json", "no result of Themis"),
+        ("score -o broken.json", "no result of Themis"),
+        ("check -o table.csv", "no result of Themis"),
+        ("demo -o thesis.txt", "no result of Themis"),
+        ("replay suite.csv -o suite2.csv", "no result of Themis"),
+        ("score --suite table.csv", "no suite"),
+        ("score --suite rows.jsonl", "no suite"),
+        ("search --threshold 0.1 --suite data.parquet", "no suite"),
+        ("score --suite scores.csv", "no suite"),
+        ("report result.json -o page.html", "no report of Themis (html)"),
+        ("report result.json --format annex -o page.html", "no report of Themis (annex)"),
+        ("report result.json --format md -o README.md", "no report of Themis (md)"),
+        ("report result.json --format junit -o tests.xml", "no report of Themis (junit)"),
+        ("report result.json --format sarif -o scan.sarif", "no report of Themis (sarif)"),
+        ("report result.json --format github -o log.txt", "no report of Themis (github)"),
+        ("report result.json --format csv -o table.csv", "no report of Themis (csv)"),
+        ("report result.json --format parquet -o data.parquet", "no report of Themis (parquet)"),
+        ("diff result.json result.json --report README.md", "no report of Themis (md)"),
+        ("replay suite.csv --report page.html", "no report of Themis (html)"),
+    ],
+)
+def test_a_file_of_another_kind_is_never_replaced(folder: Path, command: str, words: str) -> None:
+    for name, content in FOREIGN.items():
+        (folder / name).write_text(content)
+    assert run("report", "result.json", "--format", "csv", "-o", "scores.csv").exit_code == 0
+    shutil.copy("suite.csv", "suite2.csv")
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    done = run(*command.split())
+    assert done.exit_code == 2, done.output
+    assert f"is there already and is {words}: it would be lost" in done.stderr
+    assert done.stderr.endswith("; name another file, or remove it\n")
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("score -o FILE.json", "replay suite.csv -o FILE.json", "demo -q -o FILE.json"),
+        *(f"score --suite FILE{each}" for each in (".csv", ".jsonl", ".parquet", ".ndjson")),
+        *(
+            f"report result.json --format {each} -o FILE"
+            for each in ("html", "annex", "md", "junit", "sarif", "github", "csv", "parquet")
+        ),
+        *(f"diff result.json result.json --report FILE{each}" for each in (".md", ".html")),
+        "replay suite.csv --report FILE.html",
+        "replay suite.csv --report FILE.md",
+    ],
+)
+def test_a_file_of_the_same_kind_is_replaced(folder: Path, command: str) -> None:
+    (folder / "FILE").touch()  # an empty file is no loss
+    first = run(*command.split())
+    assert first.exit_code in (0, 1), first.output
+    (written,) = folder.glob("FILE.*") if "FILE." in command else [folder / "FILE"]
+    before = written.stat().st_ino
+    assert run(*command.split()).exit_code == first.exit_code
+    assert written.stat().st_ino != before
+
+
+def test_earlier_files_that_others_saved_anew_are_known(folder: Path) -> None:
+    result, suite = folder / "result.json", (folder / "suite.csv").read_text()
+    result.write_text(json.dumps(json.loads(result.read_text()), sort_keys=True))
+    assert run("score", "-o", "result.json").exit_code == 0
+    result.write_text(result.read_text(), encoding="utf-16")
+    assert run("score", "-o", "result.json").exit_code == 0
+    for content, encoding in ((suite.replace(",", ";"), "utf-8-sig"), (suite, "utf-16")):
+        (folder / "suite.csv").write_text(content, encoding=encoding)
+        assert run("score", "--suite", "suite.csv").exit_code == 0
+
+
+def test_what_is_no_file_is_written_to(folder: Path) -> None:
+    assert run("score", "-q", "-o", "/dev/null").exit_code == 0
+    os.mkfifo(folder / "pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append((folder / "pipe").read_text()))
+    reader.start()
+    assert run("score", "-q", "-o", "pipe").exit_code == 0
+    reader.join()
+    assert json.loads(read[0])["command"] == "score"
+    assert run("report", "result.json", "--format", "md", "-o", "-").stdout.startswith("## Themis")
+
+
+def test_both_files_that_would_be_lost_are_said_at_once(folder: Path) -> None:
+    for name in ("mine.json", "mine.csv"):
+        (folder / name).write_text("mine")
+    done = run("score", "-o", "mine.json", "--suite", "mine.csv")
+    assert done.stderr.splitlines() == [
+        "error: --output: 'mine.json' is there already and is no result of Themis: "
+        "it would be lost; name another file, or remove it",
+        "error: --suite: 'mine.csv' is there already and is no suite: "
+        "it would be lost; name another file, or remove it",
+        "2 mistakes",
+    ]
 
 
 def test_all_that_would_be_lost_is_said_at_once(folder: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +14,21 @@ from pathlib import Path
 
 import pytest
 
+import themis
 from tests.external import finish, start
 from tests.projects import SMALL, enter, run, write_project
 from themis.engine.replacing import Replacement, write_whole
 
 OLD = "what was there before"
 SUITE = "score --suite suite.csv"
+OLDS = {  # how a file begins that a command may replace
+    "result.json": '{"themis": "what was there before"}',
+    "page.html": '<!doctype html>\n<html lang="en" dir="ltr"><head><meta charset="utf-8"/>'
+    '<meta http-equiv="Content-Security-Policy" content="default-src what was there before',
+    "reports/saved.md": "## Themis: what was there before",
+    "other.toml": OLD,
+    "suite.csv": "test,against,base,what was there before",
+}
 COMMANDS = {
     "score -o result.json": "result.json",
     "report saved.json -o page.html": "page.html",
@@ -35,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert run("score", "-o", "saved.json").exit_code == 0
     (tmp_path / "reports").mkdir()
     for name in COMMANDS.values():
-        (tmp_path / name).write_text(OLD)
+        (tmp_path / name).write_text(OLDS[name])
     return tmp_path
 
 
@@ -63,10 +74,10 @@ def test_a_full_disk_leaves_the_old_file(folder: Path, command: str, name: str) 
     assert name in done.stderr
     assert "written" in done.stderr
     assert "File too large" in done.stderr
-    assert (folder / name).read_text() == OLD
+    assert (folder / name).read_text() == OLDS[name]
     assert files(folder) == before
     assert run(*command.split()).exit_code == 0
-    assert (folder / name).read_text() != OLD
+    assert (folder / name).read_text() != OLDS[name]
     assert files(folder) - before <= {"reports/saved.csv", "loan.py"}
 
 
@@ -76,7 +87,7 @@ def test_a_failed_run_leaves_the_old_files(folder: Path) -> None:
     assert done.exit_code == 3
     for name in ("result.json", "suite.csv"):
         assert f"{name} is left as it was: the run failed\n" in done.stderr
-        assert (folder / name).read_text() == OLD
+        assert (folder / name).read_text() == OLDS[name]
     assert run("score", "-o", "new.json", "--suite", "new.csv").exit_code == 3
     assert (folder / "new.json").read_text().startswith("{")
     assert (folder / "new.csv").read_text().startswith("test,")
@@ -109,6 +120,21 @@ def test_pipes_and_devices_are_written_directly(folder: Path) -> None:
     printed = finish(start("report", "saved.json", "--format", "md", "-o", "/dev/stdout"))[0]
     assert printed.startswith("#")
     assert not list(folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_what_stdout_leads_to_keeps_what_it_holds(folder: Path, name: str) -> None:
+    log, source = folder / "log", str(Path(themis.__file__).parents[1])
+    for mode in ("w", "a"):
+        with log.open(mode) as file:
+            file.write("before\n")
+            file.flush()
+            command = [sys.executable, "-m", "themis", "report", "saved.json", "--format", "md"]
+            own = {**os.environ, "PYTHONPATH": source}
+            subprocess.run([*command, "-o", name], stdout=file, env=own, check=True)
+    lines = log.read_text().splitlines()
+    assert lines.count("before") == lines.count(f"wrote {name}") == 2
+    assert sum(line.startswith("## Themis") for line in lines) == 2
 
 
 def test_a_file_in_a_folder_that_can_not_be_written_is_written_directly(

@@ -275,7 +275,7 @@ def saying(first: bytes | None, reached: threading.Event | None = None) -> Itera
                     return
                 if first is not None:
                     taken[-1].sendall(first)
-                if reached is not None:
+                if reached is not None and len(taken) > 1:  # the first only looks
                     reached.set()
 
         threading.Thread(target=serve, daemon=True).start()

@@ -384,6 +384,9 @@ class Elsewhere:
     inside = False
     calls = itertools.count()
 
+    def knock(self) -> None:
+        return
+
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
         Elsewhere.inside = True

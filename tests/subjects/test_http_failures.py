@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import itertools
 import socket
 import ssl
 import threading
@@ -22,7 +23,7 @@ from tests.services import (
     run,
     serve,
 )
-from themis import SubjectError
+from themis import Audit, SubjectError
 from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http import client as pacing
 from themis.subjects.http.client import retry_after_seconds
@@ -215,6 +216,39 @@ class TestUnreachable:
     def test_unknown_host_is_named(self) -> None:
         with pytest.raises(SubjectError, match=r"can't connect to themis\.invalid"):
             run(HttpSubject(SCHEMA, "http://themis.invalid/", retries=0))
+
+    @pytest.mark.parametrize("status", [401, 403, 407])
+    def test_a_service_that_refuses_all_from_the_start_is_asked_16_times(
+        self, service: Service, status: int
+    ) -> None:
+        service.answer = lambda request: Reply(status=status)
+        with pytest.raises(SubjectError, match=rf"first 16 requests \(HTTP {status} .* headers"):
+            run(service.subject(), many(500))
+        assert len(service.requests) == 16
+
+    def test_a_service_that_refuses_some_is_asked_about_all(self, service: Service) -> None:
+        numbers = itertools.count()
+
+        def answer(_: Request) -> Reply:
+            if next(numbers):
+                return Reply(status=403)
+            time.sleep(0.3)  # the others of the first are refused by then
+            return Reply()
+
+        service.answer = answer
+        answers = run(service.subject(), many(100))
+        assert len(service.requests) == 100
+        assert len(answers.failures) == 99
+
+    def test_a_refusal_that_decides_is_an_answer(self, service: Service) -> None:
+        service.answer = lambda request: Reply(status=403)
+        assert run(service.subject(answer="status"), many(100)).outputs == [403] * 100
+
+    def test_the_example_of_a_service_that_fails_is_what_it_said(self, service: Service) -> None:
+        service.answer = lambda request: Reply("boom", status=500)
+        audit = Audit(service.subject(retries=0), SCHEMA, seed=1)
+        with pytest.raises(SubjectError, match="HTTP 500 Internal Server Error: boom"):
+            audit.causal("race")
 
     def test_service_that_dies_fails_the_rest_at_once(self) -> None:
         with serve() as service:

@@ -270,3 +270,21 @@ def test_where_little_time_is_left_a_service_that_is_down_is_told_so(service: Se
     answers = run(subject, many(50))
     assert len(answers.failures) == 50
     assert len(service.requests) == 1, "no single input is asked about"
+
+
+@pytest.mark.parametrize(
+    ("answer", "body", "hint"),
+    [
+        ("", [{"d": 1}] * 3, 'answer = "/*/d"'),
+        ("/o", {"o": [{"d": 1}] * 3}, 'answer = "/o/*/d"'),
+        ("/o/*/d", {"o": [{"d": {"e": 1}}] * 3}, 'answer = "/o/*/d/e"'),
+    ],
+)
+def test_the_place_of_an_output_in_each_item_is_told_as_it_is_written(
+    service: Service, answer: str, body: object, hint: str
+) -> None:
+    service.answer = lambda request: Reply(json.dumps(body))
+    answers = run(service.subject(body="{inputs}", answer=answer), many(3))
+    assert answers.failures[0].message.endswith(f"point to what is inside, such as {hint}")
+    pointed = hint.removeprefix('answer = "').removesuffix('"')
+    assert run(service.subject(body="{inputs}", answer=pointed), many(3)).outputs == [1] * 3

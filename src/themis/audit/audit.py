@@ -21,6 +21,7 @@ from themis.audit.given import (
     options_of,
     place_of,
     profile_of,
+    schema_of,
     subject_of,
     warn_of,
 )
@@ -34,7 +35,7 @@ from themis.inputs.people import Unknown, columns_read, people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import ReadListener
 from themis.inputs.rows import rows_of
-from themis.inputs.schema import Schema
+from themis.inputs.schema import Inputs, Schema
 from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
@@ -88,7 +89,7 @@ class Audit:
     def __init__(
         self,
         subject: Any,
-        schema: Schema,
+        schema: Schema | Inputs,
         *,
         seed: int = 0,
         stopping: Stopping | Literal["certified", "paper"] = Stopping.CERTIFIED,
@@ -118,10 +119,9 @@ class Audit:
         show_rows: bool = False,
         listen: Listener = ignore,
     ) -> None:
-        given = locals()  # the arguments by their names
+        given, schema = locals(), schema_of(schema)  # the arguments by their names
         read_profile = partial(given_people, profile, schema, profile_weights)
-        people = read_profile()
-        if people is not None and people is not profile:
+        if (people := read_profile()) is not None and people is not profile:
             warn_of(people.facts)
         self.schema = schema if people is None else people.schema
         self.settings = Settings(**{name: given[name] for name in Settings.names()})

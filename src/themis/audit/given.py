@@ -16,7 +16,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.row_files import ReadListener
 from themis.inputs.rows import read_rows, rows_of
-from themis.inputs.schema import Schema
+from themis.inputs.schema import Inputs, Schema
 from themis.results.notes import Note
 from themis.results.withheld import withheld_notes
 from themis.settings import Settings
@@ -72,6 +72,22 @@ def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle
             trust_pickle=trust_pickle,
             version=spec.version,
         )
+
+
+def schema_of(given: Schema | Inputs) -> Schema:
+    """The schema itself, or that of a mapping of names to values; nothing else is one."""
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, Mapping):
+        return Schema(given)
+    problem = f"{type(given).__name__} is no schema"
+    remedy = "write for example Schema(sex=['female', 'male'], age=range(18, 90))"
+    if isinstance(given, str | Path):
+        problem = f"{str(given)!r} is no schema"
+        remedy = f"a file is read by Audit.from_file({str(given)!r})"
+    elif hasattr(given, "columns"):
+        remedy = "one is made from a table by Schema.from_frame(table)"
+    raise RequestError.one("schema", "schema", problem, remedy)
 
 
 def place_of(
@@ -177,6 +193,7 @@ def spread(subject: Subject, executor: str | Executor | None, notes: list[Note])
     if subject.traits.external:
         notes.append(Note.of("executor-not-used", executor=pool.name))
         return subject
+    pool.knock()
     different = Note.of("executor-differs", executor=pool.name)
     return SpreadSubject(subject, pool, lambda: notes.append(different))
 

@@ -301,8 +301,8 @@ def timing_of(
 
 
 def executor_of(subject: Subject) -> str:
-    """What runs the subject, in words."""
-    if subject.traits.executor:
+    """What ran the subject, in words."""
+    if subject.ran_elsewhere:
         return subject.traits.executor
     if subject.traits.jobs is not None:
         return f"processes:{subject.traits.jobs}"

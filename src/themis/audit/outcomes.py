@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.audit.confirming import Confirmation, unique_rows
-from themis.audit.saved_tests import SavedTests
+from themis.audit.saved_tests import SavedTests, as_written
 from themis.engine.runner import Runner
 from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
@@ -383,7 +383,7 @@ class Outcome:
             texts: dict[str, int] = {}
             for side in (then, later):
                 for number in np.unique(side.numbers[rows[both]]).tolist():
-                    texts.setdefault(plain_text(side.values(number)), len(texts))
+                    texts.setdefault(_spelled(side, number), len(texts))
             changed[both] |= _texts(then, rows[both], texts) != _texts(later, rows[both], texts)
         return int(changed.sum())
 
@@ -395,10 +395,16 @@ def _some(places: Places) -> list[int]:
     return some
 
 
+def _spelled(side: Side, number: int) -> str:
+    """An output as a suite has it."""
+    text: str = as_written(plain_text(side.values(number)))
+    return text
+
+
 def _texts(side: Side, rows: Places, texts: dict[str, int]) -> Places:
     """The outputs of rows as numbers that are equal exactly for equal texts."""
     present, places = np.unique(side.numbers[rows], return_inverse=True)
-    known = [texts[plain_text(side.values(number))] for number in present.tolist()]
+    known = [texts[_spelled(side, number)] for number in present.tolist()]
     return np.array(known, dtype=np.int64)[places]
 
 

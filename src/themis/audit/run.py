@@ -96,6 +96,7 @@ class Work:
         self._known: set[int] = set()  # places of scores that were measured before
         self._by_search: set[int] = set()  # places of those that a search measured
         self._failed = False
+        self._problem: SubjectError | None = None  # what ended it besides too many failures
         self._ended: Ending | None = None  # early, outside of any score
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = self._runner.account
@@ -158,6 +159,10 @@ class Work:
             self._ended = early.ending
         except TooManyFailuresError:
             self._failed = True
+        except SubjectError as error:  # it, or what ran it, is gone
+            if not self._scores and not self._searches:
+                raise
+            self._problem = error
         if not weighed:
             self._weigh(may_run=False)
 
@@ -171,7 +176,7 @@ class Work:
         stopped = Ending.BUDGET if Ending.BUDGET in stops else Ending.DONE
         if Ending.INTERRUPTED in stops:
             stopped = Ending.INTERRUPTED
-        failed = self._failed or runner.fails_too_often
+        failed = self._failed or runner.fails_too_often or self._problem is not None
         stopped = Ending.FAILED if failed else stopped
         slow: list[Note] = []
         if self._ended is not Ending.INTERRUPTED:
@@ -212,7 +217,8 @@ class Work:
             proxies=self.proxies,
         )
         if failed:
-            raise SubjectError(runner.failure_message(), result=self._family.whole(result))
+            problem = self._problem or runner.failure_message()
+            raise SubjectError(str(problem), result=self._family.whole(result))
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.suite_files import PREFIX, OwnColumns, plain_text
+from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns, plain_text
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Value, Values
 from themis.inputs.row_files import MISSING, Column, Encoder, Table, kind_of, read_table
@@ -26,8 +26,6 @@ from themis.results.notes import Note
 from themis.results.saved import read_result
 from themis.subjects.answers import Part, part_of
 from themis.subjects.outputs import Output
-
-PREFIXES = 4  # looked for, one behind the other
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ def _from_table(
 def _own_columns(table: Table, source: str, outputs: Sequence[Output]) -> OwnColumns:
     """What the columns of the suite itself are called in this file."""
     names = [each.name for each in outputs]
-    for times in range(PREFIXES, -1, -1):  # a shorter one may be a characteristic's
+    for times in range(MOST_PREFIXES, -1, -1):  # a shorter one may be a characteristic's
         own = OwnColumns.of(names, PREFIX * times)
         needed = (own.test, own.against, *own.outputs)
         lacking = [each for each in needed if each not in table.columns]
@@ -227,10 +225,15 @@ def _parsed(value: Any) -> Any:
     return value
 
 
+def as_written(text: Any) -> Any:
+    """A truth value as suites have it, where a spreadsheet has saved it in capitals."""
+    return text.lower() if text in ("TRUE", "FALSE") else text
+
+
 def _truths(column: Column | None, length: int) -> NDArray[np.bool_]:
     if column is None:
         return np.zeros(length, dtype=bool)
-    known = [value is True or value == "true" for value in column.values]
+    known = [value is True or as_written(value) == "true" for value in column.values]
     truths: NDArray[np.bool_] = np.array([*known, False])[column.codes]
     return truths
 
@@ -274,6 +277,8 @@ def _code(characteristic: Characteristic, texts: dict[str, int], value: Any, is_
     code = None if is_text and texts else characteristic.encode(value)
     if code is None and isinstance(value, str):
         code = texts.get(value) if texts else characteristic.encode(_number(value))
+        if code is None and texts:
+            code = texts.get(as_written(value))
     return -1 if code is None else code
 
 

@@ -78,7 +78,12 @@ def _read_baseline(path: Path) -> Result:
         return read_result(path)
     except RequestError as error:
         raise RequestError(
-            replace(each, where=f"--baseline {each.where}") for each in error.mistakes
+            replace(
+                each,
+                where=f"--baseline {each.where}",
+                remedy=each.remedy.replace("themis score -o", "themis check -o"),
+            )
+            for each in error.mistakes
         ) from None
 
 
@@ -125,7 +130,7 @@ def replay(
         replayed = audit.replay(file, listen=watch.listen_to_inputs)
         if report is not None:
             topic = topic_of_file(audit.naming or Naming())
-            save(report, render_comparison(replayed, report, topic))
+            save(report, render_comparison(replayed, report, topic), option="--report")
         return replayed
 
     def exit_code(replay: Replay) -> Exit:

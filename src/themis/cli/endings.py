@@ -74,6 +74,7 @@ OPTIONS = {
     "show_rows=True": "--rows",
     "trust_pickle=True": "--trust-pickle",
     "cache=False": "--no-cache",
+    "cache=FILE": "--cache FILE",
     "suite=FILE": "--suite FILE",
     'unknown="keep", "drop" or "extend"': "--unknown keep, drop or extend",
     'unknown="keep" or "drop"': "--unknown keep or drop",

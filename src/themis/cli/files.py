@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from themis.cli.earlier import is_no_loss, loss
 from themis.errors import Mistake, RequestError
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def check_report(path: Path | None, reads: Files) -> None:
         problem = f"{str(path)!r} ends neither with .html nor with .md"
         raise RequestError.one("output", "--report", problem, "name a file that does")
     check_targets({"--report": path}, reads)
+    if path is not None and not is_no_loss(path, kind := path.suffix[1:]):
+        raise RequestError.one("output", "--report", *loss(path, f"report of Themis ({kind})"))
 
 
 def output_mistake(problem: str, remedy: str) -> RequestError:
@@ -69,16 +73,24 @@ def output_mistake(problem: str, remedy: str) -> RequestError:
     return RequestError.one("output", "--output", problem, remedy)
 
 
-def save(path: Path, content: str | bytes, *, remedy: str = "choose another place") -> None:
+def save(
+    path: Path,
+    content: str | bytes,
+    *,
+    remedy: str = "choose another place",
+    option: str = "--output",
+) -> None:
     """Write what a command made; where it can't be written, the file that was there stays."""
     from themis.engine.replacing import write_whole
 
     if isinstance(content, str):  # lone surrogates must not end the command
         content = content.encode("utf-8", "backslashreplace")
     try:
+        sys.stdout.flush()  # it may be where the file is
         write_whole(path, content)
     except OSError as error:
-        raise output_mistake(f"{str(path)!r} can't be written: {error.strerror}", remedy) from None
+        problem = f"{str(path)!r} can't be written: {error.strerror}"
+        raise RequestError.one("output", option, problem, remedy) from None
 
 
 def is_same(path: Path, other: Path) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import ends_properly
 from themis.cli.files import (
     ReportFile,
@@ -76,7 +77,7 @@ def report(
         say(f"reporting {result}, the latest result in this folder")
     places = _places(chosen, output, result.stem)
     saved = read_result(result)
-    _check_reads(places.values(), result, saved)
+    _check_places(places, result, saved)
     for each in chosen:
         if each.name == "github":
             _summarise(saved, rows=rows)
@@ -92,10 +93,12 @@ def report(
 
 def _latest() -> Path:
     """The result in this folder that was saved last; raises RequestError where there is none."""
+    from themis.inputs.row_files import encoding_of
+
     found = sorted(Path().glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
     for each in found:
         with suppress(OSError, ValueError):
-            data = json.loads(each.read_text(encoding="utf-8"))
+            data = json.loads(each.read_bytes().decode(encoding_of(each)))
             if isinstance(data, dict) and "themis" in data and "scores" in data:
                 return each
     problem = "no result is named, and none is saved in this folder"
@@ -124,8 +127,8 @@ def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | No
     return {each.name: path / f"{stem}{each.suffix}" if each.suffix else None for each in chosen}
 
 
-def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> None:
-    """Refuse to overwrite the result itself, or the configuration that it is of."""
+def _check_places(places: Mapping[str, Path | None], result: Path, saved: Result) -> None:
+    """Refuse to overwrite the result, the configuration that it is of, or what is no report."""
     from themis.config.reader import find_config, read_config
 
     path, config, named = None, None, (saved.source or {}).get("file")
@@ -134,8 +137,10 @@ def _check_reads(places: Iterable[Path | None], result: Path, saved: Result) -> 
         path = Path(str(named)) if is_there else find_config(Path())
         config = read_config(path)
     reads = {"the result that is reported": result, "the configuration": path}
-    for place in places:
+    for name, place in places.items():
         check_targets({"--output": place}, reads, config=config)
+        if place is not None and not is_no_loss(place, name):
+            raise output_mistake(*loss(place, f"report of Themis ({name})"))
 
 
 def _save(path: Path, rendered: str | bytes) -> None:
@@ -191,7 +196,7 @@ def diff(
     found = compare(*results, tolerance=tolerance)
     shown = withheld(found)
     if report is not None:
-        save(report, render_comparison(found, report, topic_of(*results)))
+        save(report, render_comparison(found, report, topic_of(*results)), option="--report")
     if options.as_json:
         write(f"{json.dumps(shown.to_dict(), indent=2)}\n")
     elif options.quiet:

@@ -20,12 +20,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from themis.audit.audit import Audit
+from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import in_options
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options
 from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config
-from themis.errors import Exit, RequestError, SubjectError
+from themis.errors import Exit, Mistake, RequestError, SubjectError
 from themis.events import Progress, SearchProgress, ignore
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
@@ -92,7 +93,7 @@ class Session:
         `source` is added to what the result says about where it comes from.
         """
         self.options.check()
-        check_output(self.options.output)
+        check_places(self.options.output, self.options.suite)
         with self._watch() as watch:
             return self._run(watch, work, page, lines, exit_code, source or {})
 
@@ -220,10 +221,24 @@ def open_config(options: Options) -> Config:
         return replace(config, schema=config.schema.without(*options.without_constraint or ()))
 
 
-def check_output(output: Path | None) -> None:
-    """Find out before the run whether the result can be saved after it."""
-    if output is None:
-        return
+def check_places(output: Path | None, suite: Path | None) -> None:
+    """Find out before the run whether the result can be saved after it, and where its tests go."""
+    from themis.engine.suite_files import check_place
+
+    mistakes: list[Mistake] = []
+    for place, check in ((output, check_output), (suite, check_place)):
+        try:
+            with naming({"suite": "--suite"}):
+                if place is not None:
+                    check(place)
+        except RequestError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def check_output(output: Path) -> None:
+    """Raise RequestError where no result can be saved."""
     if output.is_dir():
         raise output_mistake(f"{str(output)!r} is a folder", "name a file")
     if not output.parent.is_dir():
@@ -231,6 +246,8 @@ def check_output(output: Path | None) -> None:
     target = output if output.exists() else output.parent
     if not os.access(target, os.W_OK):
         raise output_mistake(f"{str(target)!r} can't be written", "choose another place")
+    if not is_no_loss(output, "result"):
+        raise output_mistake(*loss(output, "result of Themis"))
 
 
 def _json(learned: Result | Replay) -> str:

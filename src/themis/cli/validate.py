@@ -78,7 +78,12 @@ def try_out(options: Options) -> int:
 
 def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     """The parts of a plan from top to bottom."""
-    yield Sentence(f"{visible(name)} is valid", "bold green")
+    answered = any(trial.output is not None for trial in plan.trials)
+    if answered:
+        yield Sentence(f"{visible(name)} is valid", "bold green")
+    else:
+        none = f"the subject answered none of {count(len(plan.trials), 'trial input')}"
+        yield Sentence(f"{visible(name)} can be read, but {none}", "bold red")
     yield ""
     yield indented(_characteristics(plan, width))
     yield ""
@@ -88,6 +93,9 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield indented(_trials(plan.trials, width))
     yield ""
     has_checks = bool(plan.checks or plan.searches)
+    if not answered:  # what it costs is what failing costs
+        yield from _warnings(plan)
+        return
     if plan.forecast.parts or not has_checks:
         yield _title("what themis score will cost")
         yield from map(indented, _costs(plan))
@@ -95,6 +103,10 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
         yield from [""] * bool(plan.forecast.parts)
         yield _title("what themis check will cost")
         yield from map(indented, _check_costs(plan))
+    yield from _warnings(plan)
+
+
+def _warnings(plan: Plan) -> Iterator[RenderableType]:
     for warning in plan.warnings:
         yield Sentence(visible(str(warning)), WARNING, first="warning: ")
 

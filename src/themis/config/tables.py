@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from themis.errors import Mistake, RequestError, SchemaError
 from themis.inputs.characteristics import Value, Values
-from themis.keys import Rule
+from themis.keys import Rule, remedy_of
 
 VALUE = {"type": ["string", "number", "boolean"]}
 
@@ -35,7 +35,7 @@ def broken(mistake: Mistake) -> PydanticCustomError:
 
 def _obey(rule: Rule, remedy: str, value: Any) -> Any:
     if not rule.holds(value):
-        said = {"rule": rule.words, "remedy": remedy}
+        said = {"rule": rule.words, "remedy": remedy_of(remedy, value)}
         raise PydanticCustomError("broken_rule", "{rule}", said)
     return value
 

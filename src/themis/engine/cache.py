@@ -23,6 +23,7 @@ from typing import Any
 
 from themis.engine.cache_files import (
     CLEAR_REMEDY,
+    OTHER_PLACE,
     FileLock,
     connect,
     explained,
@@ -150,7 +151,7 @@ class Cache:
                     self.set_aside = set_aside(self.path) or self.set_aside
             except OSError as error:
                 problem = f"can't be written: {error.strerror}"
-                raise unusable(self.path, problem, "name another file") from error
+                raise unusable(self.path, problem, OTHER_PLACE) from error
             with self._undone_on_error():
                 self._connection = connect(self.path)
                 self._is_ready = prepare(self._connection, self.path, create=self._lock.held)

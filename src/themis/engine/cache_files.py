@@ -22,6 +22,7 @@ FORMAT = 2  # 1 had no seals
 BUSY_SECONDS = 60.0  # how long to wait for another process that reads or commits
 
 NO_CACHE = "is not a cache of Themis", "name another file"
+OTHER_PLACE = "name another file (cache=FILE), or use cache=False"
 # Besides SQLITE_CORRUPT, what our own orders meet in a damaged file only.
 DAMAGED = (
     sqlite3.SQLITE_CORRUPT,
@@ -162,7 +163,7 @@ def _may_be_ours(path: Path) -> bool:
         return not path.exists() or is_marked(path) or journal_of(path).exists()
     except OSError as error:
         problem = f"can't be read: {error.strerror}"
-        raise unusable(path, problem, "name another file, or use cache=False") from error
+        raise unusable(path, problem, OTHER_PLACE) from error
 
 
 def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
@@ -186,7 +187,7 @@ def _explain(error: sqlite3.Error) -> tuple[str, str]:
         return f"is damaged: {error}", CLEAR_REMEDY
     if code == sqlite3.SQLITE_BUSY:
         return "is locked by another program", "wait until that has ended, or use cache=False"
-    return f"can't be used: {error}", "name another file, or use cache=False"
+    return f"can't be used: {error}", OTHER_PLACE
 
 
 class FileLock:

@@ -18,6 +18,7 @@ from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
 from themis.subjects.decisions import FAILED, NO_DECISION, Cells, Failure, Labels
 
+NONE_LEFT = "no input was answered: mend the subject, or what it is given"
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
 KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
 
@@ -89,13 +90,13 @@ class FailureLog:
             for kind, count in sorted(self.counts.items())
         ]
         remedies = [UNSAID] if self.personal else []
+        none_left = self.total >= executions  # so that no share of failures helps
         if self.undecided:
-            remedies.append(
-                "labels say which texts mean which decision, and max_undecided allows a share "
-                "without one"
-            )
+            allows = "" if none_left else ", and max_undecided allows a share without one"
+            remedies.append(f"labels say which texts mean which decision{allows}")
         if self.total > self.undecided:
-            remedies.append("max_failures allows a share of failures")
+            share = "max_failures allows a share of failures"
+            remedies.append(NONE_LEFT if none_left else share)
         return f"the subject failed: {'; '.join(parts)}. {'; '.join(remedies)}"
 
     def _example(self, kind: str) -> str:

@@ -7,12 +7,20 @@ for users is written here.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
 
+from themis.inputs.row_files import PARQUET_START, encoding_of
+
 NAME_LENGTH = 200  # characters of a name that are repeated in the name of the part
 DEVICES = ("/dev/", "/proc/")  # what is there may lead to files that others have open
+START = 2**16  # bytes that tell what a file is
+_STREAM = re.compile(r"/dev/(?P<name>stdout|stderr)|(/dev|/proc/self)/fd/(?P<number>[0-9]+)")
+_STREAMS = {"stdout": 1, "stderr": 2}
+UNREADABLE = "\0"  # the beginning of what nobody knows
+MOST_FOOTER = 2**24
 
 
 class Replacement:
@@ -62,7 +70,14 @@ class Replacement:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file; where that fails, with an OSError, the one that was there stays."""
+    """Write a file; where that fails, with an OSError, the one that was there stays.
+
+    To a stream of this process it is added: what the stream leads to may hold more than that.
+    """
+    if stream := _STREAM.fullmatch(str(path)):
+        with os.fdopen(os.dup(int(stream["number"] or _STREAMS[stream["name"]])), "wb") as own:
+            own.write(data)
+        return
     file = Replacement(path)
     try:
         file.place.write_bytes(data)
@@ -84,3 +99,30 @@ def _needs_direct(path: Path, target: Path) -> bool:
 def _make_durable(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def text_at_risk(path: Path) -> str:
+    """How the file that would be replaced begins; empty where nothing would be lost.
+
+    That is where there is no plain file, or one with nothing in it.
+    """
+    if str(path.absolute()).startswith(DEVICES) or not path.is_file():
+        return ""
+    try:
+        with path.open("rb") as file:
+            start = file.read(START)
+        return start.decode(encoding_of(path), "replace").strip()
+    except OSError:
+        return UNREADABLE
+
+
+def parquet_footer(path: Path) -> bytes:
+    """What a Parquet file says of its columns, among other things; empty where it is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            size, mark = int.from_bytes(file.read(4), "little"), file.read(4)
+            file.seek(-8 - min(size, MOST_FOOTER), os.SEEK_END)
+            return file.read(min(size, MOST_FOOTER)) if mark == PARQUET_START else b""
+    except OSError:  # too short
+        return b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.replacing import parquet_footer, text_at_risk
 from themis.errors import Mistake, RequestError
 from themis.inputs.characteristics import Characteristic, Integers, Values
+from themis.inputs.row_files import PARQUET_START
 from themis.inputs.schema import Schema
 
 Bytes = NDArray[np.uint8]
@@ -30,6 +33,9 @@ GROUP_ROWS = 65_536  # of a row group of Parquet
 FLUSH_SECONDS = 1.0
 
 PREFIX = "themis_"
+MOST_PREFIXES = 4  # looked for, one behind the other
+IN_EVERY_TEST = ("test", "against", "base")  # columns that no suite lacks
+_KEYS, _SEPARATORS = re.compile(r'"([^"]+)"\s*:'), re.compile("[,;\t]")
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".parquet", ".pq")
 
 
@@ -161,6 +167,26 @@ def check_place(path: Path) -> None:
     target = path if path.exists() else path.parent
     if not os.access(target, os.W_OK):
         raise suite_mistake(path, "can't be written")
+    if not is_no_loss(path):
+        problem = "is there already and is no suite: it would be lost"
+        raise suite_mistake(path, problem, "name another file, or remove it")
+
+
+def is_no_loss(path: Path) -> bool:
+    """Whether a suite may take this place: nothing is there, or an earlier suite of any kind."""
+    text = text_at_risk(path)
+    if not text:
+        return True
+    if text.startswith(PARQUET_START.decode()):
+        footer = parquet_footer(path)
+        return all(name.encode() in footer for name in IN_EVERY_TEST)
+    header = text.splitlines()[0]
+    found = _KEYS.findall(header) if header.startswith("{") else _SEPARATORS.split(header)
+    names = {each.strip().strip('"') for each in found}
+    return any(
+        all(f"{PREFIX * times}{name}" in names for name in IN_EVERY_TEST)
+        for times in range(MOST_PREFIXES + 1)
+    )
 
 
 # Text -------------------------------------------------------------------------------------

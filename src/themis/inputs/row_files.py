@@ -172,7 +172,7 @@ def _pieces(
     if kind == "parquet":
         yield from _parquet_pieces(path, only, listen)
         return
-    encoding = _encoding(path)
+    encoding = encoding_of(path)
     with path.open("rb") as file, TextIOWrapper(file, encoding, newline="") as text:
         total = path.stat().st_size
         read = _csv_pieces(path, text, exact, only)
@@ -181,7 +181,7 @@ def _pieces(
             yield piece
 
 
-def _encoding(path: Path) -> str:
+def encoding_of(path: Path) -> str:
     """UTF-8, unless the file begins with the mark of UTF-16, as spreadsheets write it."""
     with path.open("rb") as file:
         return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from themis.inputs.guesses import guess_column
 from themis.inputs.keys import InputKeys
 from themis.inputs.rows import rows_of
 
+Inputs: TypeAlias = Mapping[str, Characteristic | Sequence[Value]]
+
 
 class Schema:
     """The inputs of a subject: ordered characteristics, and constraints that valid inputs meet.
@@ -43,7 +45,7 @@ class Schema:
 
     def __init__(
         self,
-        inputs: Mapping[str, Characteristic | Sequence[Value]] | None = None,
+        inputs: Inputs | None = None,
         /,
         **named: Characteristic | Sequence[Value],
     ) -> None:

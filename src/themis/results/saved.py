@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationErro
 from pydantic_core import ErrorDetails, SchemaValidator
 
 from themis.errors import Mistake, RequestError, SchemaError
+from themis.inputs.row_files import encoding_of
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.model import (
     FORMAT,
@@ -48,7 +49,7 @@ def read_result(path: str | Path) -> Result:
     """
     path = Path(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_bytes().decode(encoding_of(path)))
     except FileNotFoundError:
         raise _mistake(path, "there is no such file", "write one: themis score -o FILE") from None
     except RecursionError:

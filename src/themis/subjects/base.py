@@ -124,6 +124,7 @@ class Subject(ABC):
     deadline = math.inf  # of the batch that is run: what has not ended until then is cut off
     call_inputs: int | None = None  # of the batch that is run, where it is several calls: of each
     unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
+    ran_elsewhere = False  # whether its executor, if it has one, gave answers
 
     def begin(self, count: int) -> Answers:
         """Answers to fill in, so that an interrupted run keeps those that have come in.

@@ -189,7 +189,7 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
     if not module_name or not attribute:
         problem = f"{path!r} is not of the form module:attribute"
         raise _unusable(where, problem, "write for example loan:decide")
-    module = _import(module_name, folder, where)
+    module = _import(module_name, folder, where, attribute)
     thing: Any = module
     for part in attribute.split("."):
         try:
@@ -220,7 +220,7 @@ def loaded_output(output: Output, folder: Path) -> Output:
     return replace(output, distance=function)
 
 
-def _import(name: str, folder: Path, where: str) -> Any:
+def _import(name: str, folder: Path, where: str, attribute: str) -> Any:
     place = str(folder.resolve())
     loaded = getattr(sys.modules.get(name), "__file__", None)
     own = folder.resolve() / f"{name}.py"
@@ -234,8 +234,9 @@ def _import(name: str, folder: Path, where: str) -> Any:
         if error.name and name.split(".")[0] != error.name.split(".")[0]:
             problem = f"{name!r} needs the module {error.name!r}, which is not installed"
             raise _unusable(where, problem, f"install {error.name}") from error
-        found = sorted(path.stem for path in folder.glob("*.py"))
-        remedy = suggest(name, found) if found else "give the folder with the module"
+        remedy = suggest(name, sorted(path.stem for path in folder.glob("*.py")))
+        if not remedy.startswith("did you mean"):  # others that are there need not be meant
+            remedy = f"write {name.replace('.', '/')}.py with {attribute} in it, or name another"
         raise _unusable(where, f"there is no module {name!r} in {folder}", remedy) from None
     except (Exception, SystemExit) as error:
         said = redact_inherited(str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 import time
 import weakref
@@ -19,6 +20,8 @@ from themis.engine.executors.own_cluster import OwnCluster
 from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
+DEFAULT_PORT = 8786  # of a scheduler
+KNOCK_SECONDS = 2.0
 PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
 # What Dask raises where a scheduler is gone; the last where its client has given up by itself.
 LOST = (OSError, TimeoutError, RuntimeError, AttributeError)
@@ -38,6 +41,22 @@ class DaskPool:
         self._end: Callable[[], object] = lambda: None
         self._client: Any = None
         self._alone_since: float | None = None  # when it was first seen that there is no worker
+
+    def knock(self) -> None:
+        """Raise SubjectError where its port is closed, or its host unknown: long before it is used.
+
+        One that is slow to answer has until then.
+        """
+        if (address := self._address) is None:
+            return
+        place = urlsplit(address)
+        try:
+            port = place.port or DEFAULT_PORT
+            socket.create_connection((place.hostname or "", port), KNOCK_SECONDS).close()
+        except TimeoutError:
+            return
+        except OSError as error:
+            raise self._unreachable(error.strerror or error) from None
 
     def open(self, seconds: float | None) -> bool:
         """Whether it is there, or is within these seconds; raises what keeps it from that."""

@@ -21,6 +21,9 @@ class Pool(Protocol):
     name: str  # as it is recorded
     lost: Lost  # what a task ends with whose process died
 
+    def knock(self) -> None:
+        """Raise where it is seen at once that nobody is there; starts nothing."""
+
     def open(self, seconds: float | None) -> bool:
         """Whether it takes tasks, or does so within these seconds; begins what that needs."""
 
@@ -75,6 +78,9 @@ class ProcessPool:
         self.workers = workers
         self._executor: Executor | None = None
 
+    def knock(self) -> None:
+        return
+
     def open(self, seconds: float | None) -> bool:
         return True
 
@@ -111,6 +117,9 @@ class GivenPool:
         self.name = type(executor).__name__
         self._executor = executor
         self.workers = getattr(executor, "_max_workers", None) or 1
+
+    def knock(self) -> None:
+        return
 
     def open(self, seconds: float | None) -> bool:
         return True

@@ -116,6 +116,7 @@ class SpreadSubject(Subject):
             self._agrees = _agree(self._compared)
             if not self._agrees:
                 self._tell()
+                self.ran_elsewhere = False
                 self._deadly -= {each.tobytes() for given, _ in self._seen for each in given}
             self._ready, self._compared, self._seen = [], [], []
         if self._agrees is False:
@@ -316,6 +317,7 @@ class SpreadSubject(Subject):
                     ready.appendleft((task, done))  # before others ask for it, too
                     continue
                 task.gathered.add(task.part, done.answers)
+                self.ran_elsewhere = True
                 self._note(len(task.part), done.seconds)
             if lost and not waiting:
                 return sorted([*lost, *(task for task, _ in ready)], key=lambda each: each.part[0])

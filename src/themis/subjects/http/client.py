@@ -34,6 +34,10 @@ BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 CLOSE_SECONDS = 1.0
 WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 
+REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
+FIRST_REQUESTS = 16  # after which a service that refused each of them is not asked any more
+LOOK_SECONDS = 0.01  # how often one looks whether the last of them were refused, too
+
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 REDIRECT_LIMIT = 5
@@ -141,7 +145,9 @@ class Client:
     Thread and connections belong to the process that opened them: after a fork there are none.
     """
 
-    def __init__(self, requests: Requests, limits: Limits) -> None:
+    def __init__(
+        self, requests: Requests, limits: Limits, refusals: frozenset[int] = REFUSALS
+    ) -> None:
         require_aiohttp()
         self._requests, self._limits = requests, limits
         self._host = requests.address.host
@@ -149,6 +155,10 @@ class Client:
         self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
         self._silent = 0  # requests in a row that came to nothing
+        self._refusals = refusals
+        self._begun = self._refused = 0  # requests, as long as all that ended were refused
+        self._is_heard = False  # whether one was not
+        self._refusal = ""  # the last, in words
         self.given = self.requests_sent = 0  # inputs that reached the service, in so many requests
         self._owner: int | None = None  # the process that opened it
 
@@ -159,7 +169,7 @@ class Client:
         """
         if self._owner != os.getpid():
             self._open()
-        self._silent = 0
+        self._silent, self._begun = 0, self._refused  # what was cut off before ended, too
         ended = threading.Event()
 
         async def watched() -> None:
@@ -225,11 +235,13 @@ class Client:
         retries = self._limits.retries if retries is None else retries
         if self._silent >= max(2 * self._limits.concurrency, 16):
             message = f"not sent: the last {self._silent} requests to {self._host} all failed"
-            return Failure(TRANSPORT, message, message)
+            return Failure(TRANSPORT, message, message, alone=False)
         for attempt in range(retries + 1):
             if self._pace.matters:
                 await self._pace.turn()
+            await self._heed_refusals()
             outcome = await self._request(url, body, limit)
+            self._note_refusal(outcome)
             if isinstance(outcome, Reply) and outcome.status in REDIRECTS:
                 outcome = await self._follow(url, outcome, body, limit)
             if isinstance(outcome, Reply) or not outcome.unreachable:
@@ -257,6 +269,22 @@ class Client:
                 raise SubjectError(f"{outcome.message}{times}")
             return Failure(outcome.kind, f"{outcome.message}{times}")
         raise AssertionError("the last attempt returns or raises")
+
+    async def _heed_refusals(self) -> None:
+        """Raise SubjectError once the first requests were all refused; waits for the last."""
+        while self._begun >= FIRST_REQUESTS and self._refused and not self._is_heard:
+            if self._refused == self._begun:
+                refused = f"{self._host} refused each of the first {self._refused} requests"
+                remedy = "check the credentials that are sent: headers of [subject]"
+                raise SubjectError(f"{refused} ({self._refusal}); {remedy}")
+            await asyncio.sleep(LOOK_SECONDS)
+        self._begun += 1
+
+    def _note_refusal(self, outcome: Reply | _Trouble) -> None:
+        if isinstance(outcome, Reply) and outcome.status in self._refusals:
+            self._refused, self._refusal = self._refused + 1, outcome.headline
+        else:
+            self._is_heard = True
 
     @property
     def seconds_left(self) -> float:

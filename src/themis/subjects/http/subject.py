@@ -18,7 +18,7 @@ from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
-from themis.subjects.http.client import REDIRECTS, RETRYABLE, Client, Limits, Reply
+from themis.subjects.http.client import REDIRECTS, REFUSALS, RETRYABLE, Client, Limits, Reply
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
@@ -147,7 +147,8 @@ class HttpSubject(Subject):
         requests = Requests(self.schema, **self._given)
         self.requests: Requests = requests
         self.reader = AnswerReader(self._answer, requests.credentials, many=requests.many)
-        self.client = Client(requests, self._limits)
+        refusals = frozenset[int]() if self._answer == "status" else REFUSALS
+        self.client = Client(requests, self._limits, refusals)
         weakref.finalize(self, self.client.close)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,7 +209,8 @@ class _Exchange:
             failure = self._note(part, reply)
             if failure is None:
                 continue
-            self._failures.update(dict.fromkeys(part, replace(failure, alone=len(part) == 1)))
+            failure = replace(failure, alone=failure.alone and len(part) == 1)
+            self._failures.update(dict.fromkeys(part, failure))
             if _is_maybe_down(reply):
                 if not await service.is_up(part, reply):
                     search.add(part)
@@ -369,6 +371,7 @@ class AnswerReader:
         self._list, _, self._inner = answer.partition("/*")
         if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
             self._list, self._inner = answer, ""
+        self._to_item = "" if self._list != answer else "/*"
 
     def excerpt(self, reply: Reply) -> str:
         """The start and the end of what a service said, fit for a message."""
@@ -405,11 +408,11 @@ class AnswerReader:
 
     def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":
-            return [_decision(text.strip(), "the answer")]
+            return [_decision(text.strip(), "the answer", "")]
         document = _document(text)
         if not self._many:
             found = resolve_pointer(document, self.answer)
-            return [found if self.structured else _decision(found, self.answer or "the answer")]
+            return [found if self.structured else _decision(found, "the answer", self.answer)]
         if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
             problem = f"the answer is a list; what is in each of its items is /*{self._list}"
             raise ValueError(problem)
@@ -428,18 +431,26 @@ class AnswerReader:
     def _item(self, each: Any) -> Any:
         try:
             found = resolve_pointer(each, self._inner)
-            return found if self.structured else _decision(found, self.answer or "an output")
+            return (
+                found
+                if self.structured
+                else _decision(found, "an output", self.answer, self._to_item)
+            )
         except ValueError as error:
             return Failure(INVALID, str(error))
 
 
-def _decision(found: Any, what: str) -> Any:
+def _decision(found: Any, what: str, pointer: str, to_item: str = "") -> Any:
+    """What a pointer led to, for lists by way of an item, if that is a decision."""
     if isinstance(found, str | int | float) and found != "":
         return found
     hint = ""
     if isinstance(found, dict) and found:
-        hint = f"; point to what is inside, such as {next(iter(found))!r}"
-    raise ValueError(f"{what} is {shorten(json.dumps(found))}, not a decision{hint}")
+        token = next(iter(found)).replace("~", "~0").replace("/", "~1")
+        inside = json.dumps(f"{pointer}{to_item}/{token}", ensure_ascii=False)
+        hint = f"; point to what is inside, such as answer = {inside}"
+    problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
+    raise ValueError(f"{problem}{hint}")
 
 
 def _document(text: str) -> Any:

@@ -1,0 +1,113 @@
+"""Does a mistake come with what to write instead, and are results read as others save them?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.projects import SMALL, enter, run, write_project
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    enter(tmp_path, monkeypatch)
+    extra = '[[checks]]\nagainst = ["race"]\nmax_score = 0.5\n'
+    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL, extra=extra)
+    return tmp_path
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-16-le"])
+def test_results_are_read_in_the_encodings_of_consoles(folder: Path, encoding: str) -> None:
+    assert run("score", "-o", "result.json").exit_code == 0
+    text = (folder / "result.json").read_text()
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    (folder / "result.json").write_bytes(f"{mark}{text}".encode(encoding))
+    for command in (
+        "report --format md -o -",
+        "diff result.json result.json",
+        "replay result.json",
+    ):
+        done = run(*command.split())
+        assert done.exit_code in (0, 1), done.output
+    sorted_keys = json.dumps(json.loads(text), sort_keys=True)
+    (folder / "result.json").write_bytes(f"{mark}{sorted_keys}".encode(encoding))
+    assert run("score", "-o", "result.json").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ("95", "write 0.95 for 95 %"),
+        ("99.9", "write 0.999 for 99.9 %"),
+        ("-1", "write 0.99 for 99 %"),
+        ("200", "write 0.99 for 99 %"),
+    ],
+)
+def test_a_confidence_in_percent_is_written_as_a_share(
+    folder: Path, given: str, remedy: str
+) -> None:
+    done = run("score", "--confidence", given)
+    assert done.exit_code == 2
+    assert done.stderr.endswith(f"; {remedy}\n")
+    file = folder / "themis.toml"
+    file.write_text(f"{file.read_text()}\n[run]\nconfidence = {given}\n")
+    assert run("score").stderr.endswith(f"; {remedy}\n")
+
+
+def test_a_baseline_that_is_missing_is_written_by_a_check(folder: Path) -> None:
+    done = run("check", "--baseline", "missing.json")
+    assert done.exit_code == 2
+    assert "there is no such file; write one: themis check -o FILE" in done.stderr
+    assert "themis score -o FILE" in run("report", "missing.json").stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("themis.yaml", "subject:\n  kind: python\n"), ("loan.py", "def decide(person):\n    pass\n")],
+)
+def test_what_is_no_toml_is_said(folder: Path, name: str, content: str) -> None:
+    (folder / name).write_text(content)
+    done = run("score", name)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {name}: it is no TOML file, as a themis.toml is; name")
+    (folder / "settings.ini").write_text((folder / "themis.toml").read_text())
+    assert run("score", "settings.ini").exit_code == 0
+
+
+def test_a_module_that_is_still_to_be_written_is_named(folder: Path) -> None:
+    (folder / "people.csv").write_text("sex,age,loan\n" + "f,30,1\nm,40,0\n" * 20)
+    assert run("init", "--from", "people.csv", "--target", "loan", "--force").exit_code == 0
+    done = run("validate")
+    assert done.exit_code == 2
+    assert "there is no module 'subject'" in done.stderr
+    assert "; write subject.py with decide in it, or name another\n" in done.stderr
+
+
+def test_a_module_that_is_misspelt_is_guessed(folder: Path) -> None:
+    (folder / "my_loans.py").write_text("def decide(person):\n    return 1\n")
+    file = folder / "themis.toml"
+    (own,) = folder.glob("project_*.py")
+    file.write_text(file.read_text().replace(f"{own.stem}:", "my_loan:"))
+    assert "did you mean 'my_loans'?" in run("validate").stderr
+
+
+def test_a_cache_that_can_not_be_written_is_put_elsewhere_or_left_out(folder: Path) -> None:
+    (folder / "themis.toml").write_text(
+        'version = 1\n[subject]\nkind = "command"\ncommand = ["echo", "1"]\n'
+        f'favourable = ["1"]\n[inputs]\n{SMALL}'
+    )
+    (folder / ".themis").write_text("in the way")
+    done = run("score")
+    assert done.exit_code == 2
+    assert "; name another file (--cache FILE), or use --no-cache\n" in done.stderr
+    assert run("score", "--no-cache").exit_code == 0
+    assert run("score", "--cache", "other.sqlite").exit_code == 0
+
+
+def test_a_report_that_can_not_be_written_is_not_called_an_output(folder: Path) -> None:
+    assert run("score", "-o", "result.json").exit_code == 0
+    done = run("diff", "result.json", "result.json", "--report", "nowhere/page.md")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: --report: 'nowhere/page.md' can't be written")

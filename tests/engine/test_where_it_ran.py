@@ -1,0 +1,94 @@
+"""Does a result name what ran it, and is a cluster that is not there found in time?"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.projects import SMALL, enter, run, write_project
+from themis.audit.run import Work
+from themis.engine.executors import spread
+from themis.errors import SubjectError
+
+SCHEMA = themis.Schema(race=["green", "purple"], savings=range(1000))
+
+
+def loan(person: dict[str, Any]) -> int:
+    return int(person["savings"] > (500 if person["race"] == "green" else 600))
+
+
+def measured(executor: Executor | str | None, subject: Any = loan) -> themis.Result:
+    return themis.Audit(subject, SCHEMA, seed=1, executor=executor).score([["race"]])
+
+
+@pytest.mark.parametrize("executor", ["processes:4", ThreadPoolExecutor(2)])
+def test_a_pool_that_was_not_needed_is_not_named(executor: Any) -> None:
+    assert measured(executor).timing["executor"] == "in process"
+
+
+def test_a_pool_that_ran_inputs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+    with ThreadPoolExecutor(2) as executor:
+        assert measured(executor).timing["executor"] == "ThreadPoolExecutor"
+
+
+def test_a_pool_that_answers_differently_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+    monkeypatch.setattr(spread, "_agree", lambda _: False)
+    with ThreadPoolExecutor(2) as executor:
+        assert measured(executor).timing["executor"] == "in process"
+
+
+@pytest.fixture
+def closed() -> str:
+    """A cluster whose port was open a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"dask://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_closed_port_is_said_before_anything_is_run(closed: str) -> None:
+    def never(_: Any) -> int:
+        raise AssertionError
+
+    began = time.monotonic()
+    with pytest.raises(SubjectError, match=r"does not answer \(Connection refused\); start it"):
+        themis.Audit(never, SCHEMA, executor=closed)
+    assert time.monotonic() - began < 2
+
+
+def test_the_command_line_says_so_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, inputs=SMALL)
+    done = run("score", "--executor", closed)
+    assert done.exit_code == 3
+    assert "does not answer (Connection refused)" in done.stderr
+
+
+def test_what_was_measured_before_a_cluster_was_lost_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL)
+    measure = Work.measure
+
+    def lost(work: Work, *args: Any, **options: Any) -> object:
+        if work._scores:
+            raise SubjectError("the cluster is gone")
+        return measure(work, *args, **options)
+
+    monkeypatch.setattr(Work, "measure", lost)
+    done = run("score", "-o", "result.json")
+    assert done.exit_code == 3
+    assert "error: the cluster is gone" in done.stderr
+    saved = json.loads((tmp_path / "result.json").read_text())
+    assert [each["measure"] for each in saved["scores"]] == ["causal"]
+    assert saved["stopped"] == "failed"
