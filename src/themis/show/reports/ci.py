@@ -13,6 +13,7 @@ from themis.results.model import CausalScore, CheckResult, Measure, Result, Scor
 from themis.results.notes import Ending
 from themis.results.parts import Accepted
 from themis.results.withheld import whole_of
+from themis.show.words.decisions import listed_words
 from themis.show.words.headlines import capital, headline, kind_words, score_text, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
@@ -23,7 +24,6 @@ from themis.show.words.searches import (
     check_point,
     example,
     harms,
-    listed_words,
     scores_about,
     search_headline,
     set_text,

@@ -17,7 +17,7 @@ from themis.results.model import (
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
-from themis.results.withheld import whole_of, withheld
+from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import ALL_RUN
@@ -178,14 +178,6 @@ def _reach(search: SearchResult) -> str:
     return f"about {limit} or more"
 
 
-def listed_words(search: SearchResult, names: tuple[str, ...]) -> str:
-    """Where the score of a found set lies, and no more than is proven: `above 10 %`."""
-    if names in search.ties:
-        return f"exactly {amount(search.threshold, search)}"
-    least = least_listed(search)
-    return f"{'at' if least == 1 else 'above'} {amount(least, search)}"
-
-
 def _effect(search: SearchResult, words: Wording, much: str) -> str:
     """What a set changes, for whom or by how much: `the decision for more than 10 % of …`."""
     kind, _, tolerance = search.distance.partition(" ")
@@ -213,19 +205,6 @@ def _figure(search: SearchResult, words: Wording) -> str:
         return words.rates if search.statistic == "rate" else "mean outputs"
     what = "rates of favourable outputs" if search.statistic == "rate" else "means"
     return f"{what} of {set_phrase([search.output])}"
-
-
-def why(search: SearchResult, *against: str) -> str:
-    """Why a set is in or out of the answer."""
-    names = {name for part in against for name in part.split(",")}
-    for each in withheld(search).tested:
-        if set(each.against) == names:
-            return f"{each.decision}: {each.reason}"
-    for found in search.found:
-        if names > set(found):
-            is_at = "a tie" if found in search.ties else "above"
-            return f"follows: it contains {','.join(found)}, which is {is_at}"
-    return "not searched" if not names <= set(search.among) else "open: the budget ended before"
 
 
 def set_counts(search: SearchResult) -> str:
