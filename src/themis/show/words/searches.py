@@ -22,7 +22,13 @@ from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import capital, highest_of, rests_on_few, without_few
+from themis.show.words.headlines import (
+    capital,
+    highest_of,
+    idle_words,
+    rests_on_few,
+    without_few,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import in_units, rate_text
 from themis.show.words.values import (
@@ -69,6 +75,9 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
 
     `names` are those of the found ones, where they are to be said.
     """
+    if search_is_idle(search, words):
+        about = " about any combination"
+        return capital(idle_words("no", _figure(search, words), search.output, words, about))
     behind = (f": {names}" if names else "") + _few(search, words)
     if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
         so_far = f"the {search.measure} search found nothing so far"
@@ -84,6 +93,12 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
         return capital(f"{found}{behind}; {undecided} undecided{noise}")
     start = f"{undecided} undecided; " if search.undecided else ""
     return capital(f"{start}{found}{behind}{noise}")
+
+
+def search_is_idle(search: SearchResult, words: Wording) -> bool:
+    """Whether groups were searched that are apart, and no output was favourable."""
+    of_rates = search.measure == "group" and search.statistic == "rate" and not search.found
+    return of_rates and (search.output in words.remedies or None in words.remedies)
 
 
 def _few(search: SearchResult, words: Wording) -> str:
