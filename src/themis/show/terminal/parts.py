@@ -22,6 +22,7 @@ from themis.show.words.scores import failure_text
 from themis.show.words.values import NO_BREAK, unbroken, visible
 
 WIDEST = 100  # longer lines are hard to read
+UNLIMITED = 10_000  # columns, to learn how many a table wants
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 # For what an encoding lacks: one for one where it can be, so that columns stay.
 _PLAIN = {
@@ -284,6 +285,22 @@ def grid(
     if texts:
         table.add_row(*texts)
     return table
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A table where its words and numbers have room; else what it has in lines: nothing is cut."""
+
+    table: Table
+    lines: tuple[RenderableType, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unlimited = options.update(max_width=UNLIMITED)
+        least = Measurement.get(console, unlimited, self.table).minimum
+        if least <= options.max_width:
+            yield self.table
+        else:
+            yield from self.lines
 
 
 def rule(title: str) -> Rule:
