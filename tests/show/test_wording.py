@@ -423,6 +423,7 @@ def test_one_point_one_change_and_one_row_are_no_plurals() -> None:
 
 def test_many_statements_have_a_separator() -> None:
     assert confidence_text(0.99, 1642) == "99 % confidence for all 1,642 together"
+    assert confidence_text(0.99, 2) == "99 % confidence for both together"
 
 
 def test_one_of_a_thing_is_no_plural() -> None:
