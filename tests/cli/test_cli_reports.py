@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,3 +71,18 @@ def test_a_report_never_replaces_what_is_read() -> None:
     Path("after.json").rename("after.html")
     done = run("diff", "before.json", "after.html", "--report", "after.html")
     assert "is the later result, which would be lost" in done.stderr
+
+
+@pytest.mark.usefixtures("results")
+@pytest.mark.parametrize("name", ["html", "md"])
+def test_reports_on_a_plain_stdout_lose_no_sign(name: str) -> None:
+    command = [sys.executable, "-m", "themis", "report", "after.json", "--format", name, "-o", "-"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
+    assert done.returncode == 0, done.stderr
+    if name == "html":  # says that it is UTF-8
+        assert run("report", "after.json", "-o", "out.html").exit_code == 0
+        assert done.stdout.decode() == Path("out.html").read_text()
+    else:
+        assert re.search(r"\d %", done.stdout.decode("ascii"))
+        assert "?" not in done.stdout.decode("ascii")

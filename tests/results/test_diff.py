@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
@@ -421,7 +422,7 @@ def test_new_discrimination_ends_with_1(project: Project) -> None:
     assert "Each reported change of a score has at most a 2 % chance of being false." in shown
     back = run("diff", "after.json", "before.json")
     assert back.exit_code == 0
-    assert back.stdout.startswith("No new discrimination found; 2 scores have fallen\n")
+    assert back.stdout.startswith("No new discrimination found; 2 scores have fallen; ")
     assert "points" in back.stdout
     assert "fallen" in back.stdout
     assert run("diff", "before.json", "after.json", "--tolerance", "0.6").exit_code == 0
@@ -479,7 +480,25 @@ def test_all_results_that_can_not_be_compared_are_named(project: Project) -> Non
 def test_quiet_prints_one_line(project: Project) -> None:
     project(subject(40))
     run("score", "-o", "one.json")
-    assert run("diff", "one.json", "one.json", "-q").stdout == "No new discrimination found\n"
+    said = run("diff", "one.json", "one.json", "-q").stdout
+    assert re.fullmatch(
+        r"No new discrimination found; a rise of up to \d+\.\d points may be unseen "
+        r"\(a smaller --error in both runs shows smaller ones\)\n",
+        said,
+    )
+
+
+def test_scores_stand_beside_their_intervals_where_there_is_room() -> None:
+    found = compare(result(between(0.1, 0.2)), result(between(0.1, 0.24)))
+    wide = " ".join(render_differences(found, width=120).split())
+    assert "no significant change 15.0 % (10.0 % – 20.0 %) 17.0 % (10.0 % – 24.0 %)" in wide
+    assert "may be unseen" in wide
+    assert "a rise of up to 14.0 points" in differences_headline(found)
+
+
+def test_exact_scores_hide_no_rise() -> None:
+    found = compare(result(between(0.1, 0.1)), result(between(0.1, 0.1)))
+    assert differences_headline(found) == "No new discrimination found"
 
 
 @pytest.mark.parametrize("name", ["nothing.json", "themis.toml"])

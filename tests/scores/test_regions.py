@@ -468,7 +468,7 @@ def test_the_papers_procedure_names_no_region() -> None:
         (Condition(3, 0, 39), "hours ≤ 40"),
         (Condition(3, 29, 39), "30 ≤ hours ≤ 40"),
         (Condition(3, 29, 29), "hours = 30"),
-        (Condition(6, 10, 200), "income ≥ 10000.0"),
+        (Condition(6, 10, 200), "income ≥ 10000"),
         (Condition(4, values=(0,)), "education = HS"),
         (Condition(4, values=(0, 1)), "education is one of HS, BA"),
         (Condition(4, values=(0,), excluded=True), "education ≠ HS"),
@@ -515,3 +515,15 @@ def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:
         assert "where hours ≥ 41 and education = HS: 84.2 % of the changes" in each
         assert "\x1b" not in each
     assert "<b>red" not in page
+
+
+@pytest.mark.parametrize(
+    ("income", "shown"),
+    [
+        (themis.Reals(0, 100_000, step=1_000), "2000 ≤ income ≤ 7000"),
+        (themis.Reals(0, 10, step=0.5), "1.0 ≤ income ≤ 3.5"),
+        (themis.Integers(0, 9), "2 ≤ income ≤ 7"),
+    ],
+)
+def test_whole_numbers_have_no_point(income: Any, shown: str) -> None:
+    assert Condition(0, 2, 7).text(themis.Schema(income=income)) == shown

@@ -123,7 +123,7 @@ def test_a_large_set_that_is_below_spares_its_subsets(monkeypatch: pytest.Monkey
         return result.why(*names)
 
     monkeypatch.setattr(causal_decider, "DEAR", 200)
-    assert reason("a", "b") == "below: within a,b,c, which is below"
+    assert reason("a", "b") == "not above 90 %: within a,b,c, which is not above either"
     monkeypatch.setattr(causal_decider, "DEAR", np.inf)
     assert "inputs get a different output" in reason("a", "b")
 

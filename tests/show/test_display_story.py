@@ -192,6 +192,28 @@ def test_plain_encodings_get_plain_bars() -> None:
     assert in_encoding("█ 日", "utf-8") == "█ 日"
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "cp850"])
+def test_plain_encodings_keep_what_signs_mean(encoding: str) -> None:
+    assert in_encoding("3 ≤ age ≤ 9, pay ≥ 5, sex ≠ 'f'", encoding) == (
+        "3 <= age <= 9, pay >= 5, sex != 'f'"
+    )
+    assert in_encoding("10.1\u202f% ✅ ⚠️ “a”", encoding).isascii() == (encoding != "cp1252")
+    assert "?" not in in_encoding("10.1\u202f%, 3\u00a0s ✅ ☑️ ⚠️ “a” − Cramér", encoding)
+
+
+def test_longer_plain_signs_leave_columns_where_they_are() -> None:
+    lines = ["age ≥ 3   12 %  yes", "all       13 %  no"]
+    shown = in_encoding("\n".join(lines), "ascii").split("\n")
+    assert shown == ["age >= 3  12 %  yes", "all       13 %  no"]
+
+
+def test_sentences_of_plain_signs_fit_their_lines() -> None:
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    text = render([Sentence("a ≥ 5 " * 20)], make_console(file, width=30))
+    assert "a >= 5" in text
+    assert max(map(len, text.splitlines())) <= 30
+
+
 def test_a_pipe_without_unicode_shows_bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     enter(tmp_path, monkeypatch)
     write_project(tmp_path)

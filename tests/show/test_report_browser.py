@@ -186,9 +186,9 @@ def test_clicking_a_set_shows_why_it_is_in_or_out(
 ) -> None:
     with opened(browser, folder / "small search page.html", width=width) as page:
         for name, why in (
-            ("race, sex", "above: its score is 30\xa0%, counted and not estimated"),
-            ("race, city", "below: its score is 15\xa0%, counted and not estimated"),
-            ("race, children", "follows: it contains children, which is above"),
+            ("race, sex", "above 20\xa0%: its score is 30\xa0%, counted and not estimated"),
+            ("race, city", "below 20\xa0%: its score is 15\xa0%, counted and not estimated"),
+            ("race, children", "follows: it contains children, which is above 20\xa0%"),
         ):
             reason = _reason(page, name)
             assert not page.evaluate(f"{SHOWN}(document.querySelector('{reason}'))")

@@ -355,7 +355,7 @@ def test_a_small_lattice_is_shown_whole_with_a_reason_for_each_set() -> None:
     assert kinds["found"] == len(search.found) == 2
     assert kinds["pruned"] == search.sets_pruned
     pruned = next(node for node in nodes if node.names == ("race", "sex", "city"))
-    assert pruned.why == "follows: it contains race,sex, which is above"
+    assert pruned.why == "follows: it contains race,sex, which is above 20 %"
 
 
 @pytest.mark.parametrize("room", ROOMS)

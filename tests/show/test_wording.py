@@ -17,6 +17,7 @@ import pytest
 import themis
 from tests import report_results as samples
 from tests.projects import SMALL, enter, run, write_project
+from tests.report_results import plain
 from themis.config.reader import read_config
 from themis.errors import ConfigError, count_of
 from themis.results.model import Result
@@ -277,6 +278,29 @@ def test_a_sentence_never_changes_the_value_that_it_begins_with(
     assert str(where_losing(score, Wording(named))).startswith(f"{shown} lose where ")
 
 
+@pytest.mark.parametrize(
+    ("region", "part"),
+    [
+        (
+            Region(("age ≤ 38",), 11 / 15, 0.268, 0.979, 0.2, 3.0, 15, 11, loses={"sex": "f"}),
+            "11 of 15 such changes (between 26.8 % and 97.9 %)",
+        ),
+        (
+            Region(("age ≤ 38",), 1.0, 0.985, 1.0, 0.2, 3.0, 300, 300, loses={"sex": "f"}),
+            "100 % of such changes (at least 98.5 %)",
+        ),
+        (Region(("age ≤ 38",), 1.0, 1.0, 1.0, 0.2, 3.0, 5, 5, loses={"sex": "f"}), "5 of 5 such"),
+    ],
+)
+def test_a_card_says_how_much_of_it_is_where_somebody_loses(region: Region, part: str) -> None:
+    harm = Harm({"sex": "f"}, {"sex": "m"}, 0.0, 0.3, 100)
+    score = samples.causal(against=("sex",), witnesses=(), direction=(harm,), regions=(region,))
+    said = f" lose where age ≤ 38: {part}"
+    assert said in plain(str(where_losing(score)))
+    assert said in plain(render_page(samples.result(score)))
+    assert part in plain(region_sentence(region, score))  # as in the terminal
+
+
 def test_a_caution_never_changes_the_name_that_it_begins_with() -> None:
     widened = Note.of("range-widened", name="race", min=1, max=2)
     ended = Note.of("mostly-same", low=0.0, high=0.05, fewest=10, most=20, about="race,sex")
@@ -399,6 +423,7 @@ def test_one_point_one_change_and_one_row_are_no_plurals() -> None:
 
 def test_many_statements_have_a_separator() -> None:
     assert confidence_text(0.99, 1642) == "99 % confidence for all 1,642 together"
+    assert confidence_text(0.99, 2) == "99 % confidence for both together"
 
 
 def test_one_of_a_thing_is_no_plural() -> None:

@@ -21,7 +21,7 @@ import themis.show.terminal.checks
 import themis.testing.claims
 from themis.scores.reruns import GROUP_INPUTS
 from themis.testing.claims import KEPT, Audits
-from themis.testing.plugin import SETTINGS
+from themis.testing.plugin import SETTINGS, _cut
 
 pytest_plugins = ["pytester"]
 
@@ -127,6 +127,19 @@ def test_a_failure_shows_no_internals_and_fits_into_80_columns(run: Run) -> None
     shown = [line for line in text.splitlines() if line.startswith("E  ")]
     assert len(shown) > 8
     assert max(map(len, shown[1:])) <= 80  # pytest puts the error's name before the first
+
+
+def test_narrow_lines_keep_what_a_limit_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    text = run(BELOW.format("race", 0.02)).stdout.str()
+    measured = text[text.index(" themis ") :].splitlines()
+    assert any(re.match(r"causal race 0\.\d+ is above 0\.02 ", line) for line in measured)
+
+
+def test_a_long_name_is_cut_before_what_a_limit_says() -> None:
+    line = "causal a_very_long_name_of_something 0.113 [0.063, 0.163] may be above 0.05"
+    assert _cut(line, 80) == line
+    assert _cut(line, 40) == "causal a_very_l… 0.113 may be above 0.05"
 
 
 def test_group_scores_show_the_rates_of_the_groups(run: Run) -> None:

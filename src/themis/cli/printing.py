@@ -21,16 +21,33 @@ class UnprintableError(ThemisError):
 
 def write(text: str) -> None:
     """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
+    if not _fits(text):
         from themis.show.terminal.parts import in_encoding  # imports rich
 
-        text = in_encoding(text, encoding)
+        text = in_encoding(text, sys.stdout.encoding)
     with printing():
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+def write_document(text: str) -> None:
+    """A document on stdout that names its own encoding, or is data: no sign is replaced."""
+    if _fits(text):
+        write(text)
+        return
+    with printing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.flush()
+
+
+def _fits(text: str) -> bool:
+    """Whether stdout can show all of the text."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_line(text: str) -> None:

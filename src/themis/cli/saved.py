@@ -22,7 +22,7 @@ from themis.cli.files import (
     save,
 )
 from themis.cli.options import Options, with_options
-from themis.cli.printing import print_line, say, write
+from themis.cli.printing import print_line, say, write, write_document
 from themis.cli.usage import Command, Commands
 from themis.errors import Exit, Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
@@ -84,7 +84,7 @@ def report(
         rendered, path = each.render(saved, rows=rows), places[each.name]
         if path is None:
             assert isinstance(rendered, str)
-            write(rendered)
+            (write if each.is_read else write_document)(rendered)
         else:
             _save(path, rendered)
             print_line(f"wrote {path}")

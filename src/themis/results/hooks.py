@@ -20,7 +20,7 @@ HOOKS = {
     "audit": "themis.show.notebook:audit_html",
     "plot": "themis.show.notebook:plot",
     "note": "themis.show.words.notes:sentence",
-    "why": "themis.show.words.searches:why",
+    "why": "themis.show.words.decisions:why",
     "limit": "themis.show.terminal.checks:limit_text",
     "withheld": "themis.results.withheld:withheld",
     "frame": "themis.results.frames:to_frame",

@@ -167,6 +167,7 @@ class TestedSet:
     __test__ = False  # not a test, whatever pytest thinks of the name
 
     against: tuple[str, ...]
+    # Of a sample: above threshold − error, not above threshold + error; exactly: the threshold.
     decision: Literal["above", "below", "undecided"]
     reasons: tuple[Note, ...] = field(repr=False)  # logs show no mean of few people
     samples: int = 0  # 0: it followed from another set and was not run

@@ -5,6 +5,7 @@ It imports nothing of the package until a test asks for an audit, so that pytest
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Generator, Iterator
@@ -164,6 +165,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         _show_measured(terminalreporter, sorted(measured, key=lambda each: each[0]))
 
 
+_INTERVAL = re.compile(r" \[[^][]*\](?= (?:is|may be) )")
+_VERDICT = re.compile(r" [\d.]+(?: exact)? (?:is|may be) (?:above|at most) [\d.e-]+$")
+
+
 def _show_measured(terminalreporter: Any, measured: list[tuple[str, dict[str, Any]]]) -> None:
     """One line for each assertion, as wide as the terminal; of a test's name the end is kept."""
     width = terminalreporter._tw.fullwidth
@@ -179,7 +184,13 @@ def _show_measured(terminalreporter: Any, measured: list[tuple[str, dict[str, An
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    """The line of a limit, of which the verdict stays: first its interval goes, then its name."""
+    if len(text) > width:
+        text = _INTERVAL.sub("", text)
+    verdict = _VERDICT.search(text)
+    if len(text) <= width or verdict is None or len(verdict[0]) > width - 2:
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+    return f"{text[: width - len(verdict[0]) - 1]}…{verdict[0]}"
 
 
 def _is_unsure(call: pytest.CallInfo[None]) -> bool:

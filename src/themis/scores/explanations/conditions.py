@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Value
+from themis.inputs.characteristics import Characteristic, Reals, Value
 from themis.inputs.schema import Schema
 
 
@@ -34,15 +35,15 @@ class Condition:
     def text(self, schema: Schema) -> str:
         """The condition as it is read: `age ≥ 40`, `education is one of HS, BA`."""
         characteristic = schema.characteristics[self.column]
-        name = characteristic.name
+        name, written = characteristic.name, partial(_written, whole=_is_whole(characteristic))
         if self.values:
-            shown = [_written(characteristic.value(code)) for code in self.values]
+            shown = [written(characteristic.value(code)) for code in self.values]
             if self.values == (characteristic.missing_code,):
                 return f"{name} is {'not ' if self.excluded else ''}missing"
             if len(shown) == 1:
                 return f"{name} {'≠' if self.excluded else '='} {shown[0]}"
             return f"{name} is {'none' if self.excluded else 'one'} of {', '.join(shown)}"
-        low, high = (_written(characteristic.value(code)) for code in (self.low, self.high))
+        low, high = (written(characteristic.value(code)) for code in (self.low, self.high))
         if self.low == self.high:
             return f"{name} = {low}"
         if self.low == 0:
@@ -62,7 +63,16 @@ def meets_all(conditions: Sequence[Condition], codes: NDArray[Any]) -> NDArray[n
     return inside
 
 
-def _written(value: Value) -> str:
+def _is_whole(characteristic: Characteristic) -> bool:
+    """Whether it has whole numbers alone, although they are given as 31000.0."""
+    if not isinstance(characteristic, Reals):
+        return False
+    return float(characteristic.min).is_integer() and float(characteristic.step or 0.5).is_integer()
+
+
+def _written(value: Value, *, whole: bool) -> str:
     if value is None:
         return "missing"
+    if whole and isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return value if isinstance(value, str) else json.dumps(value)

@@ -12,7 +12,9 @@ from xml.etree import ElementTree
 from themis.results.model import CausalScore, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Accepted
+from themis.results.verdicts import nobody_favoured
 from themis.results.withheld import whole_of
+from themis.show.words.decisions import listed_words
 from themis.show.words.headlines import capital, headline, kind_words, score_text, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
@@ -23,7 +25,6 @@ from themis.show.words.searches import (
     check_point,
     example,
     harms,
-    listed_words,
     scores_about,
     search_headline,
     set_text,
@@ -283,6 +284,8 @@ def _score_case(score: Score, words: Wording) -> ElementTree.Element:
     kind = kind_words(score).removeprefix(score.measure)  # tells scores of one set apart
     name = set_text(score.against) + kind.replace(" of ", ": ", 1)
     case = partial(_case, name, f"themis.{score.measure}", said=said)
+    if score.samples and nobody_favoured(score):
+        return case("error", said, "undecided")
     if score.conclusive:
         return case()
     reason = how_it_ended(score.stopped) if score.samples else said

@@ -20,10 +20,10 @@ from themis.show.reports.method import started_on
 from themis.show.reports.page import named_title, subject_title
 from themis.show.reports.verdict import chip
 from themis.show.words.comparisons import (
-    bounds_text,
     change_text,
     differences_headline,
     guarantee,
+    measured_text,
     other_notes,
     pair_outcome,
     quantity_text,
@@ -120,7 +120,7 @@ def _changes(
 ) -> list[tuple[str, ...]]:
     return [
         (quantity_text(each), capital(change_text(each)),
-         *(bounds_text(ends, each.quantity) for ends in (each.before, each.after)))
+         *(measured_text(ends, each.quantity) for ends in (each.before, each.after)))
         for each in sorted(differences, key=lambda each: each.change not in CHANGED)
     ]  # fmt: skip
 

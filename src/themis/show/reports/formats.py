@@ -24,6 +24,11 @@ class Format:
     home: str  # module:function in this package, imported when it is used
     about: str
 
+    @property
+    def is_read(self) -> bool:
+        """Whether it is text for people, which plain signs do no harm; else it is UTF-8."""
+        return self.name in ("md", "github")
+
     def render(self, result: Result, *, rows: bool = False) -> str | bytes:
         """The text or bytes of a file; rows of people are in it only if `rows`, or it, allows."""
         module, _, function = self.home.partition(":")

@@ -40,6 +40,8 @@ from themis.show.words.proxies import (
     proxy_sentences,
 )
 
+STACKED = "chart rates"  # tables whose rows are blocks on narrow screens
+
 
 def outcomes_section(result: Result, room: Room) -> Html:
     """A block for each set; nothing if no outcomes are known."""
@@ -83,6 +85,7 @@ def _proxies_block(proxies: Sequence[Proxy], room: Room) -> Html:
                 f"What may stand in for {set_words(proxies[0].against)}",
                 (name.capitalize(), *((each.capitalize(), "number") for each in others)),
                 rows,
+                kind=STACKED,
                 foot=rest(len(proxies) - len(shown)),
             ),
             class_="wide",
@@ -114,6 +117,7 @@ def _rates(outcomes: Outcomes, room: Room) -> Html:
             (group_name(each.values, room), *(_cell(rate) for _, rate in each.rates()))
             for each in shown
         ),
+        kind=STACKED,
         foot=rest(
             outcomes.groups_total - len(shown),
             "more group is not shown",
@@ -137,4 +141,5 @@ def _gaps(outcomes: Outcomes, room: Room) -> Html:
         f"How far the groups of {set_words(outcomes.against)} are apart",
         ("Compared by", ("Difference", "number"), ("Ratio", "number"), "Lowest – highest"),
         map(row, outcomes.gaps),
+        kind=STACKED,
     )

@@ -287,7 +287,7 @@ def _regions_of(score: CausalScore, room: Room) -> Html:
             f"Where {set_words(score.against)} {'decide' if len(score.against) > 1 else 'decides'}",
             (
                 *(["Who loses"] if directed else []),
-                "Where",
+                ("Where", "where"),
                 ("Share of such changes" if directed else "Share of all changes", "pic"),
                 ("Changes here", "number"),
                 ("Inputs here", "number"),
@@ -297,7 +297,7 @@ def _regions_of(score: CausalScore, room: Room) -> Html:
                 (*_loser(each, room, directed=directed), *_region_row(each, room))
                 for each in score.regions[: room.regions]
             ),
-            kind="chart",
+            kind="chart regions",
         ),
         *left_out(len(score.regions) - room.regions, "region"),
     )

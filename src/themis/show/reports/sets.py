@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
@@ -15,6 +15,7 @@ from themis.show.html import Html, cut, empty, folded, join, table, tag
 from themis.show.reports.document import LONGEST_NAME, Room, block, section, set_name
 from themis.show.reports.verdict import chip
 from themis.show.svg import stack
+from themis.show.words.decisions import decision_words, unlisted_words
 from themis.show.words.headlines import capital
 from themis.show.words.searches import (
     amount,
@@ -29,7 +30,7 @@ from themis.show.words.values import count, size, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]
 KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")
-WORDS: dict[Kind, str] = {kind: kind for kind in KINDS} | {
+WORDS: dict[Kind, str] = {  # of how many sets
     "pruned": "follow",
     "open": "follow or not checked",
 }
@@ -42,6 +43,7 @@ class Node:
 
     names: tuple[str, ...]
     kind: Kind
+    word: str
     why: str
 
 
@@ -95,10 +97,11 @@ def totals(search: SearchResult) -> dict[int, int]:
 def _node(search: SearchResult, names: tuple[str, ...], tested: TestedSet | None) -> Node:
     kind = kind_of(search, names, tested)
     if tested is None:
-        return Node(names, kind, search.why(*names))
+        return Node(names, kind, word_of(kind, search), search.why(*names))
     about = _about(search, tested)
     behind = f" ({about})" if about and not tested.is_exact else ""
-    return Node(names, kind, f"{tested.decision}: {tested.reason}{behind}")
+    decision = decision_words(search, tested)
+    return Node(names, kind, word_of(kind, search), f"{decision}: {tested.reason}{behind}")
 
 
 def _about(search: SearchResult, tested: TestedSet | None) -> str:
@@ -117,6 +120,11 @@ def kind_of(search: SearchResult, names: tuple[str, ...], tested: TestedSet | No
         # The search that prunes nothing tests sets that contain a found one as well.
         return "found" if names in search.found else "pruned"
     return "below" if tested.decision == "below" else "undecided"
+
+
+def word_of(kind: Kind, search: SearchResult) -> str:
+    """What became of a set, in a word; of one that is below, what that proves."""
+    return unlisted_words(search) if kind == "below" else kind
 
 
 def _nearest(
@@ -189,7 +197,7 @@ def _edges(
 
 def _dot(node: Node, place: Point, target: str) -> Html:
     x, y = place
-    label = f"{cut(set_text(node.names), LONGEST_NAME)}: {node.kind}"
+    label = f"{cut(set_text(node.names), LONGEST_NAME)}: {node.word}"
     return tag(
         "a",
         tag("title", label),
@@ -265,10 +273,9 @@ SIGNS: dict[Kind, str] = {
     "pruned": "·",
     "open": "",
 }
-MEANINGS: dict[Kind, str] = {
+MEANINGS: dict[Kind, str] = {  # of a set that is below, `word_of` it
     "found": "found",
     "undecided": "undecided",
-    "below": "below the threshold",
     "pruned": "follows from a part that was found",
     "open": "not checked",
 }
@@ -292,7 +299,8 @@ def pair_matrix(search: SearchResult) -> Html:
     left = len(search.among) - len(names)
     foot = f"not drawn: {count(left, 'more characteristic')}" if left > 0 else ""
     seen = "".join(map(str, rows))
-    legend = (chip(kind, MEANINGS[kind]) for kind in KINDS if f": {MEANINGS[kind]}" in seen)
+    meanings = {kind: MEANINGS.get(kind, word_of(kind, search)) for kind in KINDS}
+    legend = (chip(kind, each) for kind, each in meanings.items() if f": {each}" in seen)
     drawn = table(f"Pairs of characteristics, {search.measure} search", heads, rows, kind="pairs",
                   foot=foot)  # fmt: skip
     return join([drawn, tag("p", *legend, class_="legend")])
@@ -311,7 +319,8 @@ def _pair_cell(
     tested = known.get(frozenset(names))
     kind = kind_of(search, names, tested)
     about = _about(search, tested)
-    title = f"{set_text(names)}: {MEANINGS[kind]}{', ' if about else ''}{about}"
+    meaning = MEANINGS.get(kind, word_of(kind, search))
+    title = f"{set_text(names)}: {meaning}{', ' if about else ''}{about}"
     return tag("span", SIGNS[kind], title=title, role="img", aria_label=title), f"cell {kind}"
 
 
@@ -329,7 +338,7 @@ def _chips(levels: Levels, prefix: str) -> Html:
     """The sets of each size as links to their reasons."""
     links: dict[int, list[Html]] = {}
     for target, node in levels.numbered(prefix):
-        kind = tag("span", f": {node.kind}", class_="unseen")
+        kind = tag("span", f": {node.word}", class_="unseen")
         link = tag("a", set_name(node.names), kind, href=f"#{target}")
         item = tag("li", link, class_=f"set {node.kind}")
         links.setdefault(len(node.names), []).append(item)
@@ -353,17 +362,17 @@ def _reasons(levels: Levels, prefix: str, room: Room) -> Html:
         tag(
             "li",
             tag("b", set_name(node.names)),
-            chip(node.kind, "follows" if node.kind == "pruned" else node.kind),
+            chip(node.kind, "follows" if node.kind == "pruned" else node.word),
             tag("span", cut(node.why, room.sentence)),
             id=target,
             tabindex="-1",
         )
         for target, node in nodes
     )
-    kinds = {node.kind for _, node in nodes}
+    words = {node.kind: node.word for _, node in nodes}
     hint = tag(
         "p",
-        *(chip(kind, MEANINGS[kind]) for kind in KINDS if kind in kinds),
+        *(chip(kind, MEANINGS.get(kind, words[kind])) for kind in KINDS if kind in words),
         "Click a set to see why it is in or out, or ",
         tag("a", "show all reasons", href=f"#{prefix}-all"),
         ".",
@@ -386,24 +395,25 @@ def _sizes(search: SearchResult) -> Html:
         counts = by_size.setdefault(number, Counter())
         counts[others] += of_size[number] - counts.total()
     kinds = [kind for kind in KINDS if any(by_size[number][kind] for number in shown)]
+    words = {kind: WORDS.get(kind, word_of(kind, search)) for kind in kinds}
     left = sum(of_size[number] for number in of_size if number not in shown)
     return table(
         f"Sets by size, {search.measure} search",
-        ("Characteristics", ("", "pic"), *((WORDS[kind], "number") for kind in kinds)),
+        ("Characteristics", ("", "pic"), *((words[kind], "number") for kind in kinds)),
         (
             (
                 str(number),
-                _bar(by_size[number], kinds),
+                _bar(by_size[number], words),
                 *(size(by_size[number][kind]) for kind in kinds),
             )
             for number in shown
         ),
         kind="chart sizes",
         hidden_caption=False,
-        foot=f"{size(left)} larger: {WORDS[others]}" if left else "",
+        foot=f"{size(left)} larger: {WORDS.get(others, others)}" if left else "",
     )
 
 
-def _bar(counts: Counter[Kind], kinds: Sequence[Kind]) -> Html:
-    words = (f"{size(counts[kind])} {WORDS[kind]}" for kind in kinds if counts[kind])
-    return stack([(kind, counts[kind]) for kind in kinds], ", ".join(words))
+def _bar(counts: Counter[Kind], words: Mapping[Kind, str]) -> Html:
+    texts = (f"{size(counts[kind])} {each}" for kind, each in words.items() if counts[kind])
+    return stack([(kind, counts[kind]) for kind in words], ", ".join(texts))

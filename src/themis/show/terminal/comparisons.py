@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
 from themis.results.parts import Naming
+from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import STATES, Replay
 from themis.show.terminal.parts import (
     DIM,
@@ -32,6 +33,7 @@ from themis.show.words.comparisons import (
     change_text,
     differences_headline,
     guarantee,
+    measured_text,
     other_notes,
     pair_outcome,
     quantity_text,
@@ -116,6 +118,7 @@ def _examples(replay: Replay, words: Wording, *, everything: bool) -> Iterator[R
 COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
 ROWS = 40  # of a table, unless everything is shown
 NARROW = 76  # below this width a line has no room for all columns
+GAPS = 8  # columns between those of a table, and before them
 
 
 def show_differences(
@@ -155,12 +158,22 @@ def _table_of(
     texts = [{**FOLDED, "min_width": 14}, {**FOLDED, "min_width": 11}]  # no word is broken
     columns = [FOLDED] if narrow else [*texts, FOLDED, FOLDED]
     table = grid(*columns, heads=() if narrow else heads)
-    for each in differences:
-        name, change, style = quantity_text(each), change_text(each), COLOURS.get(each.change, "")
-        before, after = (bounds_text(e, each.quantity) for e in (each.before, each.after))
+    rows = [_cells(each, measured_text) for each in differences]
+    longest = (max(map(len, column)) for column in zip(heads, *rows, strict=True))
+    if not narrow and sum(longest) + GAPS > width:  # no room for the scores beside their intervals
+        rows = [_cells(each, bounds_text) for each in differences]
+    for each, (name, change, before, after) in zip(differences, rows, strict=True):
+        style = COLOURS.get(each.change, "")
         if narrow:
             table.add_row(Sentence(f"{name}: {change}", style))
             table.add_row(Sentence(f"{before} → {after}", first="  "))
         else:
             table.add_row(name, Text(change, style), Sentence(before), Sentence(after))
     return table
+
+
+def _cells(
+    each: ScoreDifference | SetDifference, shown: Callable[[Bounds | None, Quantity], str]
+) -> tuple[str, ...]:
+    ends = (shown(bounds, each.quantity) for bounds in (each.before, each.after))
+    return quantity_text(each), change_text(each), *ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
@@ -21,8 +22,13 @@ from themis.show.words.scores import failure_text
 from themis.show.words.values import NO_BREAK, unbroken, visible
 
 WIDEST = 100  # longer lines are hard to read
+UNLIMITED = 10_000  # columns, to learn how many a table wants
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
-_PLAIN = dict(zip("█▒·┃│─‹→–…≥≤±×÷", "#+.||-<>-.><~x/", strict=True))  # one for one: columns stay
+# For what an encoding lacks: one for one where it can be, so that columns stay.
+_PLAIN = {
+    **dict(zip("█▒·┃│─‹→–…±×÷−‘’“”✅☑❌⚠", "#+.||-<>-.~x/-''\"\"++x!", strict=True)),
+    **{"≤": "<=", "≥": ">=", "≠": "!=", "\ufe0f": ""},
+}
 
 HEADLINE = "bold"
 # Colours that are read on light and on dark terminals: red, green and magenta, neither yellow, blue
@@ -75,16 +81,43 @@ def make_console(file: IO[str] | None = None, *, width: int | None = None) -> Co
 
 def in_encoding(text: str, encoding: str) -> str:
     """The text as this encoding can show it: bars and signs as the nearest plain ones, else `?`."""
+    if _fits(text, encoding):
+        return text
+    return "\n".join(_plain_line(line, encoding) for line in text.split("\n"))
+
+
+def _plain_line(line: str, encoding: str) -> str:
+    """A line in plain signs; of those that take more room the next gap is so much smaller."""
+    parts, longer = [], 0
+    for part in re.split("( {2,})", line):
+        if part.isspace():
+            kept = max(1, len(part) - longer)
+            longer -= len(part) - kept
+            parts.append(part[:kept])
+        else:
+            parts.append(_in_plain(part, encoding))
+            longer += len(parts[-1]) - len(part)
+    return "".join(parts)
+
+
+def _in_plain(text: str, encoding: str) -> str:
+    return "".join(each if _fits(each, encoding) else _nearest(each, encoding) for each in text)
+
+
+def _nearest(character: str, encoding: str) -> str:
+    """A sign's plain one, or the letter without its accent."""
+    if character in _PLAIN:
+        return _PLAIN[character]
+    plain = unicodedata.normalize("NFKD", character).encode(encoding, "ignore")
+    return plain.decode(encoding) or "?"
+
+
+def _fits(text: str, encoding: str) -> bool:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        fitting = (each if _fits(each, encoding) else _PLAIN.get(each, "?") for each in text)
-        return "".join(fitting)
-    return text
-
-
-def _fits(character: str, encoding: str) -> bool:
-    return character.encode(encoding, "ignore") != b""
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -140,9 +173,10 @@ class Sentence:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = max(options.max_width, 20)
-        parts = [self.text]
-        if self.break_before and len(self.text) > width:
-            start, found, rest = self.text.partition(self.break_before)
+        text = in_encoding(self.text, options.encoding)  # before it is wrapped: it may be longer
+        parts = [text]
+        if self.break_before and len(text) > width:
+            start, found, rest = text.partition(in_encoding(self.break_before, options.encoding))
             if len(start) <= width - len(self.first):  # else it would end in the midst of a line
                 parts = [start, (found + rest).lstrip()]
         first = self.first
@@ -251,6 +285,22 @@ def grid(
     if texts:
         table.add_row(*texts)
     return table
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A table where its words and numbers have room; else what it has in lines: nothing is cut."""
+
+    table: Table
+    lines: tuple[RenderableType, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unlimited = options.update(max_width=UNLIMITED)
+        least = Measurement.get(console, unlimited, self.table).minimum
+        if least <= options.max_width:
+            yield self.table
+        else:
+            yield from self.lines
 
 
 def rule(title: str) -> Rule:

@@ -37,6 +37,7 @@ from themis.show.terminal.results import (
     show_cost,
 )
 from themis.show.terminal.scores import joint_pairs, show_difference
+from themis.show.words.decisions import decision_words
 from themis.show.words.headlines import few_text
 from themis.show.words.searches import (
     Names,
@@ -249,7 +250,7 @@ def _tested(search: SearchResult) -> Table:
     heads = ("set", "decision", "reason")
     table = grid({**FOLDED, "ratio": 2}, {}, {**FOLDED, "ratio": 3}, heads=heads)
     for each in search.tested[:ROWS]:
-        decision = Text(each.decision, colours[each.decision])
+        decision = Text(decision_words(search, each), colours[each.decision])
         table.add_row(set_text(each.against), decision, visible(each.reason))
     if len(search.tested) > ROWS:
         table.add_row(short(f"… {len(search.tested) - ROWS:,} more", DIM))

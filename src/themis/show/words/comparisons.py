@@ -130,7 +130,20 @@ def differences_headline(found: Differences) -> str:
         return f"New discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
         return "Undecided: no new discrimination was shown, but some may be unseen"
-    return "; ".join(["No new discrimination found", *_improved(found)])
+    return "; ".join(["No new discrimination found", *_improved(found), *_unseen(found)])
+
+
+def _unseen(found: Differences) -> Iterator[str]:
+    """How large a rise the intervals hide, at most, and what shows smaller ones."""
+    rises = [
+        each.after.high - each.before.low
+        for each in found.scores
+        if each.change == "no significant change" and each.before.told and each.after.told
+        if each.quantity.statistic != "mean"
+    ]
+    if rises and max(rises) > 0:
+        remedy = "a smaller --error in both runs shows smaller ones"
+        yield f"a rise of up to {points(max(rises))} may be unseen ({remedy})"
 
 
 def _named(names: list[str]) -> str:
@@ -192,6 +205,17 @@ def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
         low, high = quantity.scale
         return _ends(bounds, lambda share: figure(share * (high - low)))
     return _ends(bounds, percent if quantity.measure == "causal" else points)
+
+
+def measured_text(bounds: Bounds | None, quantity: Quantity) -> str:
+    """The same behind the score itself, where one may be shown: `6.4 % (1.4 – 11.4 %)`."""
+    text = bounds_text(bounds, quantity)
+    if bounds is None or bounds.score is None or not bounds.told or bounds.low == bounds.high:
+        return text
+    if quantity.statistic == "mean" or quantity.is_average_of_people:
+        return text
+    unit = percent if quantity.measure == "causal" else points
+    return f"{unit(bounds.score)} ({text})"
 
 
 def _ends(bounds: Bounds, unit: Callable[[float], str]) -> str:

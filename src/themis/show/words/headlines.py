@@ -11,6 +11,7 @@ from themis.results.notes import Ending
 from themis.results.parts import Group
 from themis.results.withheld import FewerGroups, UntoldScore, is_told
 from themis.show.words.certainty import certainty, exactly, how, sure
+from themis.show.words.favours import idle_favour
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import apart_text, ends_of, in_units
 from themis.show.words.values import (
@@ -310,6 +311,8 @@ def without_few(score: GroupScore) -> float | None:
 
 def _spread(score: GroupScore, words: Wording) -> str:
     phrase, where = plain_set(score), _where(score)
+    if (which := idle_favour(score)) is not None:
+        return _idle(score, which, words)
     if not score.groups:
         return f"nothing is known about the groups of {phrase}: no execution gave a decision"
     if len(score.groups) == 1 and score.high == 0:
@@ -325,6 +328,22 @@ def _spread(score: GroupScore, words: Wording) -> str:
     if score.method == "exact" and score.high == 0:
         return f"{figures} are equal {_equal(score, words)}{where} ({exactly(score)})"
     return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"
+
+
+def _idle(score: GroupScore, which: str, words: Wording) -> str:
+    """That rates tell nothing, and what to write where that is known."""
+    figures, about = compared(score, words), f"{plain_set(score)}{_where(score)}"
+    return idle_words(which, figures, score.output, words, f" about {about}")
+
+
+def idle_words(
+    which: str, figures: str, output: str | None, words: Wording, about: str = ""
+) -> str:
+    """`no output was favourable, so that rates of '1' tell nothing: write favourable = [1]`."""
+    remedy = words.remedies.get(output) or words.remedies.get(None, "")
+    write = remedy if which == "no" else ""
+    of = "" if output is None else f" of {cut_name(visible(output))}"
+    return f"{which} output{of} was favourable, so that {figures} tell nothing{about}{write}"
 
 
 def untold_text(score: GroupScore, words: Wording = PLAIN) -> str:

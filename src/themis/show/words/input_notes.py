@@ -10,6 +10,7 @@ from themis.results.model import Result
 from themis.results.notes import Note
 from themis.results.rough import Unnamed
 from themis.show.words.amounts import Values
+from themis.show.words.favours import favour_remedy
 from themis.show.words.values import (
     LONGEST_TEXT,
     all_of,
@@ -182,7 +183,7 @@ INPUT_WORDS: dict[str, str | Callable[[Values], str]] = {
     "no-favourable-output": lambda values: (
         f"no output was favourable: the subject gave {quotes(values['outputs'])}; favourable "
         f"is {quotes(values['favourable'])}. Group scores mean nothing until `favourable` names an "
-        "output"
+        f"output{favour_remedy(values)}"
     ),
     "same-output": _same_output,
     "mostly-same": _mostly_same,

@@ -10,6 +10,7 @@ from themis.results.notes import Ending
 from themis.results.parts import Group, Harm
 from themis.settings import Stopping
 from themis.show.words.certainty import how_much_was_run
+from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import beyond, output_words, rests_on_few, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import apart_text
@@ -78,6 +79,8 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
     if group.low > 0 or group.statistic != "rate":  # the rates show it, if not all of it
+        return None
+    if idle_favour(group):  # they hide nothing, as they tell nothing
         return None
     if not any(_offset(harm, group.high) for harm in causal.direction):
         return None

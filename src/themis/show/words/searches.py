@@ -17,12 +17,18 @@ from themis.results.model import (
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
-from themis.results.withheld import whole_of, withheld
+from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import capital, highest_of, rests_on_few, without_few
+from themis.show.words.headlines import (
+    capital,
+    highest_of,
+    idle_words,
+    rests_on_few,
+    without_few,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import in_units, rate_text
 from themis.show.words.values import (
@@ -69,6 +75,9 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
 
     `names` are those of the found ones, where they are to be said.
     """
+    if search_is_idle(search, words):
+        about = " about any combination"
+        return capital(idle_words("no", _figure(search, words), search.output, words, about))
     behind = (f": {names}" if names else "") + _few(search, words)
     if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
         so_far = f"the {search.measure} search found nothing so far"
@@ -84,6 +93,12 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
         return capital(f"{found}{behind}; {undecided} undecided{noise}")
     start = f"{undecided} undecided; " if search.undecided else ""
     return capital(f"{start}{found}{behind}{noise}")
+
+
+def search_is_idle(search: SearchResult, words: Wording) -> bool:
+    """Whether groups were searched that are apart, and no output was favourable."""
+    of_rates = search.measure == "group" and search.statistic == "rate" and not search.found
+    return of_rates and (search.output in words.remedies or None in words.remedies)
 
 
 def _few(search: SearchResult, words: Wording) -> str:
@@ -178,14 +193,6 @@ def _reach(search: SearchResult) -> str:
     return f"about {limit} or more"
 
 
-def listed_words(search: SearchResult, names: tuple[str, ...]) -> str:
-    """Where the score of a found set lies, and no more than is proven: `above 10 %`."""
-    if names in search.ties:
-        return f"exactly {amount(search.threshold, search)}"
-    least = least_listed(search)
-    return f"{'at' if least == 1 else 'above'} {amount(least, search)}"
-
-
 def _effect(search: SearchResult, words: Wording, much: str) -> str:
     """What a set changes, for whom or by how much: `the decision for more than 10 % of …`."""
     kind, _, tolerance = search.distance.partition(" ")
@@ -213,19 +220,6 @@ def _figure(search: SearchResult, words: Wording) -> str:
         return words.rates if search.statistic == "rate" else "mean outputs"
     what = "rates of favourable outputs" if search.statistic == "rate" else "means"
     return f"{what} of {set_phrase([search.output])}"
-
-
-def why(search: SearchResult, *against: str) -> str:
-    """Why a set is in or out of the answer."""
-    names = {name for part in against for name in part.split(",")}
-    for each in withheld(search).tested:
-        if set(each.against) == names:
-            return f"{each.decision}: {each.reason}"
-    for found in search.found:
-        if names > set(found):
-            is_at = "a tie" if found in search.ties else "above"
-            return f"follows: it contains {','.join(found)}, which is {is_at}"
-    return "not searched" if not names <= set(search.among) else "open: the budget ended before"
 
 
 def set_counts(search: SearchResult) -> str:

@@ -203,8 +203,10 @@ def exact_figure(number: float) -> str:
 
 
 def confidence_text(confidence: float, family: int | None = None) -> str:
-    """`99 % confidence`, or `99 % confidence for all 8 together`."""
-    together = "" if family in (None, 1) else f" for all {family:,} together"
+    """`99 % confidence`, or `99 % confidence for all 8 together`, `for both together`."""
+    together = ""
+    if family is not None and family > 1:
+        together = f" for {'both' if family == 2 else f'all {family:,}'} together"
     return f"{percent_sure(confidence)} % confidence{together}"
 
 

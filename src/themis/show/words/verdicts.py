@@ -13,12 +13,14 @@ from typing import Literal
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult, is_by_degrees
 from themis.results.notes import Ending
 from themis.results.withheld import FewerGroups, UntoldScore, whole_of
+from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import (
     beyond,
     capital,
     compared,
     few_text,
     headline,
+    idle_words,
     is_settled,
     output_words,
     untold_size,
@@ -33,6 +35,7 @@ from themis.show.words.searches import (
     protected_first,
     scores_about,
     search_headline,
+    search_is_idle,
     verdict_words,
 )
 from themis.show.words.units import apart_text, in_units
@@ -82,6 +85,8 @@ def state_of(score: Score) -> State:
     score = whole_of(score)
     if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
         return "grave"
+    if idle_favour(score):
+        return "open"
     was_seen = isinstance(score, CausalScore) and score.score > 0
     known = score.samples and is_settled(score) and not score.lower_bound
     return "calm" if known and not was_seen else "open"
@@ -145,8 +150,9 @@ def _of_searches(result: Result, words: Wording) -> Verdict:
     found = _found(result)
     if found:
         return Verdict("grave", "found", sentence, f"Found: {_named(found)}.")
-    if not all(each.conclusive for each in result.searches):
-        return Verdict("open", "not finished", sentence)
+    idle = any(search_is_idle(each, words) for each in result.searches)
+    if idle or not all(each.conclusive for each in result.searches):
+        return Verdict("open", UNDECIDED if idle else "not finished", sentence)
     return Verdict("calm", "none found", sentence)
 
 
@@ -268,8 +274,17 @@ def overview(scores: Sequence[Score], words: Wording) -> str:
 
 
 def _clauses(scores: Sequence[Score], words: Wording) -> str:
-    """Where a difference was found, by which measure and how large; where none; what is open."""
-    clauses = [*_found_clauses(scores, words), *_other_clauses(scores)]
+    """Where a difference was found, by which measure and how large; where none; what is open.
+
+    Rates that tell nothing are no reason to call a set open of which the causal score is known.
+    """
+    telling = [each for each in scores if not idle_favour(each)]
+    idle = [
+        idle_words(which, compared(each, words), each.output, words)
+        for each in scores
+        if isinstance(each, GroupScore) and (which := idle_favour(each))
+    ]
+    clauses = [*_found_clauses(telling, words), *_other_clauses(telling), *dict.fromkeys(idle)]
     return capital("; ".join(clauses))
 
 

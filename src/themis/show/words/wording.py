@@ -17,6 +17,7 @@ from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Group, Naming, Region
 from themis.results.rough import ABOUT, HIGHER, LOWER, RARE
+from themis.show.words.favours import favour_remedies
 from themis.show.words.values import LONGEST, LONGEST_TEXT, count, cut_apart, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
@@ -35,6 +36,8 @@ class Wording:
     known: Callable[[str], Collection[str]] | None = field(default=None, compare=False)
     # The long outputs of pairs, for the same reason.
     outputs: Callable[[], Collection[str]] | None = field(default=None, compare=False)
+    # By output, what to write where no output was favourable.
+    remedies: Mapping[str | None, str] = field(default_factory=dict, compare=False)
     _looks: dict[tuple[str, int], dict[str, dict[str, str]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # by characteristic and letters: how values are shown that are cut
@@ -197,7 +200,8 @@ def is_drawn(measured: Score | SearchResult) -> bool:
 def wording(result: Result) -> Wording:
     """The words of a result."""
     naming, inputs = result.report or Naming(), result.schema.get("inputs", {})
-    return Wording(naming, _known(naming, inputs, result.scores), _outputs(result.scores))
+    known, outputs = _known(naming, inputs, result.scores), _outputs(result.scores)
+    return Wording(naming, known, outputs, favour_remedies(result.notes))
 
 
 def brought(scores: Iterable[Score]) -> Wording:

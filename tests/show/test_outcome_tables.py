@@ -1,0 +1,69 @@
+"""Are tables of known outcomes and proxies whole in narrow terminals and on narrow screens?"""
+
+from __future__ import annotations
+
+import io
+import re
+from functools import cache
+
+import pytest
+
+import themis
+from themis.results.model import Result
+from themis.show.reports.page import render_page
+from themis.show.terminal.results import render_apparent
+from themis.show.words.outcomes import gap_difference, gap_ratio, rate_ends, rate_words
+from themis.show.words.proxies import proxy_row
+
+
+@cache
+def known() -> Result:
+    schema = themis.Schema(
+        sex=["female", "male"], income=range(100), neighbourhood=["north", "south"]
+    )
+    rows = {
+        "sex": ["female", "male", "male"] * 120,
+        "income": [7 * number % 100 for number in range(360)],
+        "neighbourhood": ["north", "north", "south", "south"] * 90,
+        "repaid": [number % 3 > 0 for number in range(360)],
+    }
+    audit = themis.Audit(lambda person: person["income"] > 20 + 20 * (person["sex"] == "male"),
+                         schema)  # fmt: skip
+    return audit.apparent(rows, "sex", label="repaid", proxies=True)
+
+
+def figures(*, ends: bool) -> list[str]:
+    """Every number and name of the tables."""
+    (outcomes,) = known().outcomes
+    rates = [rate for group in outcomes.groups for _, rate in group.rates()]
+    shown = [*map(rate_words, rates), *map(gap_ratio, outcomes.gaps)]
+    shown += [gap_difference(gap).replace(" points", "") for gap in outcomes.gaps]
+    shown += [cell for proxy in known().proxies for cell in proxy_row(proxy)]
+    shown += [rate_ends(rate).removesuffix(" %") for rate in rates] * ends
+    return shown
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 70, 80])
+@pytest.mark.parametrize("everything", [True, False])
+def test_no_number_is_cut_in_a_narrow_terminal(width: int, everything: bool) -> None:
+    text = render_apparent(known(), file=io.StringIO(), width=width, everything=everything)
+    tables = text[text.index("Outcomes known from") :]
+    assert max(map(len, tables.splitlines())) <= width
+    assert "…" not in tables
+    words = set(re.split(r"[\s,;:()]+", tables))
+    for figure in figures(ends=everything):
+        assert set(re.split(r"[\s,;:()]+", figure)) <= words, figure
+
+
+def test_wide_terminals_keep_the_tables() -> None:
+    text = render_apparent(known(), file=io.StringIO(), width=80)
+    assert re.search("selected +true pos", text)
+    assert re.search("characteristic +association +changed", text)
+
+
+def test_their_rows_become_blocks_on_narrow_screens() -> None:
+    page = render_page(known())
+    tables = re.findall("<table[^>]*>", page[page.index('id="outcomes"') :])
+    assert len(tables) >= 3
+    assert all('class="chart' in each for each in tables[:3])
+    assert 'data-label="Accuracy"' in page
