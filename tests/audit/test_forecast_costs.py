@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import themis
-from themis.audit.forecast import FACTOR
+from themis.audit.forecast import FACTOR, Forecast
 from themis.audit.plan import make_plan
 
 SCHEMA = themis.Schema(
@@ -37,3 +37,20 @@ def test_explanations_and_calls_are_foreseen(points: int) -> None:
     assert bool(foreseen.explaining) == bool(account.explanations)
     assert 1 / FACTOR < foreseen.executions / account.executions < FACTOR, taken
     assert 1 / FACTOR < foreseen.calls / account.calls < FACTOR
+
+
+@pytest.mark.parametrize("points", [0, 150])
+def test_searches_of_groups_that_constraints_link_are_foreseen(points: int) -> None:
+    """Their groups share no contexts, so that each is drawn by itself."""
+    schema = themis.Schema(
+        sex=themis.Values(["f", "m"], protected=True),
+        race=themis.Values(list("abcde"), protected=True),
+        age=themis.Integers(18, 80, bins=[30, 60], protected=True),
+        kids=themis.Integers(0, 5, protected=True),
+        income=range(1000),
+        rest=range(10**5),
+    ).where("race != 'b' or age >= 25")
+    foreseen: list[Forecast] = []
+    audit = themis.Audit(biased(points), schema, seed=1)
+    audit.everything(announce=foreseen.append)
+    assert 1 / FACTOR < foreseen[0].executions / audit.runner.account.executions < FACTOR

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations
+from itertools import chain, combinations, islice
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ OWN_SECONDS = 1e-4  # that an execution takes beside the subject
 CALL_SECONDS = 1e-2  # the same of a large call
 USUAL_SPREAD = 0.05  # of given people's rates, where a few of them do not tell
 LEAST_ABOVE = 0.02  # by which the lower end of a sampled group score is above 0, if it is
+MOST_SETS = 1_000  # that are looked at one by one
 LARGE = 3  # sets of so many characteristics are not among the scores
 
 
@@ -134,6 +135,8 @@ class Forecaster:
                            columns in exact) for columns, cost in costs.items())  # fmt: skip
         scored = sum(costs.values())
         found = self._search(sampled, among, max_size, threshold)
+        if any(measure == "group" for _, measure in asked):
+            found += self._search_apart(among, max_size)
         searched = min(found, left)
         noise = self._noise(scored + searched, asked, found > 0)
         search, again = self._with_runs(searched), self._with_runs(noise)
@@ -388,6 +391,23 @@ class Forecaster:
             cells = sum(self._cover(each, rows, 0.0) for each in larger)
         found = flips > max(threshold - self.settings.error, 1 / PILOT)
         return round(cells + SEARCH_SHARE * scores * found)
+
+    def _search_apart(self, among: Sequence[int], max_size: int | None) -> int:
+        """What it takes to decide sets by groups that share no contexts: each is drawn by itself.
+
+        Their groups are taken to differ as much as those of the nearest set that has a score.
+        """
+        population = self.sampler.population
+        if self._whole or population.profile or not population.schema.constraints:
+            return 0
+        size, cells = min(max_size or len(among), len(among)), 0
+        larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
+        for each in islice(larger, MOST_SETS):
+            assignments = self.sampler.assignments(each)
+            if not shares_contexts(self.sampler, assignments):
+                nearest = max(self._seen, key=lambda known: len(set(known) & set(each)))
+                cells += self._group_rows(nearest) * self._width(assignments)
+        return cells
 
     def _explaining(self, asked: Sequence[tuple[tuple[int, ...], Measure]]) -> int:
         """What causal scores run to say where decisions change, of a subject that takes tables."""
