@@ -67,6 +67,11 @@ MODELS: dict[str, Callable[[], Any]] = {
         make_column_transformer((IGNORING, [True, False]), remainder="passthrough"),
         LogisticRegression(),
     ),
+    "by names from to": lambda: make_pipeline(
+        make_column_transformer((IGNORING, slice("sex", "sex")), remainder="passthrough"),
+        LogisticRegression(),
+    ),
+    "behind nothing": lambda: by_name(make_pipeline(FunctionTransformer(), IGNORING)),
     "every column": lambda: make_pipeline(ORDINAL, RandomForestClassifier(5, random_state=0)),
     "in a union": lambda: make_pipeline(make_union(ORDINAL, IGNORING), LogisticRegression()),
     "searched": lambda: GridSearchCV(by_name(IGNORING), {"logisticregression__C": [1.0]}, cv=2),
@@ -109,6 +114,13 @@ def test_numbers_that_were_encoded_are_looked_up_as_well(people: pd.DataFrame) -
     with pytest.raises(RequestError, match="write what it knows: 1, 2"):
         themis.Audit(model, Schema(sex=Integers(100, 10**6), income=Integers(0, 99)))
     themis.Audit(model, Schema(sex=Integers(0, 10**6), income=Integers(0, 99)))
+
+
+def test_where_only_the_types_differ_that_is_seen(people: pd.DataFrame) -> None:
+    model = by_name(IGNORING).fit(people.assign(sex=people.sex == "male"), repaid(people))
+    themis.Audit(model, schema(False, True))
+    with pytest.raises(RequestError, match="'False', 'True'; write what it knows: False, True"):
+        themis.Audit(model, schema("False", "True"))
 
 
 def test_what_is_changed_before_it_is_encoded_is_not_known(people: pd.DataFrame) -> None:

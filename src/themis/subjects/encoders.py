@@ -76,7 +76,9 @@ def _hands_on(step: Any) -> bool:
     """Whether a step of a pipeline gives the next one the same columns and values."""
     if step is None or step == "passthrough":
         return True
-    return type(step).__name__ == "SimpleImputer" and not step.add_indicator
+    kind = type(step).__name__
+    imputes = kind == "SimpleImputer" and not step.add_indicator
+    return imputes or (kind == "FunctionTransformer" and step.func is None)
 
 
 def _chosen(chosen: Any, columns: Sequence[str]) -> list[str]:
@@ -84,6 +86,9 @@ def _chosen(chosen: Any, columns: Sequence[str]) -> list[str]:
     names = [chosen] if isinstance(chosen, str) else chosen
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return names if set(names) <= {*columns} else []
+    if isinstance(chosen, slice) and isinstance(chosen.start, str) and chosen.stop in columns:
+        first, last = (columns.index(each) for each in (chosen.start, chosen.stop))
+        return list(columns[first : last + 1])
     try:
         return [str(each) for each in np.atleast_1d(np.array(columns, dtype=object)[chosen])]
     except (IndexError, TypeError, ValueError):
@@ -120,9 +125,12 @@ def unseen_values(
 def _mistake(
     each: Characteristic, missed: Sequence[Value], values: frozenset[Value], *, leave_out: bool
 ) -> Mistake:
-    there = [str(value) for value in values if value is not None and value == value]
+    there = [value for value in values if value is not None and value == value]
+    texts = sorted(map(str, there))
+    if {str(value) for value in missed} & {*texts}:  # only the types differ
+        texts = sorted(map(repr, there))
     shown = ", ".join(repr(value) for value in missed[:5]) + ", …" * (len(missed) > 5)
     problem = f"the model was not trained on {each.name} {shown}"
-    remedy = f"write what it knows: {', '.join(sorted(there)[:12])}{', …' * (len(there) > 12)}"
+    remedy = f"write what it knows: {', '.join(texts[:12])}{', …' * (len(there) > 12)}"
     remedy = f"leave them out, or {remedy}" if leave_out else remedy
     return Mistake("model-values", f"inputs.{each.name}", problem, remedy)
