@@ -25,6 +25,7 @@ from themis.engine.batch_sizes import (
     FAR_AWAY,
     FIRST_BATCH,
     GROWTH_SHARE,
+    MOST_GROWTH,
     SPREAD_SECONDS,
 )
 from themis.engine.cache import Cache
@@ -260,7 +261,10 @@ def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left
     decisions.run(INPUTS)
     assert runner.seconds_per_execution == pytest.approx(seconds)
     far, near = SPREAD_SECONDS if vectorised else CALL_SECONDS, CALL_SECONDS
-    assert runner.batch_size == pytest.approx(far / seconds / runs, abs=1)
+    planned = far / seconds
+    if vectorised:  # no leap: many may take longer than few
+        planned = min(planned, MOST_GROWTH * len(INPUTS))
+    assert runner.batch_size == pytest.approx(planned / runs, abs=1)
     clock.now += runner.seconds_left - FAR_AWAY / 2
     assert runner.batch_size == pytest.approx(near / seconds / runs, abs=1)
     clock.now += runner.seconds_left - 0.1

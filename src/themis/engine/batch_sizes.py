@@ -20,6 +20,7 @@ ROW_CALL = 16_384  # of a row function: each is a dictionary
 LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not be interruptible
 LONGEST_FIRST = 15.0  # the same of the first such call, if all the time of one alone is its own, …
 LONGEST_GROWN = 2.0  # seconds of a call that is larger than those before, at most
+MOST_GROWTH = 16  # times as many inputs has a call as the largest so far, where time is limited
 SLOW_ALONE = 0.03  # … which is likely from so many seconds on
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited, …
@@ -77,13 +78,20 @@ def longest_call(traits: Traits, times: CallTimes, left: float) -> float:
     if not traits.is_one_call:
         return math.inf
     alone = times.largest[0] == 1 and math.isinf(left)
-    return max(timely_call(times.seconds_each, alone=alone), _grown(times, left))
+    size = max(timely_call(times.seconds_each, alone=alone), _grown(times, left))
+    return size if math.isinf(left) else min(size, _most(times))
 
 
 def limited_size(traits: Traits, times: CallTimes, left: float, runs: int) -> int:
     """How many inputs to run together in one call here, if there is so much time left."""
     each = runs * times.seconds_each if times.largest[0] else None
-    return max(timely_size(traits, each, left), _grown(times, left) // runs)
+    size = max(timely_size(traits, each, left), _grown(times, left) // runs)
+    return min(size, max(_most(times) // runs, 1))
+
+
+def _most(times: CallTimes) -> int:
+    """What a call may have at most, given the largest so far: many may take longer than few."""
+    return MOST_GROWTH * max(times.largest[0], 1)
 
 
 def _grown(times: CallTimes, left: float) -> int:

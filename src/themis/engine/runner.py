@@ -354,6 +354,8 @@ class Runner:
         The first time (0) is answered from what is known, where it is; the others are remembered
         nowhere but in a cache file.
         """
+        if again and self.traits.is_one_call and self.is_late:
+            raise BudgetEndedError
         with self._counting_apart():
             self.ledger.planned = max(self.ledger.planned or 0, self.runs * len(codes))
             return self.perform(codes, again=again) if again else self.run(codes)
