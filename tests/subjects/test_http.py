@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 import shlex
 import subprocess
 import sys
@@ -375,7 +376,9 @@ class TestLife:
             [sys.executable, "-W", "error", "-X", "dev", "-c", code],
             capture_output=True, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
-        assert (done.returncode, done.stdout, done.stderr) == (0, "[1, 1]\n", "")
+        assert (done.returncode, done.stdout) == (0, "[1, 1]\n")
+        slow = re.compile(r"Executing <.*> took [0-9.]+ seconds")  # of a machine that is busy
+        assert [line for line in done.stderr.splitlines() if not slow.fullmatch(line)] == []
 
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
     def test_subject_works_in_a_forked_process(self, service: Service) -> None:
