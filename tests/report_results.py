@@ -360,6 +360,23 @@ def many_groups(number: int = 1_500) -> Result:
     return result(*scores)
 
 
+@cache
+def known_outcomes() -> Result:
+    """Of people whose outcomes are known, with what may stand in for their sex."""
+    schema = themis.Schema(
+        sex=["female", "male"], income=range(100), neighbourhood=["north", "south"]
+    )
+    rows = {
+        "sex": ["female", "male", "male"] * 120,
+        "income": [7 * number % 100 for number in range(360)],
+        "neighbourhood": ["north", "north", "south", "south"] * 90,
+        "repaid": [number % 3 > 0 for number in range(360)],
+    }
+    audit = themis.Audit(lambda person: person["income"] > 20 + 20 * (person["sex"] == "male"),
+                         schema)  # fmt: skip
+    return audit.apparent(rows, "sex", label="repaid", proxies=True)
+
+
 SAMPLES = {
     "demo": demo,
     "small search": small_search,
@@ -372,4 +389,5 @@ SAMPLES = {
     "nothing": lambda: result(),
     "audit": audit,
     "apparent": apparent,
+    "outcomes": known_outcomes,
 }

@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from functools import cache
 
 import pytest
 
-import themis
-from themis.results.model import Result
+from tests.report_results import known_outcomes as known
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_apparent
 from themis.show.words.outcomes import gap_difference, gap_ratio, rate_ends, rate_words
 from themis.show.words.proxies import proxy_row
-
-
-@cache
-def known() -> Result:
-    schema = themis.Schema(
-        sex=["female", "male"], income=range(100), neighbourhood=["north", "south"]
-    )
-    rows = {
-        "sex": ["female", "male", "male"] * 120,
-        "income": [7 * number % 100 for number in range(360)],
-        "neighbourhood": ["north", "north", "south", "south"] * 90,
-        "repaid": [number % 3 > 0 for number in range(360)],
-    }
-    audit = themis.Audit(lambda person: person["income"] > 20 + 20 * (person["sex"] == "male"),
-                         schema)  # fmt: skip
-    return audit.apparent(rows, "sex", label="repaid", proxies=True)
 
 
 def figures(*, ends: bool) -> list[str]:

@@ -83,7 +83,7 @@ def longest_call(traits: Traits, times: CallTimes, left: float) -> float:
 
 
 def limited_size(traits: Traits, times: CallTimes, left: float, runs: int) -> int:
-    """How many inputs to run together in one call here, if there is so much time left."""
+    """How many inputs to run together in one call here, with this much time left."""
     each = runs * times.seconds_each if times.largest[0] else None
     size = max(timely_size(traits, each, left), _grown(times, left) // runs)
     return min(size, max(_most(times) // runs, 1))

@@ -16,7 +16,8 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
-from themis.subjects.decisions import FAILED, NO_DECISION, Cells, Failure, Labels
+from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, Cells, Failure, Labels
+from themis.subjects.secrets import Secrets
 
 NONE_LEFT = "no input was answered: mend the subject, or what it is given"
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
@@ -52,6 +53,10 @@ class FailureLog:
     def undecided(self) -> int:
         """How many of them got an answer that fits no label, or two."""
         return self.counts[NO_DECISION]
+
+    def exceed(self, failed: float, undecided: float) -> bool:
+        """Whether there are more failures, or more outputs without a decision, than these."""
+        return self.total - self.undecided > failed or self.undecided > undecided
 
     def add(
         self,
@@ -137,3 +142,11 @@ def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:
     if answers.failures:
         cells[list(answers.failures)] = FAILED
     return cells
+
+
+def refuse_secrets(answers: Answers, secrets: Secrets) -> None:
+    """An answer that repeats a secret is no decision: decisions are shown."""
+    for place, output in enumerate(answers.outputs):
+        if secrets.are_in(output):
+            answers.failures[place] = Failure(INVALID, "the answer repeats a secret")
+            answers.outputs[place] = None

@@ -18,7 +18,12 @@ from themis.engine.ahead import Again, Ahead
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
-from themis.engine.failures import FailureLog, TooManyFailuresError, number_answers
+from themis.engine.failures import (
+    FailureLog,
+    TooManyFailuresError,
+    number_answers,
+    refuse_secrets,
+)
 from themis.engine.full_slots import FullSlots
 from themis.engine.memory import Memory
 from themis.errors import SubjectError
@@ -27,7 +32,7 @@ from themis.inputs.assignments import Places
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, BudgetEndedError, CostKind, Subject, Traits
-from themis.subjects.decisions import INVALID, NOT_RUN, Cells, Failure, Labels
+from themis.subjects.decisions import NOT_RUN, Cells, Labels
 
 if TYPE_CHECKING:
     from themis.engine.recall import Recall
@@ -207,11 +212,10 @@ class Runner:
             return max(self.traits.batch_size, JOB_BATCH * (self.traits.jobs or 1))
         if math.isinf(self.seconds_left):
             return batch_sizes.steady_size(self.traits, self.spent // self.runs)
+        left = self.seconds_left
         if self.traits.is_one_call:
-            return batch_sizes.limited_size(
-                self.traits, self.call_times, self.seconds_left, self.runs
-            )
-        return batch_sizes.timely_size(self.traits, self._seconds_each, self.seconds_left)
+            return batch_sizes.limited_size(self.traits, self.call_times, left, self.runs)
+        return batch_sizes.timely_size(self.traits, self._seconds_each, left)
 
     @property
     def seconds_for_more(self) -> float | None:
@@ -229,11 +233,8 @@ class Runner:
     @property
     def fails_too_often(self) -> bool:
         """Whether more executions failed than allowed, or gave no decision."""
-        undecided = self.failures.undecided
-        failed = self.failures.total - undecided
-        return failed > self.max_failures * self.spent or undecided > (
-            self.max_undecided * self.spent
-        )
+        shares = self.max_failures, self.max_undecided
+        return self.failures.exceed(*(share * self.spent for share in shares))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -450,7 +451,7 @@ class Runner:
             answers = batch.run()
         except BaseException as error:
             if (unfinished := self.subject.unfinished) is not None:
-                self._refuse_secrets(unfinished)
+                refuse_secrets(unfinished, self._secrets)
                 self._count(unfinished, sort)
             if isinstance(error, SubjectError):
                 self.failures.clean(error)
@@ -458,7 +459,7 @@ class Runner:
         finally:
             self.subject.deadline = math.inf
         if self.traits.external:
-            self._refuse_secrets(answers)
+            refuse_secrets(answers, self._secrets)
         seconds = time.perf_counter() - started
         self._seconds += seconds
         count = len(answers.outputs)
@@ -475,20 +476,13 @@ class Runner:
         self.ledger.execute(min(given, needed), isolating=isolating, calls=calls)
         return answers
 
-    def _refuse_secrets(self, answers: Answers) -> None:
-        """An answer that repeats a secret is no decision: decisions are shown."""
-        for place, output in enumerate(answers.outputs):
-            if self._secrets.are_in(output):
-                answers.failures[place] = Failure(INVALID, "the answer repeats a secret")
-                answers.outputs[place] = None
-
     def _count(self, unfinished: Answers, sort: Callable[[Answers], Answers] | None) -> None:
         """Count what was executed of a batch that was interrupted, or cut off by the deadline."""
         given, calls = unfinished.given, unfinished.calls
-        isolating = 0 if given is None else max(given - _settled(unfinished), 0)
+        isolating = 0 if given is None else max(given - unfinished.settled, 0)
         if sort is not None:
             unfinished = self.subject.unfinished = sort(unfinished)
-        settled = _settled(unfinished)
+        settled = unfinished.settled
         self.ledger.execute(settled, isolating=isolating, calls=0 if given is None else calls)
         self.ledger.ask(settled)
 
@@ -508,8 +502,3 @@ class Runner:
         finally:
             if self.recall is not None:
                 self.recall.cache.close()
-
-
-def _settled(answers: Answers) -> int:
-    """How many inputs were answered, or failed."""
-    return sum(output is not None for output in answers.outputs) + len(answers.failures)

@@ -59,6 +59,11 @@ class Answers:
     calls: int = 1  # of the software: function calls, programs started, requests, exchanges
     largest: tuple[int, float] = (0, 0.0)  # inputs and seconds of a call that worked, of several
 
+    @property
+    def settled(self) -> int:
+        """How many inputs were answered, or failed."""
+        return sum(output is not None for output in self.outputs) + len(self.failures)
+
 
 class Batch(Protocol):
     """Inputs decoded for their subject once; columns may be overwritten between runs."""
