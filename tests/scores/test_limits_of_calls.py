@@ -80,3 +80,59 @@ def test_a_limit_of_an_audit_holds_for_its_searches(monkeypatch: pytest.MonkeyPa
     audit = themis.Audit(themis.batch(decide), themis.Schema(**each, rest=range(50)), max_seconds=3)
     audit.everything()
     assert clock.now - begin <= 4.0
+
+
+def slow_at_first(inputs: int, calls: int) -> float:
+    return 0.4 if calls else 5.0
+
+
+TAKES = {
+    "the square": lambda inputs, calls: 1e-4 * inputs**2,
+    "the cube": lambda inputs, calls: 1e-6 * inputs**3,
+    "a leap": lambda inputs, calls: 0.01 if inputs < 100 else 2.5,
+    "slow at first": slow_at_first,
+}
+
+
+@pytest.mark.parametrize("measure", ["causal", "search", "everything"])
+@pytest.mark.parametrize("takes", TAKES)
+def test_limits_hold_where_twice_the_inputs_take_more_than_twice_as_long(
+    monkeypatch: pytest.MonkeyPatch, takes: str, measure: str
+) -> None:
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+    begin, sizes = clock.now, list[int]()
+
+    def decide(table: Any) -> Any:
+        clock.now += TAKES[takes](len(table["sex"]), len(sizes))
+        sizes.append(len(table["sex"]))
+        return table["rest"] * 7919 % 1000 > 500 + 300 * (table["sex"] == "f")
+
+    protected = {"sex": ["f", "m"], "race": list("abc"), "kids": range(4)}
+    each = {name: themis.Values(list(own), protected=True) for name, own in protected.items()}
+    schema = themis.Schema(**each, rest=range(10**5))
+    audit = themis.Audit(themis.batch(decide), schema, seed=3, max_seconds=10)
+    if measure == "causal":
+        score = audit.causal("sex")
+        assert score.low > 0.0
+        assert score.high < 0.4
+    else:
+        getattr(audit, measure)(*[0.1] * (measure == "search"))
+    assert clock.now - begin <= 11.0
+    assert sum(sizes) >= 500
+
+
+def test_calls_of_uneven_length_grow_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that took longer than the one before may have had bad luck."""
+    clock = Clock.put_into(monkeypatch, runner_module, base_module)
+    rng = np.random.default_rng(0)
+
+    def decide(table: Any) -> Any:
+        clock.now += 2 * rng.uniform(0.7, 1.5)
+        return table["rest"] * 7919 % 1000 > 500 + 300 * (table["sex"] == "f")
+
+    schema = themis.Schema(sex=["f", "m"], race=list("abc"), kids=range(4), rest=range(10**5))
+    samples = [
+        themis.Audit(themis.batch(decide), schema, seed=seed, max_seconds=60).causal("sex").samples
+        for seed in range(10)
+    ]
+    assert sorted(samples)[1] >= 200, samples  # there may be one with bad luck

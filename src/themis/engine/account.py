@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -119,9 +120,7 @@ class Ledger:
             self._spent[source] += count
 
 
-FLAT = 1.25  # times as long is a call with twice as many inputs or more, at most: they cost little
-
-FEW_INPUTS = 16  # a call with so many tells little of what one input more takes
+UNEVEN = 1.5  # times as long may a call take as another one for no reason
 
 
 @dataclass
@@ -151,6 +150,12 @@ class CallTimes:
         return max(quick - few * self.seconds_each, 0.0)
 
     @property
+    def seconds_of_inputs(self) -> float:
+        """How much of the largest call its inputs took, at most: not what the smallest took too."""
+        (few, quick), (inputs, seconds) = self.smallest, self.largest
+        return max(seconds - quick, seconds / 4) if inputs >= 2 * few else seconds
+
+    @property
     def seconds_each(self) -> float:
         """How long one input more takes, as far as can be seen, without what each call takes."""
         (few, quick), (many, slow) = self.smallest, self.largest
@@ -167,14 +172,16 @@ class CallTimes:
         """How many inputs a call may have although it is not known what one input more takes.
 
         Even if it takes as much longer as it is larger, it ends in time. It may take longer only
-        where calls are as long with one input, or with half as many. What a few more take is
-        measured again: once it may have been the machine.
+        where calls are about as long with one input. As long as large calls cost no more for each
+        input than small ones they stay as they are: once it may have been the machine.
         """
         (few, quick), (inputs, seconds) = self.smallest, self.largest
-        flat = inputs >= 2 * few and seconds <= FLAT * quick
+        pays = seconds * few <= UNEVEN * quick * inputs
+        worth = pays and seconds <= min(max(longest, 2 * UNEVEN * quick), most)
+        flat = inputs >= 2 * few > 0 and seconds <= quick * math.sqrt(inputs / few)
         if self._tells_more and not flat:
-            return inputs if inputs <= FEW_INPUTS and seconds <= longest else 1
+            return inputs if worth else 1
         factors = [each for each in (4, 2) if each * seconds <= longest]
-        if not factors and (flat or inputs == 1) and 2 * seconds <= most:
+        if not factors and (flat or inputs == 1) and seconds <= min(2 * quick, most / 2):
             factors = [2]
-        return max(factors, default=0) * inputs or 1
+        return max(factors, default=int(flat and worth)) * inputs or 1

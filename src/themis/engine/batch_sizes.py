@@ -79,19 +79,27 @@ def longest_call(traits: Traits, times: CallTimes, left: float) -> float:
         return math.inf
     alone = times.largest[0] == 1 and math.isinf(left)
     size = max(timely_call(times.seconds_each, alone=alone), _grown(times, left))
-    return size if math.isinf(left) else min(size, _most(times))
+    return size if math.isinf(left) else min(size, _most(times, left))
 
 
 def limited_size(traits: Traits, times: CallTimes, left: float, runs: int) -> int:
     """How many inputs to run together in one call here, with this much time left."""
     each = runs * times.seconds_each if times.largest[0] else None
     size = max(timely_size(traits, each, left), _grown(times, left) // runs)
-    return min(size, max(_most(times) // runs, 1))
+    return min(size, max(_most(times, left) // runs, 1))
 
 
-def _most(times: CallTimes) -> int:
-    """What a call may have at most, given the largest so far: many may take longer than few."""
-    return MOST_GROWTH * max(times.largest[0], 1)
+def _most(times: CallTimes, left: float) -> int:
+    """What a call may have at most, given the largest so far.
+
+    Even if its inputs take four times as long where they are twice as many it ends in time, and in
+    half of it where it has more than twice as many.
+    """
+    times_left = max(left, 0.0) / max(times.seconds_of_inputs, 1e-9)
+    growth = math.sqrt(times_left)
+    if growth >= 1:
+        growth = min(max(math.sqrt(times_left / 2), min(math.floor(growth), 2)), MOST_GROWTH)
+    return max(int(growth * max(times.largest[0], 1)), 1)
 
 
 def _grown(times: CallTimes, left: float) -> int:

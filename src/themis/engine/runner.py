@@ -168,7 +168,10 @@ class Runner:
         if not self.reserved or math.isinf(left):
             return left
         most = self._budget.max_seconds or 0.0
-        seconds = self.runs * self.reserved * (self.seconds_for_more or 0.0)
+        one = (
+            self.traits.is_one_call and self.call_times.largest[0] == 1
+        )  # nobody knows what more take
+        seconds = 0.0 if one else self.runs * self.reserved * (self.seconds_for_more or 0.0)
         return left - min(max(seconds, min(most / 10, RESERVED_SECONDS)), most / 2)
 
     @contextmanager

@@ -93,11 +93,26 @@ def set_values(assignments: Assignments) -> NDArray[np.int64]:
 
 
 DIGITS = 12  # of a sum of weights that mean something
+SUM_BITS = 52  # of whole numbers whose sum a float still has exactly
 
 
 def rounded(share: float) -> float:
     """A sum of weights without the noise of its last digits: three tenths are not above 0.3."""
     return round(float(share), DIGITS)
+
+
+def summed(places: NDArray[Any], weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """The sum of the weights at each place, right to the last digits however many they are.
+
+    What is a multiple of a small power of two is summed without any rounding, the rest by itself.
+    """
+    if len(weights) and weights.min() == weights.max():
+        return np.bincount(places, minlength=count).astype(float) * float(weights[0])
+    _, scale = math.frexp(float(weights.sum()))
+    whole = np.rint(np.ldexp(weights, SUM_BITS - scale))
+    rest = weights - np.ldexp(whole, scale - SUM_BITS)
+    sums = np.ldexp(np.bincount(places, whole, count), scale - SUM_BITS)
+    return np.asarray(sums + np.bincount(places, rest, count))
 
 
 def run_domain(sampler: Sampler) -> Domain | None:

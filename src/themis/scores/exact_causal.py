@@ -20,7 +20,7 @@ from themis.results.model import CausalScore
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
 from themis.scores.causal import causal_score
-from themis.scores.exact import Domain, rounded, set_values
+from themis.scores.exact import Domain, rounded, set_values, summed
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.harm import HarmTally
 from themis.scores.explanations.joint import JointTally
@@ -267,7 +267,7 @@ class Table:
         contexts = len(layout.first)
         cells = np.full((contexts, assignments.count), NO_COUNTERFACTUAL, seen.dtype, order="F")
         cells[layout.rows, layout.columns] = seen
-        weights = np.bincount(layout.rows, domain.weights, minlength=contexts).astype(float)
+        weights = summed(layout.rows, domain.weights, contexts)
         return cls(Rows(domain.codes[layout.first], {}), cells, weights, layout.rows)
 
     def ends(self, domain: Domain, variants: Variants, reading: Reading) -> TableEnds:
@@ -357,7 +357,7 @@ def _shown_labels(
     np.maximum.at(largest, place, domain.cells)
     np.minimum.at(smallest, place, domain.cells)
     shown = np.where((largest >= 0) & (largest != smallest), _MIXED, largest).astype(dtype)
-    weights = np.bincount(place, domain.weights, minlength=contexts * size).astype(float)
+    weights = summed(place, domain.weights, contexts * size)
     return shown.reshape(contexts, size), weights.reshape(contexts, size)
 
 

@@ -14,7 +14,7 @@ from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note
-from themis.scores.exact import Domain, rounded
+from themis.scores.exact import Domain, rounded, summed
 from themis.scores.group import GroupInputs, passes
 from themis.scores.group_answers import group_score, list_groups
 from themis.scores.medians import scoring_rates
@@ -53,15 +53,16 @@ class GroupSums:
         own, size = self.assignments.index_of(domain.codes), self.assignments.count
         cells, weights = self.reading.cells(domain.cells), domain.weights
         certain, possible = self.reading.share_ends(cells)
-        self.certain += np.bincount(own, weights * certain, size)
-        self.possible += np.bincount(own, weights * possible, size)
+        for ends, shares in ((self.certain, certain), (self.possible, possible)):
+            some = np.flatnonzero(shares)
+            ends += summed(own[some], weights[some] * shares[some], size)
         self.count += np.bincount(own, minlength=size)
         failed = np.flatnonzero(cells == FAILED)
-        self.failed_weight += np.bincount(own[failed], weights[failed], size)
+        self.failed_weight += summed(own[failed], weights[failed], size)
         self.failed += np.bincount(own[failed], minlength=size)
         self.unknown += int((possible > certain).sum())
         self.spelled += int(self.reading.is_spelled(cells).sum())
-        self.weight += np.bincount(own, weights, size)  # last: an interrupt leaves wider ends
+        self.weight += summed(own, weights, size)  # last: an interrupt leaves wider ends
 
     def rates(self, totals: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any], Places]:
         """The least and the highest rate of each group, and which assignments are groups.

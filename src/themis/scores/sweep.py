@@ -25,7 +25,7 @@ from themis.results.model import CausalScore, GroupScore, Measure
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
 from themis.scores.early_ends import ending_early
-from themis.scores.exact import Domain, rounded
+from themis.scores.exact import Domain, rounded, summed
 from themis.scores.exact_causal import Flips, Layout, Table, binned_ends, read_rows, score_of_flips
 from themis.scores.exact_groups import GroupSums, score_of_sums
 from themis.scores.explanations.harm import HarmTally
@@ -203,7 +203,7 @@ def _group_weights(pieces: _Pieces, assignments: Assignments) -> NDArray[np.floa
     inputs = pieces.surroundings
     inside = assignments.in_groups(inputs.codes)
     own = assignments.index_of(inputs.codes[inside])
-    return np.bincount(own, inputs.weights[inside], assignments.count).astype(float)
+    return summed(own, inputs.weights[inside], assignments.count)
 
 
 class _FlipSums:
