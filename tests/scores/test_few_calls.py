@@ -15,8 +15,8 @@ import themis
 from tests.clocks import Clock
 from themis.audit.notes import other_cost
 from themis.engine import runner as runner_module
-from themis.engine.account import CallTimes
 from themis.engine.batch_sizes import timely_call
+from themis.engine.pace import CallTimes
 from themis.engine.variants import waves
 from themis.results.notes import Note
 from themis.scores.explanations.harm import HarmTally
@@ -291,9 +291,9 @@ def notes_of(cost: Any, *calls: tuple[int, float], **options: Any) -> list[Note]
     audit = themis.Audit(tabular(12.0)[0], SCHEMA, cost=cost, **options)
     if cost == "executions" or options:
         audit.causal("race")
-    audit.runner.call_times = CallTimes()
+    audit.runner.pace.calls = CallTimes()
     for call in calls:
-        audit.runner.call_times.add(*call)
+        audit.runner.pace.calls.add(*call)
     return list(other_cost(audit.runner))
 
 

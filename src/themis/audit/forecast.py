@@ -157,7 +157,7 @@ class Forecaster:
             found = sum(each.changes for each in self._seen.values())
             calls = CALLS * steps + LOOKS + FINDING_CALLS * found
             calls += round(executions / runner.longest_call)
-            each, own = runner.call_times.seconds_each, runner.call_times.seconds_alone
+            each, own = runner.pace.calls.seconds_each, runner.pace.calls.seconds_alone
             return calls, elapsed + calls * (own + CALL_SECONDS) + executions * each
         calls = max(round(executions * spent.calls / spent.executions), 1)
         return calls, elapsed + executions * (seconds + OWN_SECONDS)

@@ -270,7 +270,7 @@ def slow_start(runner: Runner) -> Iterator[Note]:
 
 def other_cost(runner: Runner) -> Iterator[Note]:
     """Whether the time of calls speaks against what is saved; it differs from run to run."""
-    times = runner.call_times
+    times = runner.pace.calls
     (few, quick), (many, slow) = times.smallest, times.largest
     if many < APART * few or times.seconds < FELT_SECONDS:
         return

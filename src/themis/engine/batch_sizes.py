@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from themis.engine.account import CallTimes
+from themis.engine.pace import CallTimes
 from themis.subjects.base import Traits
 
 TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine import batch_sizes
-from themis.engine.account import Budget, CallTimes, Ledger, Purpose, Spent
+from themis.engine.account import Budget, Ledger, Purpose, Spent
 from themis.engine.ahead import Again, Ahead
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
@@ -26,6 +26,7 @@ from themis.engine.failures import (
 )
 from themis.engine.full_slots import FullSlots
 from themis.engine.memory import Memory
+from themis.engine.pace import Pace
 from themis.errors import SubjectError
 from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
@@ -81,12 +82,10 @@ class Runner:
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
         self._is_within = False  # a batch, at whose end failures are weighed
-        self._seconds, self._timed = 0.0, 0  # of executions that are not for noise
+        self.pace = Pace(self.traits.is_one_call)
         self._needed = 0  # inputs that were run because they were asked for
         self.ahead = Ahead(self.schema.input_keys, self.traits.slots, self.ledger)
         self._slots = FullSlots(subject, labels, self.ahead, recall, self.known, self._run)
-        self.call_times = CallTimes()
-        self._finding_seconds = 0.0  # with what a cache file held, and nothing was run
         self.start(budget or Budget())
         self.memory = Memory(self.schema.input_keys, labels.dtype, self.ledger)
 
@@ -168,10 +167,8 @@ class Runner:
         if not self.reserved or math.isinf(left):
             return left
         most = self._budget.max_seconds or 0.0
-        one = (
-            self.traits.is_one_call and self.call_times.largest[0] == 1
-        )  # nobody knows what more take
-        seconds = 0.0 if one else self.runs * self.reserved * (self.seconds_for_more or 0.0)
+        each = (self.seconds_for_more or 0.0) if self.pace.knows_more_than_one else 0.0
+        seconds = self.runs * self.reserved * each
         return left - min(max(seconds, min(most / 10, RESERVED_SECONDS)), most / 2)
 
     @contextmanager
@@ -200,13 +197,8 @@ class Runner:
 
     @property
     def seconds_per_execution(self) -> float | None:
-        """How long the subject takes for one input, as measured so far.
-
-        Where a cache file held all of them: how long it takes to find one there.
-        """
-        if self._timed:
-            return self._seconds / self._timed
-        return self._finding_seconds / max(self.asked, 1) if self._finding_seconds else None
+        """How long the subject takes for one input, as measured so far."""
+        return self.pace.for_each(self.asked)
 
     @property
     def batch_size(self) -> int:
@@ -217,15 +209,13 @@ class Runner:
             return batch_sizes.steady_size(self.traits, self.spent // self.runs)
         left = self.seconds_left
         if self.traits.is_one_call:
-            return batch_sizes.limited_size(self.traits, self.call_times, left, self.runs)
+            return batch_sizes.limited_size(self.traits, self.pace.calls, left, self.runs)
         return batch_sizes.timely_size(self.traits, self._seconds_each, left)
 
     @property
     def seconds_for_more(self) -> float | None:
-        """How long one execution more takes; a call that is larger may take hardly longer."""
-        if self.traits.is_one_call and self.call_times.largest[0] > 1:
-            return self.call_times.seconds_each
-        return self.seconds_per_execution
+        """How long one execution more takes."""
+        return self.pace.for_more(self.asked)
 
     @property
     def _seconds_each(self) -> float | None:
@@ -340,7 +330,7 @@ class Runner:
     @property
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
-        return batch_sizes.longest_call(self.traits, self.call_times, self.seconds_left)
+        return batch_sizes.longest_call(self.traits, self.pace.calls, self.seconds_left)
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
@@ -385,12 +375,8 @@ class Runner:
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
         """Within, executions are made for noise: nothing is planned from their number or speed."""
-        speed = (self._seconds, self._timed, self._finding_seconds)
-        try:
-            with self.counting_as("noise"):
-                yield
-        finally:
-            self._seconds, self._timed, self._finding_seconds = speed
+        with self.pace.apart(), self.counting_as("noise"):
+            yield
 
     def _perform_part(self, inputs: Inputs, again: int) -> Cells:
         if not self.traits.external:
@@ -436,12 +422,12 @@ class Runner:
     def _recall(
         self, recall: Recall, codes: NDArray[Any], number: int
     ) -> tuple[Cells, Answers, int]:
-        started, timed, needed = time.perf_counter(), self._timed, self._needed
+        started, run, needed = time.perf_counter(), self.pace.executions, self._needed
         recalled = recall.settle(
             codes, lambda part: self._slots.answers(part, number), self.labels, time=number
         )
-        if self._timed == timed:
-            self._finding_seconds += time.perf_counter() - started
+        if self.pace.executions == run:
+            self.pace.finding += time.perf_counter() - started
         return recalled.cells, recalled.answers, needed
 
     def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
@@ -463,15 +449,10 @@ class Runner:
             self.subject.deadline = math.inf
         if self.traits.external:
             refuse_secrets(answers, self._secrets)
-        seconds = time.perf_counter() - started
-        self._seconds += seconds
+        self.pace.add(answers, time.perf_counter() - started)
         count = len(answers.outputs)
-        inputs, took = (count, seconds) if answers.calls == 1 else answers.largest
-        if inputs:
-            self.call_times.add(inputs, took)
         given = count if answers.given is None else answers.given
         isolating, calls = max(given - count, 0), answers.calls
-        self._timed += count
         if sort is not None:
             answers = sort(answers)
         needed = len(answers.outputs)
