@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from themis.subjects.base import Answers
 
+FEW_INPUTS = 16  # a call with so many tells little of what one input more takes
 UNEVEN = 1.5  # times as long may a call take as another one for no reason
 
 
@@ -61,15 +62,15 @@ class CallTimes:
         """How many inputs a call may have although it is not known what one input more takes.
 
         Even if it takes as much longer as it is larger, it ends in time. It may take longer only
-        where calls are about as long with one input. As long as large calls cost no more for each
-        input than small ones they stay as they are: once it may have been the machine.
+        where calls are about as long with one input. As long as those with a few
+        cost no more for each input they stay as they are: once it may have been the machine.
         """
         (few, quick), (inputs, seconds) = self.smallest, self.largest
         pays = seconds * few <= UNEVEN * quick * inputs
         worth = pays and seconds <= min(max(longest, 2 * UNEVEN * quick), most)
         flat = inputs >= 2 * few > 0 and seconds <= quick * math.sqrt(inputs / few)
         if self._tells_more and not flat:
-            return inputs if worth else 1
+            return inputs if worth and inputs <= FEW_INPUTS else 1
         factors = [each for each in (4, 2) if each * seconds <= longest]
         if not factors and (flat or inputs == 1) and seconds <= min(2 * quick, most / 2):
             factors = [2]
