@@ -125,6 +125,7 @@ def seen(score: GroupScore) -> str | None:
 
 def ratio_text(ratio: float) -> str:
     """An impact ratio with two digits, or with as many as tell it from four fifths."""
+    ratio = round(ratio, 9)  # as saved, so that 0.875 is the same in every table
     text = f"{ratio:.2f}"
     return f"{ratio:.4g}" if text == "0.80" and ratio != FOUR_FIFTHS else text
 
