@@ -12,6 +12,7 @@ from typing import Literal
 
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult, is_by_degrees
 from themis.results.notes import Ending
+from themis.results.verdicts import nothing_compared
 from themis.results.withheld import FewerGroups, UntoldScore, whole_of
 from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import (
@@ -85,7 +86,7 @@ def state_of(score: Score) -> State:
     score = whole_of(score)
     if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
         return "grave"
-    if idle_favour(score):
+    if idle_favour(score) or nothing_compared(score) is not None:
         return "open"
     was_seen = isinstance(score, CausalScore) and score.score > 0
     known = score.samples and is_settled(score) and not score.lower_bound
@@ -278,13 +279,15 @@ def _clauses(scores: Sequence[Score], words: Wording) -> str:
 
     Rates that tell nothing are no reason to call a set open of which the causal score is known.
     """
-    telling = [each for each in scores if not idle_favour(each)]
+    alone = [each for each in scores if nothing_compared(each) is not None]
+    telling = [each for each in scores if not idle_favour(each) and each not in alone]
     idle = [
         idle_words(which, compared(each, words), each.output, words)
         for each in scores
         if isinstance(each, GroupScore) and (which := idle_favour(each))
     ]
     clauses = [*_found_clauses(telling, words), *_other_clauses(telling), *dict.fromkeys(idle)]
+    clauses += [f"there is nothing to compare for {_sets(alone)}"] if alone else []
     return capital("; ".join(clauses))
 
 
