@@ -132,8 +132,8 @@ def ratio_text(ratio: float) -> str:
 
 def impact(score: GroupScore) -> str | None:
     """The impact ratio, its interval, and where it stands to the four-fifths line."""
-    if score.impact_ratio is None:
-        return None
+    if score.impact_ratio is None or idle_favour(score) is not None:
+        return None  # rates that tell nothing meet no rule
     text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)}"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:

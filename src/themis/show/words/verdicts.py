@@ -153,7 +153,8 @@ def _of_searches(result: Result, words: Wording) -> Verdict:
         return Verdict("grave", "found", sentence, f"Found: {_named(found)}.")
     idle = any(search_is_idle(each, words) for each in result.searches)
     if idle or not all(each.conclusive for each in result.searches):
-        return Verdict("open", UNDECIDED if idle else "not finished", sentence)
+        cut = any(each.stopped.is_early or each.sets_open for each in result.searches)
+        return Verdict("open", "not finished" if cut and not idle else UNDECIDED, sentence)
     return Verdict("calm", "none found", sentence)
 
 
