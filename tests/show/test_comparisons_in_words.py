@@ -15,7 +15,12 @@ from themis.results.replays import Replay, ReplayedSet, ReplayedTest
 from themis.show.reports.comparisons import render_comparison
 from themis.show.terminal.comparisons import render_replay_headline, show_replay
 from themis.show.terminal.parts import make_console, render
-from themis.show.words.comparisons import differences_headline, guarantee, random_answers
+from themis.show.words.comparisons import (
+    differences_headline,
+    guarantee,
+    random_answers,
+    replay_headline,
+)
 
 EXACT = "All of this is exact: nothing was sampled."
 RACE = Quantity("group", ("race",))
@@ -117,6 +122,9 @@ def test_a_replay_says_that_the_subject_answers_at_random_where_a_note_does() ->
         "of 50 tests that discriminated once, none did so each time they were run again."
     )
     assert random_answers(replayed(still=9)) is None
+    lucky = replace(replayed(unclear=18, fixed=2), notes=(note,))
+    assert "2 did not discriminate this time" in replay_headline(lucky)
+    assert "2 are fixed" in replay_headline(replayed(fixed=2, same=18))
 
 
 def test_a_pair_of_a_replay_has_its_decisions_as_they_are() -> None:

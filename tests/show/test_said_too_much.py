@@ -86,3 +86,15 @@ def test_a_search_that_noise_left_undecided_was_finished(stopped: str, word: str
     )
     result = replace(audit.score("sex"), command="search", searches=(open_search,), scores=())
     assert verdict(result).word == word
+
+
+@pytest.mark.parametrize(("paired", "doubted"), [(8, False), (4, True)])
+def test_rows_that_all_have_a_counterpart_are_no_reservation(paired: int, doubted: bool) -> None:
+    rows = [{"sex": sex, "age": age} for age in range(4) for sex in "fm"]
+    rows += [{"sex": "f", "age": 10 + age} for age in range(8 - paired)]
+    audit = themis.Audit(lambda person: person["age"] > 9, SCHEMA)
+    result = audit.apparent(rows, "sex", only_data=True, measures=["causal"])
+    page = flat(render_page(result))
+    assert ("the others count as unchanged" in page) is doubted
+    assert ("with reservations" in page) is doubted
+    assert ("all of 8 rows have a counterpart" in page) is not doubted

@@ -49,7 +49,9 @@ def replay_headline(replay: Replay) -> str:
     elif not replay.conclusive:
         known = "confirmed" if replay.count("unconfirmed") else "known"
         text = f"None of {total} is {known} to discriminate"
-    if fixed:
+    if fixed and random_answers(replay) is not None:  # once equal is no proof
+        text += f"; {fixed:,} did not discriminate this time"
+    elif fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
         ("unclear", "gave different decisions when run again"),

@@ -96,6 +96,11 @@ def _ended_early(values: Values) -> str:
 def _rows_with_counterparts(values: Values) -> str:
     it = "it" if len(values["against"]) == 1 else "them"
     followed = f", and {all_of(values['followed'])} with {it}" if "followed" in values else ""
+    if values["paired"] == values["rows"]:
+        return (
+            f"all of {count(values['rows'], 'row')} have a counterpart among the rows that differs "
+            f"only in {all_of(values['against'])}{followed}"
+        )
     return (
         f"{values['paired']:,} of {count(values['rows'], 'row')} "
         f"{'has' if values['paired'] == 1 else 'have'} a counterpart among the rows that "
