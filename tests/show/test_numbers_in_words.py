@@ -54,7 +54,7 @@ def test_people_whose_values_are_changed_are_named_before() -> None:
 def test_what_holds_together_are_means_where_no_rates_were_measured() -> None:
     both = (samples.causal(family=2), samples.group(family=2, **MEAN))
     assert str(how_sure_together(samples.result(*both))).startswith(
-        "All 2 scores and their groups' means hold together"
+        "Both scores and their groups' means hold together"
     )
     rates = samples.result(samples.group(family=1))
     assert str(how_sure_together(rates)).startswith("The score and its groups' rates hold")

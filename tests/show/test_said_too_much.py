@@ -98,3 +98,16 @@ def test_rows_that_all_have_a_counterpart_are_no_reservation(paired: int, doubte
     assert ("the others count as unchanged" in page) is doubted
     assert ("with reservations" in page) is doubted
     assert ("all of 8 rows have a counterpart" in page) is not doubted
+
+
+@pytest.mark.parametrize("stopping", ["paper", "certified"])
+def test_a_verdict_by_the_rule_of_the_paper_is_not_called_certain(stopping: Any) -> None:
+    wide = themis.Schema(sex=["f", "m"], race=["g", "p"], income=themis.Integers(0, 10**6))
+    audit = themis.Audit(lambda person: person["income"] > 500_000, wide, stopping=stopping)
+    result = audit.score([["sex"], ["race"]])
+    said = "by the paper's rule, which is not certified"
+    assert "ruled out" in verdict(result).sentence
+    for page in (render_page(result), render_markdown(result), result._repr_html_()):
+        assert (said in flat(page).replace("&#x27;", "'").replace("&#39;", "'")) is (
+            stopping == "paper"
+        )

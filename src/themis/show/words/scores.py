@@ -64,7 +64,7 @@ def _them(result: Result, family: int) -> str:
     if family == 1:
         return f"The score and its groups' {_figures(result)}"
     rates = f" and their groups' {_figures(result)}" if _figures(result) else ""
-    return f"All {family:,} scores{rates}"
+    return f"{'Both' if family == 2 else f'All {family:,}'} scores{rates}"
 
 
 def _figures(result: Result) -> str:

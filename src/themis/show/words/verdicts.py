@@ -14,6 +14,7 @@ from themis.results.model import CausalScore, GroupScore, Result, Score, SearchR
 from themis.results.notes import Ending
 from themis.results.verdicts import nothing_compared
 from themis.results.withheld import FewerGroups, UntoldScore, whole_of
+from themis.settings import Stopping
 from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import (
     beyond,
@@ -376,10 +377,13 @@ def _bound(scores: Sequence[Score]) -> str:
         by = set(map(beyond, scores)) - {""}
         some = f"none{by.pop()}" if len(by) == 1 else "none beyond the tolerances"
         return some if any(map(beyond, scores)) else "exactly none"
+    claimed = ""
+    if any(each.stopping is Stopping.PAPER and each.method == "sampled" for each in scores):
+        claimed = " by the paper's rule, which is not certified"
     if len(parts) == 2:
-        return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out"
+        return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out{claimed}"
     above = "an effect above" if causal else "a gap above"
-    return f"{above} {parts[0]} is ruled out" if parts else ""
+    return f"{above} {parts[0]} is ruled out{claimed}" if parts else ""
 
 
 def _sets(scores: Iterable[Score], word: str = "or") -> str:
