@@ -68,3 +68,17 @@ def test_what_was_written_is_wrapped_on_a_terminal(monkeypatch: pytest.MonkeyPat
         lines = stream.getvalue().splitlines()
         assert (max(map(len, lines)) <= 40) == fits
         assert " ".join(lines) == text
+
+
+def test_a_message_has_plain_signs_where_others_can_not_be_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for encoding, shown in (
+        ("ascii", b"10 <= x, 5 - 7 \\xb5s"),
+        ("utf-8", "10 ≤ x, 5 – 7 µs".encode()),
+    ):
+        raw = io.BytesIO()
+        stream = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace")
+        monkeypatch.setattr(sys, "stderr", stream)
+        say("10 ≤ x, 5 – 7 µs")
+        assert raw.getvalue().strip() == shown

@@ -218,3 +218,18 @@ def test_audit_ends_the_processes_of_its_subject(folder: Path) -> None:
     again = slot._child._process
     del audit, slot
     assert again.wait(PATIENCE) is not None
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda rows: [row["x"] > 1 for row in rows], 'call = "batch"'),
+        (lambda table: table.x > 1, 'call = "batch"'),
+        (lambda row: row["y"] > 1, "mend the subject"),
+    ],
+)
+def test_a_function_of_tables_is_told_how_it_is_called(function: Any, said: str) -> None:
+    audit = themis.Audit(function, themis.Schema(x=range(4), z=["a", "b"]))
+    with pytest.raises(themis.SubjectError, match="no input was answered") as caught:
+        audit.causal("z")
+    assert said in str(caught.value)

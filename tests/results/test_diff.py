@@ -106,7 +106,7 @@ def test_equal_exact_scores_are_the_same_although_rounded() -> None:
 def test_small_rise_is_tolerated_where_that_is_asked() -> None:
     before, after = (replace(between(x, x), method="exact") for x in (0.1, 0.105))
     assert change(result(before), result(after)) == "risen"
-    assert change(result(before), result(after), tolerance=0.01) == "no significant change"
+    assert change(result(before), result(after), tolerance=0.01) == "risen, tolerated"
     assert compare(result(before), result(after), tolerance=0.01).verdict == "nothing new"
 
 
@@ -114,7 +114,7 @@ def test_a_tolerance_silences_rises_and_neither_falls_nor_what_is_the_same() -> 
     low, high = (replace(between(x, x), method="exact") for x in (0.1, 0.105))
     assert change(result(low), result(low), tolerance=0.025) == "the same"
     assert change(result(high), result(low), tolerance=0.025) == "fallen"
-    assert change(result(low), result(high), tolerance=0.025) == "no significant change"
+    assert change(result(low), result(high), tolerance=0.025) == "risen, tolerated"
     assert change(result(between(0.3, 0.4)), result(between(0.1, 0.2)), tolerance=0.5) == "fallen"
 
 

@@ -8,23 +8,29 @@ from typing import Any
 
 import pytest
 
-from themis.results.comparison import Differences, ScoreDifference
+from themis.results.comparison import Differences, ScoreChange, ScoreDifference
 from themis.results.notes import Ending, Note
 from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import Replay, ReplayedSet, ReplayedTest
 from themis.show.reports.comparisons import render_comparison
 from themis.show.terminal.comparisons import render_replay_headline, show_replay
 from themis.show.terminal.parts import make_console, render
-from themis.show.words.comparisons import guarantee, random_answers
+from themis.show.words.comparisons import (
+    differences_headline,
+    guarantee,
+    random_answers,
+    replay_headline,
+)
 
 EXACT = "All of this is exact: nothing was sampled."
 RACE = Quantity("group", ("race",))
 
 
-def found(*ends: Bounds, confidence: float = 1.0, **changes: Any) -> Differences:
+def found(
+    *ends: Bounds, confidence: float = 1.0, change: ScoreChange = "fallen", **changes: Any
+) -> Differences:
     scores = tuple(
-        ScoreDifference(RACE, "no significant change", ends[at], ends[at + 1])
-        for at in range(0, len(ends), 2)
+        ScoreDifference(RACE, change, ends[at], ends[at + 1]) for at in range(0, len(ends), 2)
     )
     return replace(Differences(scores, (), (), (), confidence), **changes)
 
@@ -62,7 +68,31 @@ def test_nothing_is_sure_where_nothing_was_compared() -> None:
     once = Note.of("measured-once", name="causal sex", only="before")
     for confidence in (0.96, 1.0):
         assert guarantee(found(confidence=confidence, open=(once,))).startswith("Nothing was comp")
-    assert guarantee(found(confidence=0.96)) == "All changes together: 96 % confidence."
+    none = "No change is reported. All intervals together: 96 % confidence."
+    assert guarantee(found(confidence=0.96)) == none
+
+
+def test_where_no_change_is_reported_none_is_said_to_be_sure() -> None:
+    ends = Bounds(0.1, 0.2, 0.01)
+    same = found(ends, ends, confidence=0.96, change="no significant change")
+    assert guarantee(same) == "No change is reported. All intervals together: 96 % confidence."
+    unsure = replace(same, confidence=0.0)
+    assert guarantee(unsure) == "Nothing is certain about all intervals together."
+
+
+def test_a_tolerated_rise_is_seen_and_said() -> None:
+    zero, tenth, wide = Bounds(0.0, 0.0, 0.0), Bounds(0.1, 0.1, 0.0), Bounds(0.1, 0.2, 0.01)
+    exact = found(zero, tenth, change="risen, tolerated")
+    assert exact.verdict == "nothing new"
+    assert differences_headline(exact) == (
+        "No new discrimination found beyond the tolerance: 1 score has risen (group race), and "
+        "its rise is tolerated"
+    )
+    both = found(zero, wide, zero, wide, change="risen, tolerated", confidence=0.98)
+    assert "2 scores have risen (group race; group race), and their rises are" in (
+        differences_headline(both)
+    )
+    assert guarantee(both).startswith("Each reported change of a score has at most a 1 % chance")
 
 
 def replayed(**states: int) -> Replay:
@@ -92,6 +122,9 @@ def test_a_replay_says_that_the_subject_answers_at_random_where_a_note_does() ->
         "of 50 tests that discriminated once, none did so each time they were run again."
     )
     assert random_answers(replayed(still=9)) is None
+    lucky = replace(replayed(unclear=18, fixed=2), notes=(note,))
+    assert "2 did not discriminate this time" in replay_headline(lucky)
+    assert "2 are fixed" in replay_headline(replayed(fixed=2, same=18))
 
 
 def test_a_pair_of_a_replay_has_its_decisions_as_they_are() -> None:

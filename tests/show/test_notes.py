@@ -79,9 +79,9 @@ def test_notes_are_equal_by_code_and_values() -> None:
 
 
 def test_what_noise_explains_of_a_score_is_in_points() -> None:
-    assert "explain 5.0 points of it" in sentence(Note.of("noise-may-explain", high=0.05))
+    assert "explain a score of 5.0 points" in sentence(Note.of("noise-may-explain", high=0.05))
     finding = sentence(Note.of("noise-in-finding", explains=0.0004, floor=0.03))
-    assert "explain < 0.1 points of it, so that only 3.0 points are certain" in finding
+    assert "explain < 0.1 points, so that only 3.0 points are certain" in finding
 
 
 def test_a_missing_value_is_called_missing() -> None:

@@ -54,7 +54,7 @@ def test_people_whose_values_are_changed_are_named_before() -> None:
 def test_what_holds_together_are_means_where_no_rates_were_measured() -> None:
     both = (samples.causal(family=2), samples.group(family=2, **MEAN))
     assert str(how_sure_together(samples.result(*both))).startswith(
-        "All 2 scores and their groups' means hold together"
+        "Both scores and their groups' means hold together"
     )
     rates = samples.result(samples.group(family=1))
     assert str(how_sure_together(rates)).startswith("The score and its groups' rates hold")
@@ -89,7 +89,7 @@ UNITS = {
     "exact-score": ({"score": 0.02006}, "2.006 %", "2.006 points", "100.3"),
     "estimated-score": ({"score": 0.2}, "20 %", "20 points", "1,000"),
     "score-between": ({"low": 0.1, "high": 0.2}, "and 20.0 %", "and 20.0 points", "500 and 1,000"),
-    "noise-in-score": ({"high": 0.031}, "explain 3.1 %", "3.1 points of", "155 of"),
+    "noise-in-score": ({"high": 0.031}, "a score of 3.1 %", "of 3.1 points", "of 155"),
     "noise-in-finding": ({"explains": 0.01, "floor": 0.02}, "2.0 % are", "2.0 points", "100 are"),
     "accepted-up-to": ({"against": ["race"], "max_score": 0.05}, "5 %", "5 points", "250"),
     "above-baseline": ({"high": 0.31}, "31.0 %", "31.0 points", "1,550"),

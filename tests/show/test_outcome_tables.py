@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,21 @@ def test_no_number_is_cut_in_a_narrow_terminal(width: int, everything: bool) -> 
     words = set(re.split(r"[\s,;:()]+", tables))
     for figure in figures(ends=everything):
         assert set(re.split(r"[\s,;:()]+", figure)) <= words, figure
+
+
+@pytest.mark.parametrize("width", range(50, 81))
+def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
+    result = known()
+    (outcomes,) = result.outcomes
+    shorter = tuple(
+        replace(gap, lowest={"sex": "female"}, highest={"sex": "male"}, low=None)
+        for gap in outcomes.gaps
+    )
+    result = replace(result, outcomes=(replace(outcomes, gaps=shorter),))
+    text = render_apparent(result, file=io.StringIO(), width=width)
+    gaps = re.split(r"\s+", text[text.index("demographic") :])
+    named = sum(bool(gap.difference) for gap in shorter)
+    assert (gaps.count("female"), gaps.count("male")) == (named, named)
 
 
 def test_wide_terminals_keep_the_tables() -> None:

@@ -410,7 +410,7 @@ def test_notes_on_means_are_in_the_units_of_the_output() -> None:
     notes = (Note.of("noise-in-score", high=0.02), Note.of("estimated-score", score=0.3))
     mean = samples.group(statistic="mean", scale=(100.0, 600.0), notes=notes)
     assert [str(each).rpartition(" of this")[0] or str(each) for each in mean.notes] == [
-        "the subject does not always decide the same: noise alone may explain 10",
+        "the subject does not always decide the same: noise alone may explain a score of 10",
         "estimated at 150",
     ]
     search = replace(samples.small_search().searches[0], measure="group")

@@ -453,3 +453,22 @@ class TestService:
             final = json.loads(run("score", "--json").stdout)
             assert (final["executions"], len(service.requests)) == (0, asked)
             assert {(each["score"], each["high"]) for each in final["scores"]} == {(0, 0)}
+
+
+@pytest.mark.parametrize("declared", ["subject", "output"])
+def test_a_subject_with_labels_is_not_taken_for_noisy(declared: str) -> None:
+    labels = {"yes": ["approved*"], "no": ["denied*"]}
+    options: dict[str, Any] = {"labels": labels, "favourable": ["yes"]}
+    if declared == "output":
+        options = {"outputs": [themis.Output(name="answer", **options)]}
+
+    def decide(person: dict[str, Any]) -> str:
+        approved = person["income"] > (20 if person["sex"] == "m" else 25)
+        return f"Approved, {person['income']}" if approved else "Denied!"
+
+    schema = themis.Schema(sex=["f", "m"], income=range(40))
+    result = themis.Audit(decide, schema, **options).score("sex")
+    assert [each.low for each in result.scores] == [each.high for each in result.scores]
+    assert [round(each.score, 3) for each in result.scores] == [0.125, 0.125]
+    assert not result.notes
+    assert result.scores[0].witnesses[0].outputs == ("yes", "no")

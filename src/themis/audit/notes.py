@@ -17,8 +17,6 @@ from themis._version import __version__
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
-from themis.engine.variants import all_variants, mark_impossible
-from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
 from themis.inputs.constraints import Constraint
 from themis.inputs.people import People
@@ -28,13 +26,12 @@ from themis.inputs.streams import BaseInputs
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import TestedSet
+from themis.scores.explanations.unchangeable import fixed_share
 from themis.settings import Stopping
 from themis.subjects.base import Subject
-from themis.subjects.decisions import NO_COUNTERFACTUAL
 from themis.subjects.readings import Reading
 
 MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
-TRIED, MOST_TRIED = 1_000, 200  # inputs, and assignments of a set, that are looked at for that
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
@@ -156,13 +153,7 @@ def few_counterfactuals(scores: Iterable[Score], sampler: Sampler) -> Iterator[N
     causal = (each for each in scores if isinstance(each, CausalScore) and each.samples)
     for against in dict.fromkeys(each.against for each in causal if each.population == "inputs"):
         links = linking(schema, against)
-        assignments = Assignments(schema, schema.columns_of(against))
-        if not links or assignments.count > MOST_TRIED:
-            continue
-        variants, rows = all_variants(assignments), sampler.tables.rows(assignments, 0, TRIED)
-        cells = sampler.tables.empty(len(rows), variants.width)
-        mark_impossible(schema, variants, rows, cells)
-        fixed = float(((cells != NO_COUNTERFACTUAL).sum(axis=1) < 2).mean())
+        fixed = fixed_share(sampler, schema.columns_of(against)) if links else 0.0
         if fixed >= MANY_FIXED:
             yield Note.of(
                 "few-counterfactuals",

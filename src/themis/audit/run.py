@@ -33,7 +33,7 @@ from themis.errors import SubjectError
 from themis.events import SearchListener
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.outcomes import Outcomes, Proxy
+from themis.results.outcomes import Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
 from themis.scores.accounts import account_of, asked_again, metered
 from themis.scores.early_ends import ending_early
@@ -213,14 +213,22 @@ class Work:
             data=self._data,
             account=account_of(spent),
             report=naming,
-            outcomes=self.outcomes,
-            proxies=self.proxies,
+            outcomes=tuple(
+                outcomes_of_noise(each) if self._is_noisy(each) else each for each in self.outcomes
+            ),
+            proxies=tuple(
+                proxy_of_noise(each) if self._is_noisy(each) else each for each in self.proxies
+            ),
         )
         if failed:
             problem = self._problem or runner.failure_message()
             raise SubjectError(str(problem), result=self._family.whole(result))
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
+
+    def _is_noisy(self, observed: Outcomes | Proxy) -> bool:
+        """Whether noise was found in the output that people are compared by."""
+        return self._settings.looks_for_noise and self._probe.finds_in(observed.output)
 
     def _of_outputs(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         """The notes, which say which of the outputs that they name hardly anybody gets."""

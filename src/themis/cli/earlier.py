@@ -6,22 +6,30 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-MOST_BYTES = 2**28  # of JSON that is read to find out what it is
+MOST_BYTES = 2**28  # of a file that is read to find out what it is
 
 _PAGE = re.compile(
     r'<!doctype html>\s*<html lang="[^"]*" dir="[^"]*"><head><meta charset="utf-8"/>'
     r'<meta http-equiv="Content-Security-Policy" content="default-src'
 )
-_MARKS = {
+_MARKS = {  # of the beginning
     "html": _PAGE,
     "annex": _PAGE,
-    "md": re.compile(r"## Themis(:|\n|$)"),
     "junit": re.compile(r'<\?xml [^>]*>\s*<testsuites name="themis"'),
-    "sarif": re.compile(r'\{[^}]*"driver":\s*\{\s*"name":\s*"Themis"'),
-    "github": re.compile(r"(::(error|warning|notice) [^\n]*(\n|$))+\Z"),
-    "csv": re.compile(r"measure,against,score,"),
+    "csv": re.compile(r"measure,against,score,low,high,confidence,error,"),
 }
+_TITLE = r"## Themis(: [^\n]+)?\n\n\*\*[^\n]+\.\*\*\n\n"
+_WHOLE = {  # of all of it: whatever somebody wrote below is not ours
+    "md": re.compile(
+        rf"{_TITLE}(?:(?s:.*\n\n)?<sub>[^\n]*\bseed [^\n]*</sub>"  # a result
+        r"|(?s:.*\n)?- (Each reported change|All |Nothing |No change )[^\n]+"  # a difference
+        r"|(?s:.*\n)?- [^\n]*\binputs?\b[^\n]* · [^\n]*)\s*\Z"  # a replay
+    ),
+    "github": re.compile(r"(::(error|warning|notice) [^\n]*(\n|\Z))+\Z"),
+}
+_RESULT_KEYS = {"themis", "command", "executions", "stopped"}
 _SCORE_COLUMNS = (b"measure", b"against", b"fingerprint")
 
 
@@ -46,19 +54,46 @@ def _is_marked(_: Path, text: str, kind: str) -> bool:
     return _MARKS[kind].match(text) is not None
 
 
+def _is_wholly_marked(path: Path, text: str, kind: str) -> bool:
+    """Whether all of a text is as Themis writes it."""
+    starts = ("## Themis", "::")
+    return text.startswith(starts) and _WHOLE[kind].match(_all_of(path).strip()) is not None
+
+
 def _is_result(path: Path, text: str, _: str) -> bool:
-    """A result or a replay; where others sorted its keys, all of it is read."""
+    """A result or a replay, also where others sorted its keys."""
+    data = _json_of(path, text)
+    return isinstance(data.get("themis"), str) and data.keys() >= _RESULT_KEYS
+
+
+def _is_sarif(path: Path, text: str, _: str) -> bool:
+    """Findings of Themis, and of nobody else."""
+    runs = _json_of(path, text).get("runs") or []
+    try:
+        return {each["tool"]["driver"]["name"] for each in runs} == {"Themis"}
+    except (TypeError, LookupError):
+        return False
+
+
+def _json_of(path: Path, text: str) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is none."""
+    try:
+        data = json.loads(_all_of(path)) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _all_of(path: Path) -> str:
+    """What a file holds; nothing where it is too large to be one of ours."""
     from themis.inputs.row_files import encoding_of
 
-    if re.match(r'\{\s*"themis"\s*:', text):
-        return True
     try:
-        if not text.startswith("{") or path.stat().st_size > MOST_BYTES:
-            return False
-        data = json.loads(path.read_bytes().decode(encoding_of(path)))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and "themis" in data
+        if path.stat().st_size > MOST_BYTES:
+            return ""
+        return path.read_bytes().decode(encoding_of(path))
+    except (OSError, ValueError):
+        return ""
 
 
 def _is_score_table(path: Path, _: str, __: str) -> bool:
@@ -70,5 +105,8 @@ def _is_score_table(path: Path, _: str, __: str) -> bool:
 
 _CONTENTS: dict[str, Callable[[Path, str, str], bool]] = {
     "result": _is_result,
+    "sarif": _is_sarif,
+    "md": _is_wholly_marked,
+    "github": _is_wholly_marked,
     "parquet": _is_score_table,
 }

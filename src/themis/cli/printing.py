@@ -21,7 +21,7 @@ class UnprintableError(ThemisError):
 
 def write(text: str) -> None:
     """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
-    if not _fits(text):
+    if not _fits(text, sys.stdout):
         from themis.show.terminal.parts import in_encoding  # imports rich
 
         text = in_encoding(text, sys.stdout.encoding)
@@ -32,7 +32,7 @@ def write(text: str) -> None:
 
 def write_document(text: str) -> None:
     """A document on stdout that names its own encoding, or is data: no sign is replaced."""
-    if _fits(text):
+    if _fits(text, sys.stdout):
         write(text)
         return
     with printing():
@@ -41,10 +41,10 @@ def write_document(text: str) -> None:
         sys.stdout.flush()
 
 
-def _fits(text: str) -> bool:
-    """Whether stdout can show all of the text."""
+def _fits(text: str, stream: TextIO) -> bool:
+    """Whether a stream can show all of the text."""
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return False
     return True
@@ -60,9 +60,21 @@ def say(message: str, *, command: str = "") -> None:
 
     On a terminal it is wrapped, and the command stands below; elsewhere all is one line.
     """
-    text = _fitting(one_line(message), sys.stderr)
+    text = _fitting(_in_signs(one_line(message), sys.stderr), sys.stderr)
     joint = "\n  $ " if sys.stderr.isatty() else ": "
     print(f"{text}{joint}{one_line(command)}" if command else text, file=sys.stderr, flush=True)
+
+
+def _in_signs(text: str, stream: TextIO) -> str:
+    """The text with plain signs, like `<=`, where the stream can't show `≤`.
+
+    What else it can't show is escaped.
+    """
+    if _fits(text, stream):
+        return text
+    from themis.show.terminal.parts import in_plain_signs  # imports rich
+
+    return in_plain_signs(text, stream.encoding)
 
 
 def _fitting(text: str, stream: TextIO) -> str:

@@ -20,6 +20,14 @@ from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, Cells, Failu
 from themis.subjects.secrets import Secrets
 
 NONE_LEFT = "no input was answered: mend the subject, or what it is given"
+TABLES = (
+    "no input was answered: each comes as a dictionary; a function that takes many at once, as a "
+    'table, needs call = "batch" in [subject] (in Python, themis.batch)'
+)
+OF_TABLES = (  # what such functions say of one dictionary
+    "AttributeError: 'dict' object has no attribute",
+    "TypeError: string indices must be integers",
+)
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
 KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
 
@@ -101,8 +109,13 @@ class FailureLog:
             remedies.append(f"labels say which texts mean which decision{allows}")
         if self.total > self.undecided:
             share = "max_failures allows a share of failures"
-            remedies.append(NONE_LEFT if none_left else share)
+            remedies.append(self._mend() if none_left else share)
         return f"the subject failed: {'; '.join(parts)}. {'; '.join(remedies)}"
+
+    def _mend(self) -> str:
+        """What to do where nothing was answered; a function of tables fails at each dictionary."""
+        said = (message for _, message in self.examples.values())
+        return TABLES if any(each.startswith(OF_TABLES) for each in said) else NONE_LEFT
 
     def _example(self, kind: str) -> str:
         """An example of what failed; of people, nothing that the subject said."""

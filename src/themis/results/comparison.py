@@ -115,7 +115,10 @@ def _searches(before: Result, after: Result) -> Iterator[Note]:
                 yield Note.of("max-size-differs", measure=measure, before=sizes[0], after=sizes[1])
 
 
-ScoreChange = Literal["risen", "fallen", "the same", "no significant change", "not shown"]
+ScoreChange = Literal[
+    "risen", "risen, tolerated", "fallen", "the same", "no significant change", "not shown"
+]
+UNSEEN = ("the same", "no significant change", "risen, tolerated")  # a larger rise may be
 SetChange = Literal[
     "new", "possibly new", "gone", "possibly gone", "already implied", "still implied"
 ]
@@ -272,6 +275,8 @@ def _score_change(before: Bounds, after: Bounds, tolerance: float) -> ScoreChang
         return "risen"
     if has_risen(after, before):
         return "fallen"
+    if tolerance and has_risen(before, after):
+        return "risen, tolerated"
     exact = before.low == before.high and after.low == after.high
     equal = exact and abs(after.low - before.low) <= ROUNDING
     return "the same" if equal else "no significant change"
@@ -319,7 +324,7 @@ def _reasons_to_doubt(before: Result, after: Result, tolerance: float) -> Iterat
             yield Note.of("paper-rule-used", when=when)
     for each in _score_differences(before, after, tolerance):
         certified = each.before.certified and each.after.certified
-        unseen = certified and each.change in ("the same", "no significant change")
+        unseen = certified and each.change in UNSEEN
         if unseen and may_have_risen(each.before, each.after, tolerance):
             yield Note.of("maybe-risen", name=each.quantity.name)
     yield from _not_compared(before, after)

@@ -146,9 +146,9 @@ class Score(Plotted):
         data["witnesses"] = data.get("witnesses", [])
         data["witnesses"] = [_used(each) for each in data["witnesses"]]
         for group in data["groups"]:
-            for name in ("few", "above_median", "people", "answers"):
-                if group[name] in (False, None):
-                    del group[name]
+            optional = ("few", "above_median", "people", "answers")
+            for name in ("runs", *(each for each in optional if group[each] in (False, None))):
+                del group[name]
         for name in ("direction", "regions"):
             if name in data:
                 data[name] = [_known(each) for each in data[name]]

@@ -59,6 +59,8 @@ class Note:
     @property
     def is_harmless(self) -> bool:
         """Whether it only says how things are: nothing is wrong, and no verdict is weaker."""
+        if self.code == "rows-with-counterparts":
+            return self.values.get("paired") == self.values.get("rows")
         return self.code in HARMLESS
 
     def __str__(self) -> str:
@@ -85,6 +87,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "value-taken-away": ("names", "changed", "inputs", "share", "low", "high", "confidence"),
     "paper-rule": (),
     "exact-not-possible": ("reason",),
+    "nothing-to-change": ("against",),
     "noise-in-score": ("high", *UNIT),
     "noise-in-rates": ("span",),
     "noise-in-exact-rates": ("span",),
@@ -114,6 +117,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "search-ended": ("ended", "sets_open"),
     "subject-failed": (),
     "never-favourable": (),
+    "nothing-to-compare": ("against",),
     "noise-alone": ("score", "high"),
     "only-lower-bound": (),
     "executions-failed": (),

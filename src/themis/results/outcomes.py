@@ -6,8 +6,8 @@ These are observations of the rows. No verdict rests on them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 from themis.inputs.characteristics import Value
 
@@ -94,12 +94,13 @@ class Outcomes:
     people: int
     unlabelled: int  # whose outcome is not known
     undecided: int  # who got no decision
-    confidence: float | None  # of all intervals together; None: weights leave none
+    confidence: float | None  # of all intervals together; None: weights or noise leave none
     groups: tuple[OutcomeGroup, ...]
     groups_total: int
     gaps: tuple[Gap, ...]
     output: str | None = None
     rare: tuple[Value, ...] = ()  # outcomes that hardly anybody has
+    noisy: bool = False  # the subject does not always decide the same: no interval holds
 
     @property
     def metrics(self) -> dict[str, float | None]:
@@ -141,6 +142,7 @@ class Proxy:
     possible: int  # values that it may have
     settings: tuple[Setting, ...]  # each value that was tried
     output: str | None = None
+    noisy: bool = False  # as of known outcomes
 
     @property
     def strength(self) -> float:
@@ -164,3 +166,36 @@ class Proxy:
 def _difference(setting: Setting) -> float:
     assert setting.difference is not None
     return setting.difference
+
+
+def outcomes_of_noise(outcomes: Outcomes) -> Outcomes:
+    """The rates of a subject that does not always decide the same, without their intervals.
+
+    People with the same values share one answer, so that chance moves them together.
+    """
+    groups = (
+        replace(
+            each,
+            selection_rate=_endless(each.selection_rate),
+            true_positive_rate=_endless(each.true_positive_rate),
+            false_positive_rate=_endless(each.false_positive_rate),
+            precision=_endless(each.precision),
+            accuracy=_endless(each.accuracy),
+        )
+        for each in outcomes.groups
+    )
+    gaps = (replace(_endless(each), ratio_low=None, ratio_high=None) for each in outcomes.gaps)
+    return replace(outcomes, groups=tuple(groups), gaps=tuple(gaps), confidence=None, noisy=True)
+
+
+def proxy_of_noise(proxy: Proxy) -> Proxy:
+    """The same of what may stand in for a set."""
+    settings = tuple(map(_endless, proxy.settings))
+    return replace(_endless(proxy), settings=settings, confidence=None, noisy=True)
+
+
+Ended = TypeVar("Ended", Rate, Gap, Setting, Proxy)
+
+
+def _endless(part: Ended) -> Ended:
+    return replace(part, low=None, high=None)

@@ -134,6 +134,7 @@ class Group(Shown):
     above_median: float | None = None  # share of its numbers above the median of all; as counted
     people: int | None = None  # of given people: how many are in it
     answers: int | None = None  # so many of them have an output; None: all
+    runs: float | None = field(default=None, repr=False, compare=False)  # averaged; not saved
 
     @property
     def weight(self) -> tuple[bool, bool, int]:

@@ -409,6 +409,8 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 _OPTIONAL = {  # what `to_dict` leaves out at times
     "Witness": {"reproduce", "joint", "generated", "rows", "rare", "rare_outputs"},
     "Noise": {"average"},
+    "Outcomes": {"noisy"},  # of earlier versions
+    "Proxy": {"noisy"},
     "Joint": {"only_count", "only_low", "only_high"},
     "Group": {"few", "above_median", "people", "answers"},
     "Harm": {
@@ -441,6 +443,7 @@ def result_schema() -> dict[str, Any]:
     del kinds["Score"], own["searches"]
     for kind in ("CausalScore", "GroupScore"):
         del kinds[kind]["properties"]["naming"]
+    del kinds["Group"]["properties"]["runs"]
     search = kinds["SearchResult"]["properties"]
     del search["cache_hits"]
     for name, key in _RENAMED.items():

@@ -195,7 +195,7 @@ def judge_score(
     """
     verdict: Verdict = "not enough evidence"
     certain = score.samples > 0 and (score.conclusive or score.stopped.is_early)
-    certain = certain and not nobody_favoured(score)
+    certain = certain and not nobody_favoured(score) and nothing_compared(score) is None
     if certain and exceeds(score.floor, check.max_score):
         verdict = "violated"
     elif certain and not exceeds(score.high, check.max_score):
@@ -311,7 +311,8 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     if isinstance(outcome, SearchResult):
         return outcome.conclusive
     settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
-    return outcome.conclusive and settled and not nobody_favoured(outcome)
+    idle = nobody_favoured(outcome) or nothing_compared(outcome) is not None
+    return outcome.conclusive and settled and not idle
 
 
 def _cover(
@@ -344,6 +345,14 @@ def nobody_favoured(score: Score) -> bool:
     return all(group.rate == 0 for group in score.groups)
 
 
+def nothing_compared(score: Score) -> Note | None:
+    """Why a score says nothing: there is one value to change, or one group; None if it does."""
+    if isinstance(score, GroupScore):
+        alone = score.samples and len(score.groups) == 1 and score.high == 0
+        return Note.of("nothing-to-compare", against=score.against) if alone else None
+    return next((each for each in score.notes if each.code == "nothing-to-change"), None)
+
+
 def _spelling(part: Score | SearchResult) -> Note | None:
     """That it rests on texts that differ only in spelling, if it does."""
     return next((note for note in part.notes if note.code in SPELLED), None)
@@ -354,6 +363,8 @@ def _why_open(score: Score, limit: float) -> Note:
         return note
     if score.samples and nobody_favoured(score):
         return Note.of("never-favourable")
+    if (note := nothing_compared(score)) is not None:
+        return note
     if exceeds(score.low, limit) and not score.is_checked:
         return Note.of("not-checked-for-noise")
     if exceeds(score.low, limit) and score.conclusive and score.reruns is not None:

@@ -31,7 +31,7 @@ from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.taken_away import with_taken_away
 from themis.scores.explanations.witnesses import POOL, FlipPool
 from themis.scores.group import GroupInputs, passes
-from themis.scores.group_answers import group_score, list_groups
+from themis.scores.group_answers import averaged, group_score, list_groups
 from themis.scores.medians import scoring_rates
 from themis.scores.people import PeopleRun, causal_generated, weigh
 from themis.scores.undecided import people_undecided
@@ -87,6 +87,7 @@ def apparent_group(
         rows.counts,
         places=shown,
         scoring=scoring_rates(reading, rows.cells, rows.own, len(rows.labels), run.weights),
+        runs=rows.runs,
     )
     if len(shown):
         best, worst = (int(shown[pick(rows.rates[shown])]) for pick in (np.argmax, np.argmin))
@@ -129,6 +130,14 @@ class _RowGroups:
     rates: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+
+    @property
+    def runs(self) -> NDArray[np.float64]:
+        """How many answers each rate averages; copies of a row share one."""
+        weights, size = np.asarray(self.run.weights, dtype=float), len(self.labels)
+        return averaged(
+            np.bincount(self.own, weights, size), np.bincount(self.own, weights**2, size)
+        )
 
     @classmethod
     def of(cls, run: PeopleRun, reading: Reading, assignments: Assignments) -> _RowGroups:

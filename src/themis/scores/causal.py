@@ -281,17 +281,20 @@ def causal_score(
     tally: HarmTally | None,
     spelled: int = 0,
     contexts: int | None = None,
+    some_rows: bool = False,
     **details: Any,
 ) -> CausalScore:
     """The result with its witnesses and the direction of harm; `spelled` rows are unknown.
 
     Its flips can be run again. Of sampled rows the directions have intervals that hold whenever
     the run stops; `contexts` is the number of rows there are, if they were drawn from so few.
+    `some_rows` says that an exact score has its directions from sampled rows, too.
     """
     cost.runner.finding = pool
     fields: dict[str, Any] = {"method": "sampled", **details}
     ends = None
-    if fields["method"] == "sampled" and settings.stopping is not Stopping.PAPER:
+    sampled = fields["method"] == "sampled" or some_rows
+    if sampled and settings.stopping is not Stopping.PAPER:
         ends = partial(share_ends, confidence=settings.confidence, population=contexts)
     score = CausalScore(
         measure="causal",

@@ -55,6 +55,7 @@ class Flips:
     pool: FlipPool
     tally: HarmTally | None
     regions: Callable[[], tuple[Region, ...]]
+    some_rows: bool = False  # the tally is of a sample of its rows
 
 
 def exact_causal(
@@ -91,6 +92,7 @@ def score_of_flips(
         cost=cost,
         pool=flips.pool,
         tally=None if early else flips.tally,
+        some_rows=flips.some_rows,
         method="exact",
         samples=flips.samples,
         stopped=stopped,
@@ -113,7 +115,8 @@ def _binned_flips(sampler: Sampler, domain: Domain, variants: Variants, confiden
         seen = read_rows(sampler, variants, pool, tally)
     regions = partial(sampled_regions, seen, assignments.schema, assignments.columns, confidence)
     share = Interval(rounded(low), rounded(low), rounded(high))
-    return Flips(share, len(domain.cells), unknown, unknown, pool, tally, regions)
+    size = len(domain.cells)
+    return Flips(share, size, unknown, unknown, pool, tally, regions, some_rows=True)
 
 
 def _table_flips(

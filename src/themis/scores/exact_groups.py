@@ -16,7 +16,7 @@ from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note
 from themis.scores.exact import Domain, rounded, summed
 from themis.scores.group import GroupInputs, passes
-from themis.scores.group_answers import group_score, list_groups
+from themis.scores.group_answers import averaged, group_score, list_groups
 from themis.scores.medians import scoring_rates
 from themis.scores.undecided import exact_undecided
 from themis.settings import Settings
@@ -35,6 +35,7 @@ class GroupSums:
     assignments: Assignments
     reading: Reading
     weight: NDArray[np.float64] = field(init=False)
+    squares: NDArray[np.float64] = field(init=False)  # of the weights
     certain: NDArray[np.float64] = field(init=False)  # weight of what is favourable
     possible: NDArray[np.float64] = field(init=False)  # and of what may be
     failed_weight: NDArray[np.float64] = field(init=False)
@@ -44,7 +45,8 @@ class GroupSums:
     spelled: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("weight", "certain", "possible", "failed_weight", "count", "failed"):
+        sums = ("weight", "squares", "certain", "possible", "failed_weight", "count", "failed")
+        for name in sums:
             setattr(self, name, np.zeros(self.assignments.count))
 
     def add(self, domain: Domain) -> None:
@@ -57,6 +59,7 @@ class GroupSums:
             some = np.flatnonzero(shares)
             ends += summed(own[some], weights[some] * shares[some], size)
         self.count += np.bincount(own, minlength=size)
+        self.squares += np.bincount(own, weights**2, size)
         failed = np.flatnonzero(cells == FAILED)
         self.failed_weight += summed(own[failed], weights[failed], size)
         self.failed += np.bincount(own[failed], minlength=size)
@@ -134,6 +137,7 @@ def score_of_sums(
         counts,
         places=np.arange(len(present)),
         scoring=[scoring[place] for place in present] if scoring else [None] * len(present),
+        runs=averaged(seen, sums.squares[present]),
         figure=rounded,
     )
     score = rounded(rates.max() - rates.min())

@@ -58,12 +58,14 @@ def list_groups(
     *,
     places: NDArray[np.int64],
     scoring: Sequence[float | None],
+    runs: NDArray[np.float64],
     figure: Callable[[float], float] = float,
 ) -> tuple[tuple[Group, ...], tuple[Note, ...]]:
     """Those of the groups at these places that a result lists, and a note if that is not all.
 
     Of very many, those with the lowest and highest rates and ends: all that a ratio rests on.
-    `scoring` is the share of each above the median, `figure` makes a rate a figure of the result.
+    `scoring` is the share of each above the median, `runs` how many answers its rate averages, and
+    `figure` makes a rate a figure of the result.
     """
     listed, notes = places, tuple[Note, ...]()
     if len(places) > LISTED:
@@ -79,10 +81,19 @@ def list_groups(
             high=figure(high[place]),
             samples=int(counts[place]),
             above_median=scoring[place],
+            runs=float(runs[place]),
         )
         for place in listed.tolist()
     )
     return tuple(groups), notes
+
+
+def averaged(weights: NDArray[Any], squares: NDArray[Any]) -> NDArray[np.float64]:
+    """How many answers the rates of groups average in effect: (Σw)² / Σw², by weights of answers.
+
+    Copies of a row share one answer, and heavy ones count for more.
+    """
+    return np.asarray(weights**2 / np.where(squares > 0, squares, np.inf), dtype=np.float64)
 
 
 def group_score(

@@ -457,8 +457,11 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
     if score.method != "exact":
         return replace(score, notes=(*score.notes, Note.of("noise-in-rates")))
     alpha = PLACEBO_SHARE * (1.0 - settings.confidence)
-    ends = [(each.low, each.high, each.samples) for each in score.groups]
-    whole = not any(note.code == "groups-not-listed" for note in score.notes)
+    ends = [(each.low, each.high, each.runs or 0.0) for each in score.groups]
+    unlisted = next((each for each in score.notes if each.code == "groups-not-listed"), None)
+    whole = unlisted is None
+    if unlisted is not None:  # the ends of all groups hold together, and these are some of them
+        alpha *= len(ends) / max(unlisted.values["groups"], len(ends), 1)
     wider = zip(score.groups, expected_rates(ends, alpha), strict=True)
     groups = [replace(each, low=low, high=high) for each, (low, high) in wider]
     ratio = ImpactRatio.of(groups, all_groups=whole)
@@ -470,6 +473,7 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
         score,
         low=score.floor,
         high=high,
+        groups=tuple(groups),
         reruns=None if score.reruns is None else replace(score.reruns, explains=0.0),
         stopped=Ending.NOISE if too_much else score.stopped,
         notes=(*score.notes, Note.of("noise-in-exact-rates")),

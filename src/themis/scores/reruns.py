@@ -353,7 +353,7 @@ class Rerunner:
         place = self._place(scores[0].output)
         reading = self._readings[place]
         codes, numbers = self._each_shown(scores, shown)
-        before = reading.labels.number([each for pair in pairs for each in pair.outputs])
+        before = reading.numbers_of([each for pair in pairs for each in pair.outputs])
         first = np.full(len(codes), NOT_RUN)
         first[numbers] = before
         rng = self._sampler.base.generator(RERUNS, 2)

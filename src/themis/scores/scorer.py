@@ -23,6 +23,7 @@ from themis.scores.accounts import metered
 from themis.scores.causal import measure_causal
 from themis.scores.exact import Domain, can_be_exact, run_domain
 from themis.scores.explanations.taken_away import with_taken_away
+from themis.scores.explanations.unchangeable import told_unchangeable
 from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.scores.group import GroupInputs, measure_group
 from themis.scores.reruns import Finding
@@ -102,6 +103,8 @@ class Scorer:
         """The causal or group score of a set of columns, with what it cost."""
         runner = self.sampler.runner
         score = metered(runner, lambda: self._measured(columns, measure, settings))
+        if self._run is None:
+            score = told_unchangeable(score, self.sampler, columns)
         if score.method == "exact" and score.stopped is Ending.EXHAUSTED:
             self._exact[self._question(columns, measure)] = ExactScore(score, runner.finding)
         return score

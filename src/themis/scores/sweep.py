@@ -248,6 +248,7 @@ class _FlipSums:
             pool=self._pool(),
             tally=self._tally,
             regions=partial(self._regions, confidence),
+            some_rows=bool(self._variants.assignments.binned),
         )
 
     def _add_binned(self, piece: Domain) -> None:

@@ -172,6 +172,8 @@ def _causal_parts(score: CausalScore, words: Wording) -> Iterator[Html]:
     yield from (_witness(each, score.output or "decision") for each in score.witnesses[:WITNESSES])
     if whose := pairs_origin(score):
         yield _line(f"These pairs: {whose}.", _FAINT)
+    if score.placebo is not None and (score.direction or score.witnesses):
+        yield _line("Changes by noise alone may be among these.", _FAINT)
 
 
 def _witness(witness: Witness, output: str) -> Html:

@@ -90,12 +90,13 @@ def drift_ends(fewer: int, more: int, reruns: int, alpha: float) -> tuple[float,
 
 
 def expected_rates(
-    rates: Sequence[tuple[float, float, int]], alpha: float
+    rates: Sequence[tuple[float, float, float]], alpha: float
 ) -> list[tuple[float, float]]:
     """Ends of the expected rates that fit the rates of one run (Hoeffding's inequality).
 
     `rates` has the least and the largest rate of each group, and its number of inputs, which were
-    all run once. With probability at least 1 − alpha all expected rates are between their ends.
+    all run once: of inputs with weights (Σw)² / Σw², which is what the inequality asks for. With
+    probability at least 1 − alpha all expected rates are between their ends.
     """
     margin = math.log(2 * len(rates) / alpha) / 2 if rates else 0.0
     wider = [math.sqrt(margin / max(inputs, 1)) for _, _, inputs in rates]
@@ -103,7 +104,7 @@ def expected_rates(
     return [(max(low - by, 0.0), min(high + by, 1.0)) for (low, high, _), by in ends]
 
 
-def widest_spread(rates: Sequence[tuple[float, float, int]], alpha: float) -> float:
+def widest_spread(rates: Sequence[tuple[float, float, float]], alpha: float) -> float:
     """The largest spread of expected rates that fits the rates of one run, as sure as they are."""
     ends = expected_rates(rates, alpha)
     return max((high for _, high in ends), default=0.0) - min((low for low, _ in ends), default=0.0)

@@ -47,6 +47,16 @@ class Reading:
             self.source.parts[self.place] if isinstance(self.source, AnswerLabels) else self.source
         )
 
+    def numbers_of(self, shown: list[Any]) -> NDArray[Any]:
+        """The numbers of outputs as pairs show them: where labels are declared, of the labels.
+
+        What the subject answers is another text, and a label need not be among the texts it means.
+        """
+        labels = self.labels
+        if isinstance(labels, NumberPart) or labels.meanings is None:
+            return labels.number(shown)
+        return np.array([labels.labels.index(each) for each in shown], dtype=np.int32)
+
     @property
     def graded(self) -> bool:
         """Whether outputs can differ a little."""

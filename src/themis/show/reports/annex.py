@@ -30,6 +30,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.reports.method import (
+    CUT_OFF,
     RECIPE,
     command_again,
     digest,
@@ -54,6 +55,7 @@ from themis.show.reports.scores import (
 )
 from themis.show.reports.verdict import ALL_CLEAR, cautions
 from themis.show.words.headlines import capital, untold_text
+from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import how_sure_together, impact, ratio_text
 from themis.show.words.searches import (
     check_interval,
@@ -374,6 +376,8 @@ def _procedure(result: Result) -> Iterator[Html]:
         "not read.",
     )
     words = [RULES[rule] for rule in RULES if rule in result.rules]
+    if result.stopped in CUT_OFF and Stopping.CERTIFIED in result.rules:
+        words.append(f"This run ended before that: {how_it_ended(result.stopped)}.")
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         words.append(EXACT)
     if words:

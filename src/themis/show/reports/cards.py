@@ -237,7 +237,8 @@ def _pair(scores: Sequence[Score], room: Room) -> Iterator[Html]:
         if isinstance(score, CausalScore) and score.witnesses:
             ranked = other_changes_first(score.witnesses)
             telling = max(ranked, key=lambda each: (each.joint is not None, len(each.differs_in)))
-            yield tag("p", tag("b", "An example"), class_="label")
+            example = "An example" if score.placebo is None else "An example, maybe by noise"
+            yield tag("p", tag("b", example), class_="label")
             yield pair_block(telling, score, room)
             return
 

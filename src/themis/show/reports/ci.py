@@ -156,6 +156,9 @@ def _of_scores(result: Result) -> Iterator[Finding]:
             yield Finding(
                 "measured", title, text, score.measure, score.against, score, output=score.output
             )
+    ending = cut_off(result)
+    if ending is not None and result.stopped is Ending.INTERRUPTED:
+        yield Finding("open", "not everything was measured", ending)
     for text in inconclusive(result.scores):
         yield Finding("open", "not every score is as precise as asked", text)
 

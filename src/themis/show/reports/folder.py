@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from themis.results.model import Result
 from themis.results.withheld import withheld
 from themis.show.reports.markdown import escape
-from themis.show.reports.method import RECIPE, command_again, digest
+from themis.show.reports.method import RECIPE, command_again, digest, same_again
 from themis.show.reports.page import subject_title
 from themis.show.words.verdicts import measured_on, verdict
 
@@ -40,7 +40,7 @@ def _parts(result: Result, files: Collection[str], folder: str | None) -> Iterat
     yield escape(measured_on(result))
     rows = [f"| [{name}]({name}) | {what} |" for name, what in FILES.items() if name in files]
     yield "\n".join(["| file | what it is |", "| --- | --- |", *rows])
-    yield "The command that made this folder (the same seed gives the same result):"
+    yield f"The command that made this folder. {same_again(result)}"
     where = "" if folder is None else f" --output {shlex.quote(folder)}"
     yield f"```\n{command_again(result).line}{where}\n```"
     yield f"SHA-256 of the result: `{digest(result)}`. Whoever has the file can compute it:"

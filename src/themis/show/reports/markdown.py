@@ -11,6 +11,7 @@ from themis.results.parts import Witness
 from themis.results.withheld import whole_of
 from themis.show.reports.page import subject_title
 from themis.show.reports.scores import interval, point
+from themis.show.words.certainty import certainty
 from themis.show.words.explanations import pairs_origin
 from themis.show.words.headlines import headline, kind_words
 from themis.show.words.notes import how_it_ended
@@ -142,6 +143,8 @@ def _check_row(check: CheckResult) -> tuple[str, ...]:
 
 def _score_row(score: Score) -> tuple[str, ...]:
     how = score.method if score.conclusive else how_it_ended(score.stopped)
+    if how == "exact" and score.low != score.high:
+        how = certainty(score).removeprefix("because ")
     shown, ends = (point(score), interval(score)) if score.samples else ("–", "")
     return (set_text(score.against), kind_words(score), shown, ends, how)
 

@@ -127,9 +127,21 @@ def again_section(result: Result, room: Room) -> Html:
         "again",
         "Run it again",
         shell([cut(command.line, 8_000)]),
-        tag("p", f"{note} The same seed gives the same result as long as the subject is the same."),
+        tag("p", f"{note} {same_again(result)}"),
         fold=True,
     )
+
+
+CUT_OFF = (Ending.BUDGET, Ending.INTERRUPTED, Ending.FAILED)
+
+
+def same_again(result: Result) -> str:
+    """Whether the command gives the same result again."""
+    if result.stopped in CUT_OFF:
+        return "This run ended early; another one may end elsewhere, and give another result."
+    if result.noise is not None and result.noise.differing:
+        return "The subject does not always decide the same, so that another run gives others."
+    return "The same seed gives the same result as long as the subject is the same."
 
 
 def _sureness(result: Result) -> Iterator[Html]:

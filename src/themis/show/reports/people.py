@@ -54,6 +54,7 @@ from themis.show.words.wording import Wording
 
 FEW = 3  # scores, of which more pairs are shown
 LINE = 4_000  # letters of a command or an input
+MAYBE_NOISE = " The subject does not always decide the same: noise alone may make such pairs."
 
 
 def pairs_section(result: Result, room: Room) -> Html:
@@ -65,7 +66,8 @@ def pairs_section(result: Result, room: Room) -> Html:
         "people",
         "Pairs",
         "Each card shows a pair that differs only in the set but gets different "
-        f"{'outputs' if all(map(_is_number, scores)) else 'decisions'}. {_comes_first(scores)}.",
+        f"{'outputs' if all(map(_is_number, scores)) else 'decisions'}. {_comes_first(scores)}."
+        f"{MAYBE_NOISE if any(each.placebo is not None for each in scores) else ''}",
         scores,
         lambda each: _people_of(each, pairs, room),
         most=room.people,

@@ -26,6 +26,7 @@ from themis.show.reports.document import (
     set_words,
 )
 from themis.show.svg import picture, scale
+from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import beyond
 from themis.show.words.scores import by_set, extremes, impact, lesser, method, ratio_text
 from themis.show.words.searches import amount
@@ -385,7 +386,7 @@ def ratios(score: GroupScore) -> list[Ratio] | None:
     """
     judged = [group for group in score.groups if not group.few] or list(score.groups)
     best = max((group.rate for group in judged), default=0.0)
-    if score.impact_ratio is None or score.statistic == "mean" or not best:
+    if score.impact_ratio is None or score.statistic == "mean" or not best or idle_favour(score):
         return None
     highest = 1.0 if score.lower_bound else max(group.high for group in judged)
     surely = max(group.low for group in judged)

@@ -106,10 +106,11 @@ def _cut_short(result: Result) -> Iterator[Caution]:
         yield Caution("ended early", ending)
     for search in result.searches:
         if search.stopped is not Ending.DONE:
-            open_sets = count(search.sets_open, "combination")
+            early = search.stopped.is_early or search.sets_open
+            open_sets = f"; {count(search.sets_open, 'combination')} not checked" if early else ""
             yield Caution(
-                "ended early",
-                f"{search.measure} search: {how_it_ended(search.stopped)}; {open_sets} not checked",
+                "ended early" if early else "undecided",
+                f"{search.measure} search: {how_it_ended(search.stopped)}{open_sets}",
             )
         elif search.undecided:
             yield Caution(
@@ -127,8 +128,10 @@ def _notes(result: Result) -> Iterator[Caution]:
         yield Caution(kind, visible(str(note)), lines, weakens=not note.is_harmless)
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
+    harmless = {str(note) for each in result.scores for note in each.notes if note.is_harmless}
     for text, scores in _score_notes(result).items():
-        yield Caution("note", f"{_listed(map(_name, scores))}: {text}")
+        about = f"{_listed(map(_name, scores))}: {text}"
+        yield Caution("note", about, weakens=text not in harmless)
 
 
 def _score_notes(result: Result) -> dict[str, list[Score]]:

@@ -115,7 +115,13 @@ def _examples(replay: Replay, words: Wording, *, everything: bool) -> Iterator[R
                 yield Sentence(both, DIM, first=" " * len(first))
 
 
-COLOURS = {"risen": "bold red", "new": "bold red", "fallen": "green", "gone": "green"}
+COLOURS = {
+    "risen": "bold red",
+    "risen, tolerated": "magenta",
+    "new": "bold red",
+    "fallen": "green",
+    "gone": "green",
+}
 ROWS = 40  # of a table, unless everything is shown
 NARROW = 76  # below this width a line has no room for all columns
 GAPS = 8  # columns between those of a table, and before them

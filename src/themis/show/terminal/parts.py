@@ -14,6 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.rule import Rule
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -84,6 +85,11 @@ def in_encoding(text: str, encoding: str) -> str:
     if _fits(text, encoding):
         return text
     return "\n".join(_plain_line(line, encoding) for line in text.split("\n"))
+
+
+def in_plain_signs(text: str, encoding: str) -> str:
+    """The text with plain signs for those that this encoding lacks; all else is left to others."""
+    return "".join(each if _fits(each, encoding) else _PLAIN.get(each, each) for each in text)
 
 
 def _plain_line(line: str, encoding: str) -> str:
@@ -172,8 +178,10 @@ class Sentence:
     break_before: str = ""  # where to start a new line if one is not enough
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = max(options.max_width, 20)
         text = in_encoding(self.text, options.encoding)  # before it is wrapped: it may be longer
+        words = max((cell_len(word) for word in _glued(text).split(" ")), default=0)
+        fits = len(self.first) + words <= options.max_width  # else it is folded within words
+        width = options.max_width if fits else max(options.max_width, 20)
         parts = [text]
         if self.break_before and len(text) > width:
             start, found, rest = text.partition(in_encoding(self.break_before, options.encoding))
@@ -297,10 +305,13 @@ class Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         unlimited = options.update(max_width=UNLIMITED)
         least = Measurement.get(console, unlimited, self.table).minimum
-        if least <= options.max_width:
-            yield self.table
-        else:
-            yield from self.lines
+        for width in range(options.max_width, least - 1, -1):  # columns may be given too much
+            drawn = list(console.render(self.table, options.update(max_width=width)))
+            widths = map(Segment.get_line_length, Segment.split_lines(drawn))
+            if max(widths, default=0) <= options.max_width:
+                yield from drawn
+                return
+        yield from self.lines
 
 
 def rule(title: str) -> Rule:

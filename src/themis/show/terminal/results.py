@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.notes import Ending
 from themis.results.withheld import is_told
 from themis.show.intervals import Axis
 from themis.show.terminal.outcomes import show_outcomes, show_proxies
@@ -44,6 +45,7 @@ from themis.show.words.scores import (
     by_set,
     circumstances,
     cost_text,
+    cut_off,
     hidden_changes,
     how_sure_together,
     inconclusive,
@@ -165,6 +167,9 @@ render_result = Page[Result](show_result)
 def show_doubts(result: Result, *, everything: bool = False) -> Iterator[RenderableType]:
     """What may invalidate the verdict: failures, noise, odd outputs, runs that ended early."""
     yield from brief_doubts(result, everything=everything)
+    ending = cut_off(result)
+    if ending is not None and result.stopped is Ending.INTERRUPTED:
+        yield Sentence(ending, WARNING, first="inconclusive: ")
     for text in inconclusive(result.scores):
         yield Sentence(text, WARNING, first="inconclusive: ")
 

@@ -51,6 +51,8 @@ def how_much_was_run(score: Score) -> str:
         return f"not {ALL_RUN[score.population]}"
     if score.unknown:
         return f"{ALL_RUN[score.population]}, and {_why_unknown(score)}"
+    if score.low != score.high:
+        return f"{ALL_RUN[score.population]}, and another run may give other answers"
     return f"exact: {ALL_RUN[score.population]}"
 
 

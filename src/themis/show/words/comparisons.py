@@ -26,6 +26,7 @@ from themis.show.words.wording import PLACES, PLAIN, Wording
 
 NAMED = 3  # scores or sets in a headline
 AN = re.compile(r"8|1[18](?!\d)")  # numbers that are spoken with a vowel first
+CLAIMED = ("risen", "risen, tolerated", "fallen", "new", "gone")  # changes that are certain
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
@@ -48,7 +49,9 @@ def replay_headline(replay: Replay) -> str:
     elif not replay.conclusive:
         known = "confirmed" if replay.count("unconfirmed") else "known"
         text = f"None of {total} is {known} to discriminate"
-    if fixed:
+    if fixed and random_answers(replay) is not None:  # once equal is no proof
+        text += f"; {fixed:,} did not discriminate this time"
+    elif fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
         ("unclear", "gave different decisions when run again"),
@@ -130,7 +133,13 @@ def differences_headline(found: Differences) -> str:
         return f"New discrimination: {', '.join(parts)}"
     if found.verdict == "inconclusive":
         return "Undecided: no new discrimination was shown, but some may be unseen"
-    return "; ".join(["No new discrimination found", *_improved(found), *_unseen(found)])
+    small = [quantity_text(each) for each in found.scores if each.change == "risen, tolerated"]
+    none = "No new discrimination found"
+    if small:
+        have, their = ("has", "its rise is") if len(small) == 1 else ("have", "their rises are")
+        none += f" beyond the tolerance: {count(len(small), 'score')} {have} risen"
+        none += f" ({_named(small)}), and {their} tolerated"
+    return "; ".join([none, *_improved(found), *_unseen(found)])
 
 
 def _unseen(found: Differences) -> Iterator[str]:
@@ -171,15 +180,24 @@ def guarantee(found: Differences) -> str:
         if _is_exact(found):
             return "All of this is exact: nothing was sampled."
         return "Nothing was sampled; a score that has two ends is not known exactly."
+    changed = [each for each in found.scores if each.change in CLAIMED]
+    if not changed and not any(each.change in CLAIMED for each in found.sets):
+        if found.confidence > 0:
+            return f"No change is reported. All intervals together: {_confidence(found)}."
+        return "Nothing is certain about all intervals together."
     parts = []
-    worst = max((each.error for each in found.scores), default=0.0)
+    worst = max((each.error for each in changed), default=0.0)
     if 0 < worst < 1:
         parts.append(
             f"Each reported change of a score has at most {_chance(worst)} chance of being false."
         )
     if found.confidence > 0:
-        parts.append(f"All changes together: {confidence_text(found.confidence)}.")
+        parts.append(f"All changes together: {_confidence(found)}.")
     return " ".join(parts) or "Nothing is certain about all changes together."
+
+
+def _confidence(found: Differences) -> str:
+    return confidence_text(found.confidence)
 
 
 def _is_exact(found: Differences) -> bool:

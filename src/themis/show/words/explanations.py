@@ -74,11 +74,12 @@ def _counted(harm: Harm, number: int | None) -> int | None:
 
 
 def directions_certainty(score: CausalScore) -> str:
-    """What the intervals of the directions are, where there are some."""
+    """What the intervals of the directions are, where there are some, and that noise is in them."""
+    noise = "; changes by noise are among them" if score.placebo is not None else ""
     shown = (each for each in score.direction if each.contexts >= FEW_COUNTED)
     if not any(each.lost_low is not None for each in shown):
-        return ""
-    return f"; intervals: {confidence_text(score.confidence)}, each by itself"
+        return noise
+    return f"; intervals: {confidence_text(score.confidence)}, each by itself{noise}"
 
 
 def counted_people(score: CausalScore, words: Wording = PLAIN) -> str:

@@ -9,6 +9,7 @@ from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Score, is_by_degrees
 from themis.results.notes import Ending
 from themis.results.parts import Group
+from themis.results.verdicts import nothing_compared
 from themis.results.withheld import FewerGroups, UntoldScore, is_told
 from themis.show.words.certainty import certainty, exactly, how, sure
 from themis.show.words.favours import idle_favour
@@ -108,6 +109,9 @@ def _causal(score: CausalScore, words: Wording) -> str:
         return _within(score)
     if score.lower_bound:
         return _at_least(score, words)
+    if nothing_compared(score) is not None:
+        one = words.counted(1, score.population).removeprefix("1 ")
+        return f"there is nothing to change: no {one} can have another {plain_set(score)}"
     if score.score == 0:
         return _no_effect(score, words)
     if score.placebo is not None and score.low == 0:

@@ -190,5 +190,13 @@ INPUT_WORDS: dict[str, str | Callable[[Values], str]] = {
     "made-by-constraints": _made_by_constraints,
     "few-counterfactuals": _few_counterfactuals,
     "inputs-unlike-rows": _inputs_unlike_rows,
+    "nothing-to-change": lambda values: (
+        f"no test input can have another {' and '.join(values['against'])}, as the schema leaves "
+        "a single value: nothing was changed, and nothing is known about it"
+    ),
+    "nothing-to-compare": lambda values: (
+        f"there is a single group of {' and '.join(values['against'])}, so that there is nothing "
+        "to compare"
+    ),
     "no-such-value": _no_such_value,
 }

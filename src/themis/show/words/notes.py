@@ -96,6 +96,11 @@ def _ended_early(values: Values) -> str:
 def _rows_with_counterparts(values: Values) -> str:
     it = "it" if len(values["against"]) == 1 else "them"
     followed = f", and {all_of(values['followed'])} with {it}" if "followed" in values else ""
+    if values["paired"] == values["rows"]:
+        return (
+            f"all of {count(values['rows'], 'row')} have a counterpart among the rows that differs "
+            f"only in {all_of(values['against'])}{followed}"
+        )
     return (
         f"{values['paired']:,} of {count(values['rows'], 'row')} "
         f"{'has' if values['paired'] == 1 else 'have'} a counterpart among the rows that "
@@ -222,7 +227,7 @@ def _scale_differs(values: Values) -> str:
 
 
 def _noise_may_explain(values: Values) -> str:
-    what = f"{amount(values, 'high')} of it" if "high" in values else "it"
+    what = f"a score of {amount(values, 'high')}" if "high" in values else "it"
     return f"noise alone may explain {what}"
 
 
@@ -380,7 +385,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "paper-rule": "the paper's stopping rule: this interval is what it claims, not what it holds; "
     "it fails most often for scores near 0",
     "noise-in-score": lambda values: (
-        f"{ENDED[Ending.NOISE]}: noise alone may explain {amount(values, 'high')} of this score"
+        f"{ENDED[Ending.NOISE]}: noise alone may explain a score of {amount(values, 'high')}"
     ),
     "noise-in-rates": on_figures(
         f"{ENDED[Ending.NOISE]}; {{}} are averages over its noise, so that this interval holds"
@@ -389,7 +394,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "groups that were run in different calls seem to differ, and in one call they do less",
     "noise-in-exact-rates": on_figures(
         f"{ENDED[Ending.NOISE]}: these are the {{}} of one run on every input, and another run "
-        "would give slightly different ones"
+        "may give others"
     ),
     "no-decision-rates": lambda values: f"some executions gave no decision: {_no_decision(values)}",
     "no-decision-apart": _no_decision_apart,
@@ -466,7 +471,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
     "get",
     "not-checked-for-noise": "not checked for consistency: what it rests on was not repeated",
     "noise-in-finding": lambda values: (
-        f"noise may explain {amount(values, 'explains')} of it, so that only "
+        f"noise may explain {amount(values, 'explains')}, so that only "
         f"{amount(values, 'floor')} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from themis.results.model import CausalScore, Result
-from themis.results.outcomes import Gap, GapName, Outcomes, Rate, RateName
+from themis.results.outcomes import Gap, GapName, Outcomes, Proxy, Rate, RateName
 from themis.show.words.headlines import headline
 from themis.show.words.values import (
     FEW_COUNTED,
@@ -87,8 +87,18 @@ def _listed(values: Sequence[object], shown: int = 4) -> str:
 def outcomes_certainty(outcomes: Outcomes) -> str:
     """Under which condition the intervals hold, or why there are none."""
     if outcomes.confidence is None:
-        return "No intervals: the weights are not numbers of people."
+        return no_intervals(outcomes)
     return f"{SAMPLE} ({confidence_text(outcomes.confidence)} for all of them together)."
+
+
+def no_intervals(part: Outcomes | Proxy) -> str:
+    """Why there are none."""
+    if part.noisy:
+        return (
+            "No intervals: the subject does not always decide the same, and these are the rates "
+            "of one run, which noise alone may set apart."
+        )
+    return "No intervals: the weights are not numbers of people."
 
 
 SAMPLE = "The intervals hold if these rows are a random sample of the people who are meant"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from themis.results.outcomes import FAINT, Proxy, Setting
-from themis.show.words.outcomes import SAMPLE, of_output
+from themis.show.words.outcomes import SAMPLE, no_intervals, of_output
 from themis.show.words.values import (
     confidence_text,
     count,
@@ -127,5 +127,5 @@ def proxies_certainty(proxies: Sequence[Proxy]) -> str:
     """What the numbers are, and under which condition the intervals hold."""
     confidence = proxies[0].confidence
     if confidence is None:
-        return f"{NOT_CAUSES} No intervals: the weights are not numbers of people."
+        return f"{NOT_CAUSES} {no_intervals(proxies[0])}"
     return f"{NOT_CAUSES} {SAMPLE} ({confidence_text(confidence)} for all of them together)."

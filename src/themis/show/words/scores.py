@@ -64,7 +64,7 @@ def _them(result: Result, family: int) -> str:
     if family == 1:
         return f"The score and its groups' {_figures(result)}"
     rates = f" and their groups' {_figures(result)}" if _figures(result) else ""
-    return f"All {family:,} scores{rates}"
+    return f"{'Both' if family == 2 else f'All {family:,}'} scores{rates}"
 
 
 def _figures(result: Result) -> str:
@@ -125,14 +125,15 @@ def seen(score: GroupScore) -> str | None:
 
 def ratio_text(ratio: float) -> str:
     """An impact ratio with two digits, or with as many as tell it from four fifths."""
+    ratio = round(ratio, 9)  # as saved, so that 0.875 is the same in every table
     text = f"{ratio:.2f}"
     return f"{ratio:.4g}" if text == "0.80" and ratio != FOUR_FIFTHS else text
 
 
 def impact(score: GroupScore) -> str | None:
     """The impact ratio, its interval, and where it stands to the four-fifths line."""
-    if score.impact_ratio is None:
-        return None
+    if score.impact_ratio is None or idle_favour(score) is not None:
+        return None  # rates that tell nothing meet no rule
     text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)}"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:

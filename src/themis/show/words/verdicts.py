@@ -12,7 +12,9 @@ from typing import Literal
 
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult, is_by_degrees
 from themis.results.notes import Ending
+from themis.results.verdicts import nothing_compared
 from themis.results.withheld import FewerGroups, UntoldScore, whole_of
+from themis.settings import Stopping
 from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import (
     beyond,
@@ -85,7 +87,7 @@ def state_of(score: Score) -> State:
     score = whole_of(score)
     if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
         return "grave"
-    if idle_favour(score):
+    if idle_favour(score) or nothing_compared(score) is not None:
         return "open"
     was_seen = isinstance(score, CausalScore) and score.score > 0
     known = score.samples and is_settled(score) and not score.lower_bound
@@ -152,7 +154,8 @@ def _of_searches(result: Result, words: Wording) -> Verdict:
         return Verdict("grave", "found", sentence, f"Found: {_named(found)}.")
     idle = any(search_is_idle(each, words) for each in result.searches)
     if idle or not all(each.conclusive for each in result.searches):
-        return Verdict("open", UNDECIDED if idle else "not finished", sentence)
+        cut = any(each.stopped.is_early or each.sets_open for each in result.searches)
+        return Verdict("open", "not finished" if cut and not idle else UNDECIDED, sentence)
     return Verdict("calm", "none found", sentence)
 
 
@@ -278,13 +281,15 @@ def _clauses(scores: Sequence[Score], words: Wording) -> str:
 
     Rates that tell nothing are no reason to call a set open of which the causal score is known.
     """
-    telling = [each for each in scores if not idle_favour(each)]
+    alone = [each for each in scores if nothing_compared(each) is not None]
+    telling = [each for each in scores if not idle_favour(each) and each not in alone]
     idle = [
         idle_words(which, compared(each, words), each.output, words)
         for each in scores
         if isinstance(each, GroupScore) and (which := idle_favour(each))
     ]
     clauses = [*_found_clauses(telling, words), *_other_clauses(telling), *dict.fromkeys(idle)]
+    clauses += [f"there is nothing to compare for {_sets(alone)}"] if alone else []
     return capital("; ".join(clauses))
 
 
@@ -372,10 +377,13 @@ def _bound(scores: Sequence[Score]) -> str:
         by = set(map(beyond, scores)) - {""}
         some = f"none{by.pop()}" if len(by) == 1 else "none beyond the tolerances"
         return some if any(map(beyond, scores)) else "exactly none"
+    claimed = ""
+    if any(each.stopping is Stopping.PAPER and each.method == "sampled" for each in scores):
+        claimed = " by the paper's rule, which is not certified"
     if len(parts) == 2:
-        return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out"
+        return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out{claimed}"
     above = "an effect above" if causal else "a gap above"
-    return f"{above} {parts[0]} is ruled out" if parts else ""
+    return f"{above} {parts[0]} is ruled out{claimed}" if parts else ""
 
 
 def _sets(scores: Iterable[Score], word: str = "or") -> str:
