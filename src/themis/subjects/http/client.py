@@ -154,6 +154,7 @@ class Client:
         self._pace = Pace(limits.rate_per_second)
         self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
+        self.has_answered = False  # whether any reply held outputs
         self._silent = 0  # requests in a row that came to nothing
         self._refusals = refusals
         self._begun = self._refused = 0  # requests, as long as all that ended were refused
@@ -267,7 +268,8 @@ class Client:
                 return replace(outcome, times=times)
             if outcome.unreachable and not self._reached:
                 raise SubjectError(f"{outcome.message}{times}")
-            return Failure(outcome.kind, f"{outcome.message}{times}")
+            plain = f"{outcome.plain or outcome.message}{times}"
+            return Failure(outcome.kind, f"{outcome.message}{times}", plain)
         raise AssertionError("the last attempt returns or raises")
 
     async def _heed_refusals(self) -> None:
@@ -352,7 +354,8 @@ class Client:
             why = _reason(error.os_error)
             return _Trouble(TRANSPORT, f"can't connect to {host}: {why}", unreachable=True)
         why = self._requests.credentials.redact(_reason(error))
-        return _Trouble(TRANSPORT, f"the connection to {host} broke: {why}")
+        plain = f"the connection to {host} broke"
+        return _Trouble(TRANSPORT, f"{plain}: {why}", plain=plain)
 
     async def _open_session(self) -> aiohttp.ClientSession:
         library, limits = _aiohttp(), self._limits
@@ -403,6 +406,7 @@ class _Trouble:
     unreachable: bool = False  # there was not even a connection
     final: bool = False  # trying again can't help
     retry_after: str = ""
+    plain: str = ""  # the message without what the other side said, where it says anything
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:

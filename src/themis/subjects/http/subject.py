@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from themis.errors import RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
+from themis.subjects.base import (
+    Answers,
+    Batch,
+    BudgetEndedError,
+    CodesBatch,
+    CulpritSearch,
+    Subject,
+    Traits,
+    Unanswered,
+)
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
 from themis.subjects.http.client import REDIRECTS, REFUSALS, RETRYABLE, Client, Limits, Reply
@@ -135,6 +144,9 @@ class HttpSubject(Subject):
         exchange = _Exchange(self, codes, answers)
         try:
             exchange.run()
+            if exchange.unanswered is not None:
+                self.unanswered = exchange.unanswered
+                raise BudgetEndedError
         except BaseException:
             known = {place: each for place, each in answers.failures.items() if each.alone}
             given, sent = self.client.given, self.client.requests_sent
@@ -176,6 +188,7 @@ class _Exchange:
         self._lists = iter([[places[at : at + size]] for at in places[::size]])
         self._left: list[list[Sequence[int]]] = []  # of lists for which the service seemed down
         self._answered = False
+        self.unanswered: Unanswered | None = None  # for want of time; no fault of the service
         self._outputs, self._failures = answers.outputs, answers.failures
 
     def run(self) -> None:
@@ -214,12 +227,23 @@ class _Exchange:
             if _is_maybe_down(reply):
                 if not await service.is_up(part, reply):
                     search.add(part)
-                    if not service.asks_too_much:
+                    if service.asks_too_much:
+                        self._leave(search.left(), failure)
+                    else:
                         self._left.append(search.left())
                     return
                 search.halve(part)
             elif len(part) == 1 or _may_be_one_input(reply):
                 search.halve(part)
+
+    def _leave(self, parts: Sequence[Sequence[int]], failure: Failure) -> None:
+        """Note that the time does not suffice to find who is to blame, if anybody is.
+
+        A service that has not answered anything yet is likely to be down, and has failed.
+        """
+        if self._client.has_answered:
+            before = 0 if self.unanswered is None else self.unanswered.inputs
+            self.unanswered = Unanswered(before + sum(map(len, parts)), failure.plain)
 
     async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
         """The reply to one input alone; what it says is noted if it is an answer."""
@@ -246,7 +270,7 @@ class _Exchange:
         outcomes = self._outcomes(reply, len(part))
         if isinstance(outcomes, Failure):
             return outcomes
-        self._answered = True
+        self._answered = self._client.has_answered = True
         for place, outcome in zip(part, outcomes, strict=True):
             self._failures.pop(place, None)
             if isinstance(outcome, Failure):
