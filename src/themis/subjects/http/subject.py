@@ -25,9 +25,17 @@ from themis.subjects.base import (
     Traits,
     Unanswered,
 )
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
+from themis.subjects.decisions import CRASH, INVALID, NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.addresses import Credentials
-from themis.subjects.http.client import REDIRECTS, REFUSALS, RETRYABLE, Client, Limits, Reply
+from themis.subjects.http.client import (
+    CREDENTIALS,
+    REDIRECTS,
+    REFUSALS,
+    RETRYABLE,
+    Client,
+    Limits,
+    Reply,
+)
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
@@ -42,6 +50,11 @@ ANSWER_LIMIT = 2**19  # bytes read of an answer
 ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
 WORDS = ("text", "status")  # answers that are no JSON pointers
 TOO_LARGE = 413
+REMEDIES = {
+    401: CREDENTIALS,
+    407: CREDENTIALS,
+    429: "rate_per_second of [subject] has fewer requests sent",
+}
 
 VOUCHING_SECONDS = 5.0  # that a time limit must leave, so that its end is not all that is said
 WATCHED = 8  # failures of parts of a list after which it is asked whether the service is still up
@@ -297,7 +310,8 @@ class _Exchange:
         said = self._reader.excerpt(reply)
         message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
         kind = TRANSPORT if reply.status in RETRYABLE else CRASH
-        return Failure(kind, message, f"{reply.headline}{reply.times}")
+        remedy = REMEDIES.get(reply.status, "")
+        return Failure(kind, message, f"{reply.headline}{reply.times}", remedy=remedy)
 
 
 def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
@@ -359,7 +373,7 @@ class _Vouched:
 def _is_maybe_down(reply: Reply | Failure) -> bool:
     """Whether a service may be down, or have gone down for a moment because of an input."""
     if isinstance(reply, Failure):
-        return reply.kind == TRANSPORT
+        return reply.kind in (TRANSPORT, NOT_SENT)
     return reply.status in _MAYBE_DOWN
 
 
