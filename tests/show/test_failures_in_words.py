@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests import report_results as samples
 from themis import Audit, Integers, Schema
+from themis.results.parts import Account
 from themis.show.words.headlines import headline
+from themis.show.words.scores import account_text
 
 SMALL = Schema(sex=["female", "male"], income=Integers(0, 90))
 LARGE = Schema(sex=["female", "male"], income=Integers(0, 1_000), age=Integers(18, 1_000))
@@ -49,3 +53,8 @@ def test_a_difference_is_undecided_where_a_group_failed() -> None:
     said = headline(audit_of(lambda person: person["sex"] == "female", LARGE).group("sex"))
     assert said.startswith("Undecided for rates of favourable decisions between female and male: ")
     assert "they differed by" in said
+
+
+def test_what_was_tried_again_is_not_said_to_fail() -> None:
+    result = replace(samples.result(), account=Account(744, 195, 10, 610))
+    assert account_text(result).endswith("10 explanations, 610 given again after failures")

@@ -288,7 +288,7 @@ PURPOSES = {
     "sampling": "sampling",
     "noise": "repeated to check consistency",
     "explanations": "explanations",
-    "isolating": "to find failing inputs",
+    "isolating": "given again after failures",
 }
 
 
