@@ -275,7 +275,19 @@ def test_where_little_time_is_left_a_service_that_is_down_is_told_so(service: Se
     subject.deadline = time.monotonic() + 4.0
     answers = run(subject, many(50))
     assert len(answers.failures) == 50
-    assert len(service.requests) == 1, "no single input is asked about"
+    assert [len(each.json) for each in service.requests] == [50, 1]
+
+
+def test_where_little_time_is_left_for_the_first_list_the_service_is_not_taken_for_dead(
+    service: Service,
+) -> None:
+    subject = picky(service, lambda age: age == 40, 502)
+    subject.deadline = time.monotonic() + 4.0
+    with pytest.raises(BudgetEndedError):
+        run(subject, aged(40, *range(41, 90)))
+    assert [len(each.json) for each in service.requests] == [50, 1]
+    assert subject.unanswered is not None
+    assert subject.unanswered.reply == "HTTP 502 Bad Gateway"
 
 
 def test_a_list_that_too_little_time_is_left_for_is_no_failure_of_its_inputs(
