@@ -592,6 +592,31 @@ def test_interrupt_before_the_first_run_ends_with_130(project: Project) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_interrupts_while_the_program_ends_show_no_traceback(project: Project) -> None:
+    late = "import atexit, os; atexit.register(lambda: os.kill(os.getpid(), 2))"
+    config = project(head=late)
+    done = process("score", "--quiet", str(config))
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "KeyboardInterrupt" not in done.stderr
+
+
+def test_an_interrupt_ends_a_program_that_takes_long_to_end(project: Project) -> None:
+    late = """
+        import atexit, os, time
+        def linger():
+            time.sleep(1.0)
+            os.kill(os.getpid(), 2)
+            time.sleep(600)
+        atexit.register(linger)
+        import themis.cli.endings
+        themis.cli.endings.ENDING_SECONDS = 0.5
+    """
+    config = project(head=textwrap.dedent(late))
+    done = process("score", "--quiet", str(config))
+    assert done.returncode == 130
+
+
 # Bugs -------------------------------------------------------------------------------------
 def test_internal_error_shows_its_traceback_only_on_demand(
     project: Project, monkeypatch: pytest.MonkeyPatch

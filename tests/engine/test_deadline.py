@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import themis
 from tests.clocks import Clock
@@ -29,6 +30,7 @@ from tests.external import (
     write_command,
     write_worker,
 )
+from themis import Audit, Integers, Schema
 from themis.audit import checker as checker_module
 from themis.audit.checker import run_checks
 from themis.audit.plan import make_plan
@@ -36,9 +38,10 @@ from themis.engine import runner as runner_module
 from themis.engine.account import Purpose
 from themis.engine.runner import Runner
 from themis.results.model import Measure
+from themis.results.notes import Ending
 from themis.results.verdicts import Check
 from themis.subjects import base as base_module
-from themis.subjects.base import BudgetEndedError
+from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
 from themis.subjects.decisions import Labels
 from themis.subjects.functions import RowFunction
 
@@ -277,3 +280,36 @@ def test_a_plan_is_made_after_a_budget_has_ended(tmp_path: Path) -> None:
     with themis.Audit.from_file(write_command(tmp_path), max_seconds=0.001) as audit:
         audit.causal("race")
         assert all(trial.output is not None for trial in make_plan(audit).trials)
+
+
+class CutOff(Subject):
+    """A slow service: the time is over when it has answered so many inputs."""
+
+    kind = "cut off"
+    traits = Traits(external=True, batch_size=256, slots=16)
+
+    def __init__(self, schema: Schema, most: int) -> None:
+        self.schema, self._left = schema, most
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self.run, codes)
+
+    def fingerprint(self) -> str:
+        return "cut off"
+
+    def run(self, codes: NDArray[Any]) -> Answers:
+        answers = self.begin(len(codes))
+        for place in range(len(codes)):
+            if not self._left:
+                raise BudgetEndedError
+            self._left -= 1
+            answers.outputs[place] = int(codes[place, 1] > 500)
+        return self.finish(answers)
+
+
+def test_what_a_slow_service_answered_until_the_time_was_over_is_measured() -> None:
+    schema = Schema(race=["green", "purple"], income=Integers(0, 1_000), age=Integers(18, 1_000))
+    audit = Audit(CutOff(schema, most=100), schema, seed=1, max_seconds=600.0)
+    score = audit.causal("race")
+    assert score.stopped is Ending.BUDGET
+    assert score.samples >= 32

@@ -24,7 +24,8 @@ from tests.services import (
     serve,
 )
 from themis import Audit, SubjectError
-from themis.subjects.decisions import CRASH, TIMEOUT, TRANSPORT, Failure
+from themis.show.words.scores import failure_text
+from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http import client as pacing
 from themis.subjects.http.client import retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
@@ -257,10 +258,41 @@ class TestUnreachable:
             service.answer = lambda request: None  # kept connections outlive the server
         answers = run(subject, many(500))
         assert len(answers.failures) == 500
-        assert {each.kind for each in answers.failures.values()} == {TRANSPORT}
+        assert {each.kind for each in answers.failures.values()} == {TRANSPORT, NOT_SENT}
         assert "all failed" in answers.failures[499].message
-        sent = [each for each in answers.failures.values() if "not sent" not in each.message]
+        sent = [each for each in answers.failures.values() if each.kind != NOT_SENT]
         assert len(sent) < 25  # those before it was clear, and what was under way
+
+    def test_inputs_that_were_not_sent_are_no_executions(self, service: Service) -> None:
+        service.answer = lambda request: Reply("down", status=503)
+        audit = Audit(service.subject(retries=0), SCHEMA, seed=1)
+        with pytest.raises(SubjectError) as told:
+            audit.causal("race")
+        sent = len(service.requests)
+        host = f"127.0.0.1:{service.port}"
+        assert f"transport in {sent} of {sent} executions, e.g. HTTP 503" in str(told.value)
+        assert f"{206 - sent} further inputs not sent, since the last " in str(told.value)
+        assert f"requests to {host} all failed. no input was answered" in str(told.value)
+        runner = audit.runner
+        unsent = runner.failures.to_dict(runner.subject)[NOT_SENT]
+        shown = failure_text(NOT_SENT, unsent)
+        assert shown.startswith(f"{206 - sent} inputs not sent, since the last ")
+        assert "reproduce" not in unsent
+
+    @pytest.mark.parametrize(
+        ("status", "remedy"),
+        [(401, "check the credentials that are sent"), (429, "rate_per_second of [subject]")],
+    )
+    def test_what_helps_against_a_refusal_is_told(
+        self, service: Service, status: int, remedy: str
+    ) -> None:
+        service.answer = lambda request: (
+            Reply(status=status) if len(service.requests) > 20 else Reply()
+        )
+        audit = Audit(service.subject(retries=0), SCHEMA, seed=1)
+        with pytest.raises(SubjectError) as told:
+            audit.causal("race")
+        assert remedy in str(told.value)
 
     @pytest.fixture
     def secure(self, tmp_path: Path) -> Iterator[Service]:

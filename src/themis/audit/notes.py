@@ -259,6 +259,12 @@ def slow_start(runner: Runner) -> Iterator[Note]:
         yield Note.of("slow-start", share=share)
 
 
+def unanswered(runner: Runner) -> Iterator[Note]:
+    """What was asked together and not answered, where the time was too short to find out why."""
+    if (last := runner.subject.unanswered) is not None:
+        yield Note.of("unanswered", inputs=last.inputs, reply=runner.failures.redact(last.reply))
+
+
 def other_cost(runner: Runner) -> Iterator[Note]:
     """Whether the time of calls speaks against what is saved; it differs from run to run."""
     times = runner.pace.calls

@@ -20,6 +20,7 @@ from themis.audit.notes import (
     slow_start,
     sparse,
     timing_of,
+    unanswered,
     unknown_values,
     with_commands,
     without_effect,
@@ -178,9 +179,9 @@ class Work:
             stopped = Ending.INTERRUPTED
         failed = self._failed or runner.fails_too_often or self._problem is not None
         stopped = Ending.FAILED if failed else stopped
-        slow: list[Note] = []
+        slow = [*unanswered(runner)]
         if self._ended is not Ending.INTERRUPTED:
-            slow = [*slow_start(runner), *other_cost(runner)]
+            slow += [*slow_start(runner), *other_cost(runner)]
         seconds = time.monotonic() - self._clock
         spent = runner.account - self._before
         result = Result(

@@ -11,7 +11,7 @@ import typer
 from themis._version import __version__
 from themis.cli.audit import audit
 from themis.cli.check import check, replay
-from themis.cli.endings import ends_properly, run_printing
+from themis.cli.endings import end_undisturbed, ends_properly, run_printing
 from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
@@ -34,7 +34,10 @@ app = typer.Typer(
 def main() -> None:
     """The entry point."""
     open_streams()
-    run_printing(app)
+    try:
+        run_printing(app)
+    finally:
+        end_undisturbed()
 
 
 def _print_version(wanted: bool) -> None:

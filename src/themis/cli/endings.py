@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import typer
 
 from themis.cli.printing import UnprintableError, close_stdout, printing, say
 from themis.errors import Exit, Mistake, MistakesError, ThemisError
+
+ENDING_SECONDS = 3.0  # that a program may take to end what it started, without being disturbed
 
 
 def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
@@ -57,6 +63,24 @@ def run_printing(act: Callable[[], None]) -> None:
         sys.exit(say_error(error))
     except KeyboardInterrupt:  # before a command began
         sys.exit(Exit.INTERRUPTED)
+
+
+def end_undisturbed() -> None:
+    """From now on Ctrl-C is let pass: what was started is ended, and files are closed.
+
+    That takes a moment. If it takes longer, Ctrl-C ends the program at once; the keeper of what
+    subjects started then clears up behind it.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        return
+    over = time.monotonic() + ENDING_SECONDS
+
+    def let_pass(number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() > over:
+            os._exit(Exit.INTERRUPTED)
+
+    with suppress(ValueError):  # signals are for the main thread
+        signal.signal(signal.SIGINT, let_pass)
 
 
 def say_error(error: ThemisError) -> Exit:

@@ -16,7 +16,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
-from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, Cells, Failure, Labels
+from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, NOT_SENT, Cells, Failure, Labels
 from themis.subjects.secrets import Secrets
 
 NONE_LEFT = "no input was answered: mend the subject, or what it is given"
@@ -50,6 +50,7 @@ class FailureLog:
     plain: dict[str, str] = field(default_factory=dict)  # what of them holds nobody's values
     personal: bool = False  # inputs are of people, and are not for messages
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
+    remedies: dict[str, None] = field(default_factory=dict)  # each once, in order
     _first: dict[str, Any] = field(default_factory=dict)  # the rank of each example
 
     @property
@@ -83,6 +84,8 @@ class FailureLog:
             failure = answers.failures.get(place)
             failure = failure or explain(answers.outputs[place])
             self.counts[failure.kind] += 1
+            if failure.remedy:
+                self.remedies[failure.remedy] = None
             if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
                 self.kinds[key] = failure.kind
             rank = (not failure.alone, key)
@@ -97,12 +100,17 @@ class FailureLog:
         return [(self.kinds or {}).get(key) for key in schema.input_keys.of(codes).tolist()]
 
     def message(self, executions: int) -> str:
-        """What failed, how often among so many executions, with an example."""
+        """What failed, how often among so many inputs that were asked for, with an example."""
+        ran = count_of(executions - self.counts[NOT_SENT], "execution")
         parts = [
-            f"{kind} in {count:,} of {count_of(executions, 'execution')}{self._example(kind)}"
+            f"{kind} in {count:,} of {ran}{self._example(kind)}"
             for kind, count in sorted(self.counts.items())
+            if kind != NOT_SENT
         ]
-        remedies = [UNSAID] if self.personal else []
+        if unsent := self.counts[NOT_SENT]:
+            why = self.plain[NOT_SENT]
+            parts.append(f"{count_of(unsent, 'further input')} not sent, since {why}")
+        remedies = [*([UNSAID] if self.personal else []), *self.remedies]
         none_left = self.total >= executions  # so that no share of failures helps
         if self.undecided:
             allows = "" if none_left else ", and max_undecided allows a share without one"
@@ -137,7 +145,8 @@ class FailureLog:
         for kind, count in sorted(self.counts.items()):
             row, message = self.examples[kind]
             found[kind] = {"count": count, "input": row, "message": message}
-            if (line := subject.reproduce(row)) is not None:
+            line = None if kind == NOT_SENT else subject.reproduce(row)
+            if line is not None:
                 found[kind]["reproduce"] = line
         return found
 

@@ -195,11 +195,11 @@ class Sampler:
     def _fixed_rows(self, start: int, width: int) -> int:
         """A number that depends on nothing measured, so that a resumed run cuts the same blocks.
 
-        Where batches are large blocks grow with what was done before: a budget, or an interrupt,
-        is met within a share of the time so far.
+        Where batches are large, or time is limited, blocks grow with what was done before: a
+        budget, or an interrupt, is met within a share of the time so far.
         """
         most = self.runner.batch_size
-        if most <= GROWING_FROM:
+        if most <= (GROWING_FROM if math.isinf(self.runner.seconds_left) else FIRST_CELLS):
             return max(most // width, LEAST_ROWS)
         cells = min(max(start * width // GROWTH_SHARE, FIRST_CELLS), most)
         return max(cells // width, 1)

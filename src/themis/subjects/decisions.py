@@ -31,6 +31,7 @@ INVALID = "invalid output"  # it answered, but not with a decision
 NO_DECISION = "no decision"  # it answered, but with a text that fits no label, or two
 TIMEOUT = "timeout"  # it took too long and was ended
 TRANSPORT = "transport"  # it was not reached, or had no time: says nothing about the input
+NOT_SENT = "not sent"  # it was not asked, since all that it was asked just before failed
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,15 @@ class Failure:
     """Why an execution yielded no decision.
 
     The message may repeat what a subject said, and so values of the input; `plain` never does.
-    An input that only failed together with others, not `alone`, may not be to blame.
+    An input that only failed together with others, not `alone`, may not be to blame. The `remedy`
+    is one for failures of this sort, if there is any but to mend the subject.
     """
 
     kind: str
     message: str
     plain: str = field(default="", compare=False)
     alone: bool = field(default=True, compare=False)
+    remedy: str = field(default="", compare=False)
 
 
 class Labels:

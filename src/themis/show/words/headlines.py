@@ -39,7 +39,8 @@ def headline(score: Score, words: Wording = PLAIN) -> str:
 def is_settled(score: Score) -> bool:
     """Whether a score is as precise as asked; failures and noise widen one that is exact, too."""
     is_wide = score.high - score.low > 2 * score.error + ROUNDING
-    return score.conclusive and not (score.method == "exact" and is_wide)
+    fails = score.unknown > 0 and not score.lower_bound
+    return score.conclusive and not (is_wide and (score.method == "exact" or fails))
 
 
 def score_text(score: Score) -> str:
@@ -163,9 +164,19 @@ def _no_effect(score: CausalScore, words: Wording) -> str:
     changed = f"changed{beyond(score)} {of} none of {tried}"
     if score.samples == 1:
         changed = f"did not change{beyond(score)} {of} the one {tried.removeprefix('1 ')} tried"
-    when = _when(score, words, past=True)
-    found = _none_found(score) if score.conclusive else f"undecided for {plain_set(score)}"
-    return f"{found}: {name} {changed} {when} ({at_most(percent(score.high))}, {certainty(score)})"
+    sure_of = f"{at_most(percent(score.high))}, {certainty(score)}"
+    if _is_all_unknown(score):
+        none = f"no two outputs could be compared {of} {tried}"
+        return f"nothing is known about an effect of {plain_set(score)}: {none} ({sure_of})"
+    found = _none_found(score) if is_settled(score) else f"undecided for {plain_set(score)}"
+    return f"{found}: {name} {changed} {_when(score, words, past=True)} ({sure_of})"
+
+
+def _is_all_unknown(score: CausalScore) -> bool:
+    """Whether failures left nothing to compare."""
+    if score.method == "exact":
+        return score.unknown > 0 and score.high >= 1
+    return score.unknown >= score.samples
 
 
 def _none_found(score: CausalScore) -> str:

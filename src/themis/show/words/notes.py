@@ -475,6 +475,11 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"{amount(values, 'floor')} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
+    "unanswered": lambda values: (
+        f"{count(values['inputs'], 'input')} asked together got no answer "
+        f"({one_line(values['reply'])}), and too little time was left to find out which of them is "
+        "to blame, if any: they count as not run"
+    ),
     "executions-take-time": lambda values: (
         f"each input took about {1e3 * values['seconds']:,.0f} ms, however many were in a call: "
         'with cost = "executions" in [subject] fewer inputs are run'

@@ -202,11 +202,16 @@ UNSAID = (
 )
 
 
+NOT_SENT = "not sent"  # the kind of failure of what a service was not asked any more
+
+
 def failure_text(kind: str, failure: Mapping[str, Any]) -> str:
     """How often an execution failed in this way, with an example, unless it is withheld."""
     times = f"{visible(kind)} {count(failure['count'], 'time')}"
     if not failure["input"]:
         return f"{times}; {UNSAID}"
+    if kind == NOT_SENT:
+        return f"{count(failure['count'], 'input')} not sent, since {visible(failure['message'])}"
     person = ", ".join(f"{visible(n)} {visible(v)}" for n, v in failure["input"].items())
     return f"{times}, e.g. {visible(failure['message'])} for the input: {person}"
 
@@ -284,7 +289,7 @@ PURPOSES = {
     "sampling": "sampling",
     "noise": "repeated to check consistency",
     "explanations": "explanations",
-    "isolating": "to find failing inputs",
+    "isolating": "given again after failures",
 }
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from themis.errors import RequestError, SubjectError, count_of
 from themis.subjects.base import heed
-from themis.subjects.decisions import TIMEOUT, TRANSPORT, Failure
+from themis.subjects.decisions import NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.requests import Requests
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ LOOK_SECONDS = 0.01  # how often one looks whether the last of them were refused
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 REDIRECT_LIMIT = 5
+CREDENTIALS = "check the credentials that are sent: headers of [subject]"
 CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -154,6 +155,7 @@ class Client:
         self._pace = Pace(limits.rate_per_second)
         self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
+        self.has_answered = False  # whether any reply held outputs
         self._silent = 0  # requests in a row that came to nothing
         self._refusals = refusals
         self._begun = self._refused = 0  # requests, as long as all that ended were refused
@@ -234,8 +236,8 @@ class Client:
         patient = inputs == 1
         retries = self._limits.retries if retries is None else retries
         if self._silent >= max(2 * self._limits.concurrency, 16):
-            message = f"not sent: the last {self._silent} requests to {self._host} all failed"
-            return Failure(TRANSPORT, message, message, alone=False)
+            message = f"the last {self._silent} requests to {self._host} all failed"
+            return Failure(NOT_SENT, message, message, alone=False)
         for attempt in range(retries + 1):
             if self._pace.matters:
                 await self._pace.turn()
@@ -267,7 +269,8 @@ class Client:
                 return replace(outcome, times=times)
             if outcome.unreachable and not self._reached:
                 raise SubjectError(f"{outcome.message}{times}")
-            return Failure(outcome.kind, f"{outcome.message}{times}")
+            plain = f"{outcome.plain or outcome.message}{times}"
+            return Failure(outcome.kind, f"{outcome.message}{times}", plain)
         raise AssertionError("the last attempt returns or raises")
 
     async def _heed_refusals(self) -> None:
@@ -275,8 +278,7 @@ class Client:
         while self._begun >= FIRST_REQUESTS and self._refused and not self._is_heard:
             if self._refused == self._begun:
                 refused = f"{self._host} refused each of the first {self._refused} requests"
-                remedy = "check the credentials that are sent: headers of [subject]"
-                raise SubjectError(f"{refused} ({self._refusal}); {remedy}")
+                raise SubjectError(f"{refused} ({self._refusal}); {CREDENTIALS}")
             await asyncio.sleep(LOOK_SECONDS)
         self._begun += 1
 
@@ -352,7 +354,8 @@ class Client:
             why = _reason(error.os_error)
             return _Trouble(TRANSPORT, f"can't connect to {host}: {why}", unreachable=True)
         why = self._requests.credentials.redact(_reason(error))
-        return _Trouble(TRANSPORT, f"the connection to {host} broke: {why}")
+        plain = f"the connection to {host} broke"
+        return _Trouble(TRANSPORT, f"{plain}: {why}", plain=plain)
 
     async def _open_session(self) -> aiohttp.ClientSession:
         library, limits = _aiohttp(), self._limits
@@ -403,6 +406,7 @@ class _Trouble:
     unreachable: bool = False  # there was not even a connection
     final: bool = False  # trying again can't help
     retry_after: str = ""
+    plain: str = ""  # the message without what the other side said, where it says anything
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:

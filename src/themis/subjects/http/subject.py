@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
-import json
 import random
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,16 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from themis.errors import RequestError, count_of
+from themis.errors import RequestError
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, TRANSPORT, Failure
-from themis.subjects.http.addresses import Credentials
-from themis.subjects.http.client import REDIRECTS, REFUSALS, RETRYABLE, Client, Limits, Reply
+from themis.subjects.base import (
+    Answers,
+    Batch,
+    BudgetEndedError,
+    CodesBatch,
+    CulpritSearch,
+    Subject,
+    Traits,
+    Unanswered,
+)
+from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
+from themis.subjects.http.client import (
+    CREDENTIALS,
+    REDIRECTS,
+    REFUSALS,
+    RETRYABLE,
+    Client,
+    Limits,
+    Reply,
+)
+from themis.subjects.http.readers import AnswerReader
 from themis.subjects.http.requests import Requests
 from themis.subjects.processes.programs import check_limits
-from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 if TYPE_CHECKING:
@@ -31,10 +48,15 @@ INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
 REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 ANSWER_LIMIT = 2**19  # bytes read of an answer
 ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
-WORDS = ("text", "status")  # answers that are no JSON pointers
 TOO_LARGE = 413
+REMEDIES = {
+    401: CREDENTIALS,
+    407: CREDENTIALS,
+    429: "rate_per_second of [subject] has fewer requests sent",
+}
 
 VOUCHING_SECONDS = 5.0  # that a time limit must leave, so that its end is not all that is said
+LOOK_SECONDS = 0.5  # for one input, where there is not even that
 WATCHED = 8  # failures of parts of a list after which it is asked whether the service is still up
 
 # Failures that no smaller request would escape.
@@ -135,6 +157,9 @@ class HttpSubject(Subject):
         exchange = _Exchange(self, codes, answers)
         try:
             exchange.run()
+            if exchange.unanswered is not None:
+                self.unanswered = exchange.unanswered
+                raise BudgetEndedError
         except BaseException:
             known = {place: each for place, each in answers.failures.items() if each.alone}
             given, sent = self.client.given, self.client.requests_sent
@@ -176,6 +201,7 @@ class _Exchange:
         self._lists = iter([[places[at : at + size]] for at in places[::size]])
         self._left: list[list[Sequence[int]]] = []  # of lists for which the service seemed down
         self._answered = False
+        self.unanswered: Unanswered | None = None  # for want of time; no fault of the service
         self._outputs, self._failures = answers.outputs, answers.failures
 
     def run(self) -> None:
@@ -214,12 +240,23 @@ class _Exchange:
             if _is_maybe_down(reply):
                 if not await service.is_up(part, reply):
                     search.add(part)
-                    if not service.asks_too_much:
+                    if service.asks_too_much:
+                        self._leave(search.left(), failure)
+                    else:
                         self._left.append(search.left())
                     return
                 search.halve(part)
             elif len(part) == 1 or _may_be_one_input(reply):
                 search.halve(part)
+
+    def _leave(self, parts: Sequence[Sequence[int]], failure: Failure) -> None:
+        """Note that the time does not suffice to find who is to blame, if anybody is.
+
+        A service that has not answered anything yet is likely to be down, and has failed.
+        """
+        if self._client.has_answered:
+            before = 0 if self.unanswered is None else self.unanswered.inputs
+            self.unanswered = Unanswered(before + sum(map(len, parts)), failure.plain)
 
     async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
         """The reply to one input alone; what it says is noted if it is an answer."""
@@ -246,7 +283,7 @@ class _Exchange:
         outcomes = self._outcomes(reply, len(part))
         if isinstance(outcomes, Failure):
             return outcomes
-        self._answered = True
+        self._answered = self._client.has_answered = True
         for place, outcome in zip(part, outcomes, strict=True):
             self._failures.pop(place, None)
             if isinstance(outcome, Failure):
@@ -273,7 +310,8 @@ class _Exchange:
         said = self._reader.excerpt(reply)
         message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
         kind = TRANSPORT if reply.status in RETRYABLE else CRASH
-        return Failure(kind, message, f"{reply.headline}{reply.times}")
+        remedy = REMEDIES.get(reply.status, "")
+        return Failure(kind, message, f"{reply.headline}{reply.times}", remedy=remedy)
 
 
 def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
@@ -317,6 +355,7 @@ class _Vouched:
     async def _find_voucher(self, part: Sequence[int], reply: Reply | Failure) -> bool:
         self.asks_too_much = self._client.seconds_left < VOUCHING_SECONDS
         if self.asks_too_much:
+            await self._look(part)
             return False
         for place in random.Random(len(part)).sample(part, 2):
             if not await self._pause(reply):
@@ -327,6 +366,14 @@ class _Vouched:
                 return True
         return False
 
+    async def _look(self, part: Sequence[int]) -> None:
+        """Ask about one input at once, so that a service that answers is not taken for dead."""
+        if self._client.has_answered or self._client.seconds_left < 2 * LOOK_SECONDS:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._tell(random.Random(len(part)).choice(part), 0)
+
     async def _pause(self, reply: Reply | Failure, attempt: int | None = None) -> bool:
         self.asks_too_much = not await self._client.pause(reply, attempt)
         return not self.asks_too_much
@@ -335,7 +382,7 @@ class _Vouched:
 def _is_maybe_down(reply: Reply | Failure) -> bool:
     """Whether a service may be down, or have gone down for a moment because of an input."""
     if isinstance(reply, Failure):
-        return reply.kind == TRANSPORT
+        return reply.kind in (TRANSPORT, NOT_SENT)
     return reply.status in _MAYBE_DOWN
 
 
@@ -349,114 +396,3 @@ def _may_be_one_input(reply: Reply | Failure) -> bool:
     if isinstance(reply, Failure):
         return reply.kind == TIMEOUT
     return reply.status not in _ABOUT_THE_SERVICE
-
-
-class AnswerReader:
-    """Reads decisions: at a JSON pointer, as the whole text, or from the status.
-
-    An empty pointer is the whole document. For a list of inputs the pointer leads to a list, or
-    through one: `/outputs/*/decision`.
-    """
-
-    def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
-        self.answer = answer
-        self.structured = False  # whether an output may have parts
-        self._credentials, self._many = credentials, many
-        if answer and not answer.startswith("/") and answer not in WORDS:
-            raise no_answer_place(answer, WORDS)
-        if many and answer in WORDS:
-            problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
-            remedy = "give the JSON pointer of the list, or send {input}"
-            raise RequestError.one("answer", "subject.answer", problem, remedy)
-        self._list, _, self._inner = answer.partition("/*")
-        if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
-            self._list, self._inner = answer, ""
-        self._to_item = "" if self._list != answer else "/*"
-
-    def excerpt(self, reply: Reply) -> str:
-        """The start and the end of what a service said, fit for a message."""
-        text = self._credentials.redact(reply.body.decode("utf-8", "replace"))
-        said = " ".join(text.split())
-        return shorten(said if reply.whole else said[:100])
-
-    def read(self, reply: Reply, count: int) -> list[Any] | Failure:
-        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
-        if self.answer == "status":
-            return [reply.status]
-        if not reply.whole:
-            start = self.excerpt(reply)
-            return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
-        try:
-            text = reply.body.decode()
-        except UnicodeDecodeError:
-            return Failure(INVALID, f"the answer is not UTF-8: {self.excerpt(reply)!r}")
-        # Messages repeat parts of the text, so that it must hold no secret when it is read.
-        clean = self._credentials.redact(text)
-        try:
-            outputs = self._outputs(clean, count)
-        except ValueError as error:
-            return Failure(INVALID, str(error))
-        if clean != text and not self._reads_as(outputs, text, count):
-            return Failure(INVALID, "the answer repeats a secret")
-        return outputs
-
-    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
-        try:
-            return self._outputs(text, count) == outputs
-        except ValueError:
-            return False
-
-    def _outputs(self, text: str, count: int) -> list[Any]:
-        if self.answer == "text":
-            return [_decision(text.strip(), "the answer", "")]
-        document = _document(text)
-        if not self._many:
-            found = resolve_pointer(document, self.answer)
-            return [found if self.structured else _decision(found, "the answer", self.answer)]
-        if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
-            problem = f"the answer is a list; what is in each of its items is /*{self._list}"
-            raise ValueError(problem)
-        listed = resolve_pointer(document, self._list)
-        if not isinstance(listed, list):
-            shown = shorten(json.dumps(listed))
-            raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
-        if len(listed) != count:
-            raise ValueError(
-                f"the answer has {count_of(len(listed), 'output')} for {count_of(count, 'input')}"
-            )
-        if not self._inner and set(map(type, listed)) <= {int, bool}:
-            return listed  # the usual case, without a call for each
-        return [self._item(each) for each in listed]
-
-    def _item(self, each: Any) -> Any:
-        try:
-            found = resolve_pointer(each, self._inner)
-            return (
-                found
-                if self.structured
-                else _decision(found, "an output", self.answer, self._to_item)
-            )
-        except ValueError as error:
-            return Failure(INVALID, str(error))
-
-
-def _decision(found: Any, what: str, pointer: str, to_item: str = "") -> Any:
-    """What a pointer led to, for lists by way of an item, if that is a decision."""
-    if isinstance(found, str | int | float) and found != "":
-        return found
-    hint = ""
-    if isinstance(found, dict) and found:
-        token = next(iter(found)).replace("~", "~0").replace("/", "~1")
-        inside = json.dumps(f"{pointer}{to_item}/{token}", ensure_ascii=False)
-        hint = f"; point to what is inside, such as answer = {inside}"
-    problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
-    raise ValueError(f"{problem}{hint}")
-
-
-def _document(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError:
-        said = " ".join(text.split())
-        problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
-    raise ValueError(problem)
