@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import report_results
 from tests.projects import SMALL, enter, run, write_project
+from themis.cli.earlier import is_no_loss
+from themis.show.reports.formats import FORMATS
 
 PEOPLE = "race,sex,income\n" + "green,f,10\npurple,m,40\n" * 20
 
@@ -184,6 +187,16 @@ def test_a_report_below_which_somebody_wrote_is_not_replaced(folder: Path, comma
     before = (folder / "FILE.md").read_text()
     assert run(*command.split()).exit_code == 2
     assert (folder / "FILE.md").read_text() == before
+
+
+@pytest.mark.parametrize("name", report_results.SAMPLES)
+def test_whatever_a_report_holds_it_is_known_as_one_of_ours(tmp_path: Path, name: str) -> None:
+    result = report_results.SAMPLES[name]()
+    for kind, each in FORMATS.items():
+        text = each.render(result)
+        file = tmp_path / kind
+        file.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "replace"))
+        assert is_no_loss(file, kind), kind
 
 
 def test_earlier_files_that_others_saved_anew_are_known(folder: Path) -> None:

@@ -21,11 +21,12 @@ from themis.engine.replacing import Replacement, write_whole
 
 OLD = "what was there before"
 SUITE = "score --suite suite.csv"
-OLDS = {  # how a file begins that a command may replace
-    "result.json": '{"themis": "what was there before"}',
+OLDS = {  # what a file is like that a command may replace
+    "result.json": '{"themis": "0", "command": "score", "executions": 0, '
+    '"stopped": "what was there before"}',
     "page.html": '<!doctype html>\n<html lang="en" dir="ltr"><head><meta charset="utf-8"/>'
     '<meta http-equiv="Content-Security-Policy" content="default-src what was there before',
-    "reports/saved.md": "## Themis: what was there before",
+    "reports/saved.md": "## Themis\n\n**What was there before.**\n\n<sub>seed 1</sub>\n",
     "other.toml": OLD,
     "suite.csv": "test,against,base,what was there before",
 }

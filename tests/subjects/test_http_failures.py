@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clocks import Clock
 from tests.services import (
     SCHEMA,
     Reply,
@@ -27,7 +28,7 @@ from themis import Audit, SubjectError
 from themis.show.words.scores import failure_text
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http import client as pacing
-from themis.subjects.http.client import retry_after_seconds
+from themis.subjects.http.client import Pace, retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")
@@ -53,6 +54,27 @@ AgNIADBFAiBP+5iMFa7bG6Z7WBHQUnr8jjPfrqZ+AsudRbbbcgcLKwIhAJ0Lu+qt
 jqAFxkyuMn8aeFfkixPWh2mYvFrH58g4t1CJ
 -----END CERTIFICATE-----
 """
+
+
+def test_the_pace_is_that_of_what_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock.put_into(monkeypatch, pacing)
+    pace = Pace(None)
+    for _ in range(20):
+        pace.answered()
+    assert not pace.matters
+    pace.slow_down(clock.now)
+    assert pace.interval == pytest.approx(1 / 20)
+    pace.slow_down(clock.now + 0.5)  # of the same burst
+    assert pace.interval == pytest.approx(1 / 20)
+    clock.now += 5.0
+    pace.slow_down(clock.now)  # and nothing was answered meanwhile
+    assert pace.interval == pytest.approx(2 / 20)
+    pace.answered()
+    assert pace.interval == pytest.approx(2 / 20)  # not yet faster
+    clock.now += 2.0
+    for _ in range(1_000):
+        pace.answered()
+    assert pace.interval < 1 / 200
 
 
 class TestRetries:
@@ -98,6 +120,25 @@ class TestRetries:
         assert answers.outputs == [1] * 5
         assert all(each.time >= until[0] - 0.01 for each in service.requests[1:])
         assert service.requests[1].time < until[0] + 30
+
+    def test_a_service_that_allows_few_requests_is_asked_no_faster(self, service: Service) -> None:
+        """It has room for twenty at once, and for one more every 5 ms."""
+        lock, room, last = threading.Lock(), 20.0, time.monotonic()
+
+        def answer(request: Request) -> Reply:
+            nonlocal room, last
+            with lock:
+                now = time.monotonic()
+                room, last = min(room + (now - last) / 0.005, 20.0), now
+                if room < 1:
+                    return Reply(status=429)
+                room -= 1
+            return Reply()
+
+        service.answer = answer
+        answers = run(service.subject(concurrency=16), many(200))
+        assert answers.outputs == [1] * 200
+        assert len(service.requests) < 500
 
     def test_retry_after_is_bounded_and_nonsense_ignored(self) -> None:
         assert retry_after_seconds("86400") == pacing.RETRY_AFTER_LIMIT_SECONDS

@@ -262,7 +262,9 @@ def slow_start(runner: Runner) -> Iterator[Note]:
 def unanswered(runner: Runner) -> Iterator[Note]:
     """What was asked together and not answered, where the time was too short to find out why."""
     if (last := runner.subject.unanswered) is not None:
-        yield Note.of("unanswered", inputs=last.inputs, reply=runner.failures.redact(last.reply))
+        yield Note.of(
+            "inputs-unanswered", inputs=last.inputs, reply=runner.failures.redact(last.reply)
+        )
 
 
 def other_cost(runner: Runner) -> Iterator[Note]:

@@ -157,7 +157,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "depends-on-neighbours": ("differing", "inputs"),
     "inconsistent-example": ("how", "input", "outputs", "rare"),
     "slow-start": ("share",),
-    "unanswered": ("inputs", "reply"),
+    "inputs-unanswered": ("inputs", "reply"),
     "executions-take-time": ("seconds",),
     "calls-take-time": ("few", "many", "cost", "max_executions"),
     "cache-not-used": (),

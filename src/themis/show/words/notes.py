@@ -475,7 +475,7 @@ WORDS: dict[str, str | Callable[[Values], str]] = {
         f"{amount(values, 'floor')} are certain; more executions may tell"
     ),
     "slow-start": _slow_start,
-    "unanswered": lambda values: (
+    "inputs-unanswered": lambda values: (
         f"{count(values['inputs'], 'input')} asked together got no answer "
         f"({one_line(values['reply'])}), and too little time was left to find out which of them is "
         "to blame, if any: they count as not run"

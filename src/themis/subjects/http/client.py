@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import email.utils
 import http
+import itertools
 import math
 import os
 import random
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
 FIRST_WAIT_SECONDS = 0.25  # before the first retry; doubled for each further one
 LONGEST_WAIT_SECONDS = 30.0
 RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
+TOO_MANY = 429
+TOO_MANY_RETRIES = 8  # after a request that was one too many, if there are retries at all
+COUNTED_SECONDS = 1.0  # what is answered within them is what a service allows
+GOOD_KEPT = 10_000  # answers that are counted at most
+LEAST_INTERVAL = 0.001  # seconds between two requests of a service that asked for fewer
+FASTER = 0.75  # times as long between two of them after a second in which all were answered
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 CLOSE_SECONDS = 1.0
 WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
@@ -51,30 +59,55 @@ class Pace:
     """Spaces the requests of all tasks of one event loop; waits at random, from a seed."""
 
     def __init__(self, rate_per_second: float | None, *, seed: int = 0) -> None:
-        self._interval = 1 / rate_per_second if rate_per_second else 0.0
+        # seconds between two requests, at least as asked for
+        self._least = self.interval = 1 / rate_per_second if rate_per_second else 0.0
         self._next = 0.0
         self._resume = 0.0
         self._random = random.Random(seed)
+        self._good = deque[float](maxlen=GOOD_KEPT)  # when requests were answered last
+        self._slowed = self._too_many = 0.0  # when it was slowed down last, and asked to
 
     @property
     def matters(self) -> bool:
         """Whether a request may have to wait at all."""
-        return self._interval > 0 or self._resume > 0
+        return self.interval > 0 or self._resume > 0
 
     async def turn(self) -> None:
         """Wait until one more request may be sent."""
         while True:
             while (pause := self._resume - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
-            if not self._interval:
+            if not self.interval:
                 return
             now = time.monotonic()
             slot = max(self._next, now - BURST_SECONDS)
-            self._next = slot + self._interval
+            self._next = slot + self.interval
             if slot > now:
                 await asyncio.sleep(slot - now)
             if self._resume <= time.monotonic():
                 return
+
+    def answered(self) -> None:
+        """A request was answered: if others were too many for the service, a little faster."""
+        now = time.monotonic()
+        self._good.append(now)
+        if self.interval > self._least and now > self._too_many + COUNTED_SECONDS:
+            faster = self.interval * FASTER**self.interval
+            self.interval = max(faster, self._least, LEAST_INTERVAL)
+
+    def slow_down(self, sent: float) -> None:
+        """A request that was sent at this time was one too many: no more than were answered.
+
+        Those that were sent before that is felt say nothing new.
+        """
+        self._too_many = now = time.monotonic()
+        if sent < self._slowed + COUNTED_SECONDS:
+            return
+        self._slowed = now
+        answered = sum(now - when <= COUNTED_SECONDS for when in self._good)
+        least = max(COUNTED_SECONDS / answered, 1.25 * self.interval) if answered else 0.0
+        self.interval = min(least or max(2 * self.interval, LEAST_INTERVAL), LONGEST_WAIT_SECONDS)
+        self._next = now + self.interval
 
     async def wait(self, attempt: int, retry_after: str) -> None:
         """Wait after an attempt (the first is 0): as long as asked for, or longer each time.
@@ -238,12 +271,16 @@ class Client:
         if self._silent >= max(2 * self._limits.concurrency, 16):
             message = f"the last {self._silent} requests to {self._host} all failed"
             return Failure(NOT_SENT, message, message, alone=False)
-        for attempt in range(retries + 1):
+        for attempt in itertools.count():
             if self._pace.matters:
                 await self._pace.turn()
             await self._heed_refusals()
+            sent = time.monotonic()
             outcome = await self._request(url, body, limit)
             self._note_refusal(outcome)
+            too_many = isinstance(outcome, Reply) and outcome.status == TOO_MANY
+            if too_many:
+                self._pace.slow_down(sent)
             if isinstance(outcome, Reply) and outcome.status in REDIRECTS:
                 outcome = await self._follow(url, outcome, body, limit)
             if isinstance(outcome, Reply) or not outcome.unreachable:
@@ -252,9 +289,11 @@ class Client:
                 self._reached = True
                 if outcome.status not in RETRYABLE:
                     self._silent = 0
+                    self._pace.answered()
                     return outcome
             worth = _worth_retrying(outcome, patient=patient, isolating=isolating)
-            may_retry = attempt < retries and worth
+            most = max(retries, TOO_MANY_RETRIES) if too_many and retries else retries
+            may_retry = attempt < most and worth
             in_time = self._is_in_time(outcome.retry_after)
             if may_retry and in_time:
                 await self._pace.wait(attempt, outcome.retry_after)
