@@ -18,10 +18,9 @@ CALL = 65_536  # inputs of one call at most
 CALL_VALUES = 2**22  # and so many values: a table of numbers is then of 32 MB
 ROW_CALL = 16_384  # of a row function: each is a dictionary
 LONGEST_CALL = 1.0  # second of a call here, if inputs are several: it may not be interruptible
-LONGEST_FIRST = 15.0  # the same of the first such call, if all the time of one alone is its own, …
+LONGEST_FIRST = 2.0  # the same of the first such call, if all the time of one alone is its own
 LONGEST_GROWN = 2.0  # seconds of a call that is larger than those before, at most
 MOST_GROWTH = 16  # times as many inputs has a call as the largest so far, where time is limited
-SLOW_ALONE = 0.03  # … which is likely from so many seconds on
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited, …
 FAR_AWAY = 20.0  # … or if there is so much of it
@@ -66,8 +65,8 @@ def timely_call(seconds: float, *, alone: bool = False) -> float:
     It is a power of two: how calls are cut shall not depend on every breath of the machine. Where
     only calls with one input `alone` are known, most of their time may be that of the call.
     """
-    if alone and seconds <= SLOW_ALONE:
-        return LONGEST_FIRST / max(seconds, 1e-9)
+    if alone:
+        return max(LONGEST_FIRST / max(seconds, 1e-9), 1.0)
     if seconds * CALL <= LONGEST_CALL:
         return math.inf
     return 2.0 ** math.floor(math.log2(max(LONGEST_CALL / seconds, 1.0)))
