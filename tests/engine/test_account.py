@@ -262,7 +262,7 @@ def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, question: str
 ) -> None:
     if kind is not command and kind is not worker:
-        from themis.subjects.http import client as pacing
+        from themis.subjects.http import pacing
 
         monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.01)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.services import Service, serve
-from themis.subjects.http import client as pacing
+from themis.subjects.http import pacing
 
 
 @pytest.fixture

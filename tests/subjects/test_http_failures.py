@@ -27,8 +27,8 @@ from tests.services import (
 from themis import Audit, SubjectError
 from themis.show.words.scores import failure_text
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
-from themis.subjects.http import client as pacing
-from themis.subjects.http.client import Pace, retry_after_seconds
+from themis.subjects.http import pacing
+from themis.subjects.http.pacing import Pace, retry_after_seconds
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")

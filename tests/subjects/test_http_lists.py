@@ -19,7 +19,7 @@ from themis.engine.runner import Runner
 from themis.results.notes import Ending
 from themis.subjects.base import BudgetEndedError, Unanswered
 from themis.subjects.decisions import TRANSPORT, Labels
-from themis.subjects.http import client as pacing
+from themis.subjects.http import pacing
 from themis.subjects.http import subject as subject_module
 from themis.subjects.http.subject import HttpSubject
 

@@ -62,8 +62,8 @@ class CallTimes:
         """How many inputs a call may have although it is not known what one input more takes.
 
         Even if it takes as much longer as it is larger, it ends in time. It may take longer only
-        where calls are about as long with one input. As long as those with a few
-        cost no more for each input they stay as they are: once it may have been the machine.
+        where calls are about as long with one input. As long as those with a few cost no more for
+        each input they stay as they are: once it may have been the machine.
         """
         (few, quick), (inputs, seconds) = self.smallest, self.largest
         pays = seconds * few <= UNEVEN * quick * inputs
