@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln as log_gamma
 from scipy.special import xlog1py, xlogy
 
+from themis.statistics.groups import GroupRule
 from themis.statistics.intervals import binomial_inclusion, normal_quantile
 from themis.statistics.proportions import (
     TAIL_SHARE,
@@ -29,7 +30,6 @@ from themis.statistics.proportions import (
     ProportionRule,
 )
 from themis.statistics.reruns import interval_confidence
-from themis.statistics.spreads import GroupRule
 
 PROPORTIONS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
 PROMISES = ((0.95, 0.05), (0.99, 0.05), (0.95, 0.01), (0.99, 0.01))
@@ -211,7 +211,7 @@ def show_simulated(cell: Cell) -> str:
 def simulate_groups(rates: Floats, runs: int, draw: Callable[[int, int], Floats]) -> Cell:
     """`draw(rows, columns)` gives the chances that the active groups' rates are compared to."""
     confidence, error = GROUP_PROMISE  # of the whole statement: reruns have a part of it
-    rule = GroupRule(interval_confidence(confidence), error)
+    rule = GroupRule(1.0 - interval_confidence(confidence), error)
     truth, hits, total = rates.max() - rates.min(), 0, 0
     for _ in range(runs):
         state, last = rule.start(len(rates)), 0

@@ -48,14 +48,14 @@ ONLY = ["-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-heade
 
 # What these say changes how much is executed, in which order or in which calls, and no answer.
 FORESIGHT: dict[str, tuple[str, ...]] = {
-    "search/deciders.py": (
+    "search/causal_decider.py": (
         *("_costs_more", "_is_cheapest", "_cost", "_cost_of_all", "_cost_of_above"),
         *("_open_costs", "_sizes", "_cost_to_come", "takes_proofs"),
     ),
     "search/walk.py": ("together",),
     "search/whole_domain.py": ("is_cheaper", "pays", "_affordable", "_least_cost"),
     "search/estimates.py": ("_cost",),
-    "search/cell_store.py": ("proof_cost", "proof_costs"),
+    "search/cells.py": ("proof_cost", "proof_costs"),
     "search/flips.py": ("in_large_calls", "best_order", "_learn_flips", "foreseeing"),
     "search/base_inputs.py": ("foresee",),
     "statistics/intervals.py": ("_first_guess",),  # Newton's method converges from any
@@ -104,7 +104,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self.below[size] = {each: None for each in sets if each | mask != each}",
     ): "sets that follow from a larger one are kept beside it: a matter of time",
     (
-        "search/deciders.py",
+        "search/causal_decider.py",
         "if counts.total > self.rule.max_samples and (not (self.rule.floor == 0 and counts.hits))",
         "if counts.total >= self.rule.max_samples and (not (self.rule.floor == 0 and counts.hits))",
     ): "the last test may be asked as soon as there is all that it looks at",
@@ -124,7 +124,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "word, stride = (word + 2, 1)",
     ): "a word that is always 0: the keys are as distinct",
     (
-        "search/tried_inputs.py",
+        "search/estimates.py",
         "if flips and (not sample.done)",
         "if not (flips and (not sample.done))",
     ): "whether others are tried before the next proofs: a matter of cost",
@@ -134,12 +134,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if not budget >= LEARNING_ROWS / 2",
     ): "whether learning is worth its executions: a matter of cost",
     (
-        "search/deciders.py",
+        "search/causal_decider.py",
         "last = max((rule.max_samples for rule in left.values()), default=0)",
         "last = max((rule.max_samples for rule in left.values()), default=1)",
     ): "where no set is left there is nothing to exhaust",
     (
-        "search/deciders.py",
+        "search/causal_decider.py",
         "while enough - few > 1",
         "while enough - few > 2",
     ): "one input more than the fewest is settled: a matter of cost",
@@ -174,12 +174,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if mask not in self.tested or self.border.pruned_by(mask) is None",
     ): "what is still to come, when it is foreseen whether to run all inputs: a matter of cost",
     (
-        "search/deciders.py",
+        "search/causal_decider.py",
         "if counts.total >= rule.max_samples",
         "if counts.total > rule.max_samples",
     ): "inputs are drawn once more before all are settled: a matter of cost",
     (
-        "search/tried_inputs.py",
+        "search/estimates.py",
         "if flips and (not sample.done)",
         "if flips and (not not sample.done)",
     ): "whether others are tried before the next proofs: a matter of cost",
@@ -189,7 +189,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "weights = self.weights[part].transpose(order).reshape(-2, width).sum(axis=1)",
     ): "numpy takes both for the length that is left",
     (
-        "search/deciders.py",
+        "search/causal_decider.py",
         "few, enough = (0, untried)",
         "few, enough = (1, untried)",
     ): "where one input would be enough, two are settled: a matter of cost",

@@ -192,7 +192,7 @@ def by_mixture(
     rule: ProportionRule, low: Counts, high: Counts, n: int
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """As it was: ends that hold at any time, once they are ± error of what is certain."""
-    below, above = mixture_ends(low, high, np.full(len(low), n), 1 - rule.confidence, None)
+    below, above = mixture_ends(low, high, np.full(len(low), n), 1 - rule.confidence)
     below, above = np.asarray(below), np.asarray(above)
     known = low == high
     done = (below >= low / n - rule.error) & (above <= high / n + rule.error)
@@ -231,7 +231,7 @@ def last_look() -> Iterator[str]:
         for share in (0.1, 0.5):
             for n in (50, 100, 200, 400):
                 x, alpha = round(share * n), 1 - confidence
-                low, high = mixture_ends(x, x, n, alpha, None)
+                low, high = mixture_ends(x, x, n, alpha)
                 cells = [f"{confidence:.0%}", f"{share:g}", f"{n}", f"{float(high - low) / 2:.3f}"]
                 for part in (0.1, 0.5, 1.0):
                     low, high = clopper_pearson(x, n, part * alpha)

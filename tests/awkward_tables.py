@@ -88,12 +88,3 @@ def write_table(name: str, folder: Path) -> Path:
     columns = {**TABLES[name], **BASE}
     mark, encoding = MARKS.get(name, ","), ENCODINGS.get(name, "utf-8")
     return write(folder / "people.csv", columns, mark, encoding)
-
-
-def write_many_categories(folder: Path, count: int = 100_000) -> Path:
-    """A table with as many towns as rows, nearly."""
-    columns = {
-        "town": cells(lambda index, rng: f"town {rng.randrange(10**6)}", count),
-        "sex": cells(lambda index, rng: rng.choice(["female", "male"]), count),
-    }
-    return write(folder / "people.csv", columns)

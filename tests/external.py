@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from tests.services import Reply, Request, Service, serve
-from themis.engine.cache import CachedSubject, read_contents
-from themis.engine.cache_files import default_path
+from themis.engine.cache import CachedSubject, default_path, read_contents
 
 INPUTS = """\
 race = { values = ["green", "purple"], protected = true }

@@ -161,6 +161,9 @@ class JointWorld:
         rows = zip(*columns, strict=True)
         return [self.decide(dict(zip(self.names, row, strict=True))) for row in rows]
 
+    def audit(self, **options: Any) -> themis.Audit:
+        return themis.Audit(self.decide, self.schema, seed=1, **options)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         own = tuple(each.name for each in self.columns)
@@ -393,6 +396,14 @@ def joint_world(features: Features, seed: int) -> JointWorld:
     rule = _rule(found, features["constraint"], chance)
     limited = JointWorld(found.columns, found.table, titles, rule, found.salt)
     return limited if limited.inputs else found
+
+
+def plain_world(seed: int, *, binned: bool = False, **features: str) -> JointWorld:
+    """A world with little but a follower and something derived, unless more is asked for."""
+    few = dict.fromkeys(IN_SETS, "never") | {"derived": "given", "off grid": "nothing"}
+    few |= {"bins": LEADER if binned else "none", "weights": ("even", "uneven")[seed % 2]}
+    few |= {"constraint": "none" if seed % 3 == 0 else "follower"}
+    return joint_world({**few, **features}, seed)
 
 
 def _table(levels: list[Any], chance: random.Random) -> dict[Any, dict[str, str]]:

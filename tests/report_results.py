@@ -12,7 +12,7 @@ from typing import Any
 import themis
 from themis.cli.demo import SETS, demo_audit
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, SearchResult
-from themis.results.notes import OLD_SENTENCE, Ending, Note
+from themis.results.notes import Ending, Note
 from themis.results.parts import (
     Group,
     Harm,
@@ -61,7 +61,7 @@ def plain(page: str) -> str:
 
 def notes(*texts: str) -> tuple[Note, ...]:
     """Notes that say just this."""
-    return tuple(Note(OLD_SENTENCE, {"text": text}) for text in texts)
+    return tuple(Note(text) for text in texts)
 
 
 def saved(result: Result) -> Result:

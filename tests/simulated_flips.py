@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.search.flip_cells import UNTRIED
-from themis.search.tries import AtHand
+from themis.search.base_inputs import AtHand
+from themis.search.cells import UNTRIED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 

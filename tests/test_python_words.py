@@ -47,8 +47,8 @@ def test_the_command_line_has_an_option_for_each() -> None:
     shown = " ".join(run(command, "--help").output for command in ("score", "apparent"))
     for option in OPTIONS.values():
         assert option.split()[0].removeprefix("--no-rows") in shown
-    text = 'widen it, or use unknown="keep", "drop" or "extend"'
-    assert in_options(text) == "widen it, or use --unknown keep, drop or extend"
+    text = 'widen it, or use unknown="keep" or "drop"'
+    assert in_options(text) == "widen it, or use --unknown keep or drop"
 
 
 def test_the_same_mistake_is_said_in_both_languages(
@@ -58,7 +58,7 @@ def test_the_same_mistake_is_said_in_both_languages(
     write_project(tmp_path, inputs='race = ["green", "purple"]\nincome = { min = 0, max = 9 }')
     Path("people.csv").write_text("race,income\ngreen,12\n")
     done = run("apparent", "--data", "people.csv", "--against", "race", "--unknown", "error")
-    assert "or use --unknown keep, drop or extend" in done.output
+    assert "or use --unknown keep or drop" in done.output
     audit = themis.Audit.from_file("themis.toml")
-    with pytest.raises(themis.RequestError, match='or use unknown="keep", "drop" or "extend"'):
+    with pytest.raises(themis.RequestError, match='or use unknown="keep" or "drop"'):
         audit.apparent("people.csv", against=["race"], unknown="error")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -124,6 +125,9 @@ def count_of(number: float, noun: str, plural: str = "") -> str:
 
 def suggest(name: str, valid: Sequence[str]) -> str:
     """The remedy for an unknown name: the nearest valid ones, or all of them."""
+    for each in valid:
+        if unicodedata.normalize("NFC", each) == unicodedata.normalize("NFC", name):
+            return f"did you mean {each!r}? It looks alike in another Unicode form: copy it"
     near = difflib.get_close_matches(name, valid, n=1, cutoff=0.6)
     shown = ", ".join(valid[:12]) + (", …" if len(valid) > 12 else "")
     return f"did you mean {near[0]!r}?" if near else f"choose from: {shown}"

@@ -1,4 +1,4 @@
-"""Events: what the engine tells those who watch it; it never prints by itself."""
+"""Events: what a run tells those who watch it, in one stream; it never prints by itself."""
 
 from __future__ import annotations
 
@@ -33,6 +33,56 @@ class SearchProgress:
 
 
 @dataclass(frozen=True)
+class RowsRead:
+    """How much of a file of rows was read."""
+
+    done: int  # bytes
+    total: int
+
+
+@dataclass(frozen=True)
+class InputsReplayed:
+    """How many inputs of saved tests were run."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class StepBegun:
+    """A step of a whole audit begins."""
+
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one set adds to the executions: of those before it, nothing is run again."""
+
+    name: str
+    executions: int
+    exact: bool  # every input will be run
+
+
+FACTOR = 5  # a forecast is within this factor of what is spent then
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a command will cost, give or take FACTOR."""
+
+    parts: tuple[Part, ...]
+    executions: int
+    calls: int
+    seconds: float | None  # None: nothing was run that tells
+    scores: int
+    among: int = 0  # so many characteristics are searched
+    search: int = 0  # what the search adds to the executions
+    again: int = 0  # what is run again, to look for noise
+
+
+@dataclass(frozen=True)
 class Activity:
     """What a run is at, read while it goes on: between two events it may do something else."""
 
@@ -41,9 +91,17 @@ class Activity:
     planned: int | None = None  # the most executions that are left of it, where that is known
 
 
-SearchListener: TypeAlias = Callable[[SearchProgress], None]
+@dataclass(frozen=True)
+class Began:
+    """The subject is ready; from now on `look` tells at any time what the run is at."""
 
-Listener: TypeAlias = Callable[[Progress], None]
+    look: Callable[[], Activity]
+
+
+Event: TypeAlias = (
+    Progress | SearchProgress | RowsRead | InputsReplayed | StepBegun | Forecast | Began
+)
+Listener: TypeAlias = Callable[[Event], None]
 
 
 def ignore(*_: object) -> None:

@@ -7,12 +7,21 @@ and the JSON Schema for editors take their keys from the same fields.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number, and no truth value."""
+    return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 @dataclass(frozen=True)
@@ -21,59 +30,40 @@ class Rule:
 
     words: str
     schema: Mapping[str, Any]
-
-    def holds(self, value: Any) -> bool:
-        """Whether a value keeps it."""
-        kinds, limits = self.schema.get("type", []), self.schema.keys() & _LIMITS.keys()
-        known = [kinds] if isinstance(kinds, str) else kinds
-        return (not known or any(_KINDS[kind](value) for kind in known)) and all(
-            _LIMITS[limit](value, self.schema[limit]) for limit in limits
-        )
+    holds: Callable[[Any], bool]
 
     def problem(self, value: Any) -> str:
         """What is wrong with a value; empty where it keeps the rule."""
         return "" if self.holds(value) else self.words.format(repr(value))
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-_KINDS: dict[str, Callable[[Any], bool]] = {
-    "integer": _is_whole,
-    "number": _is_number,
-    "string": _is_text,
-    "boolean": lambda value: isinstance(value, bool),
-}
-_LIMITS: dict[str, Callable[[Any, Any], bool]] = {
-    "minimum": operator.ge,
-    "maximum": operator.le,
-    "exclusiveMinimum": operator.gt,
-    "exclusiveMaximum": operator.lt,
-    "enum": lambda value, allowed: value in allowed,
-}
-
 PERCENT = "write {share:g} for {percent:g} %"
-BETWEEN = "must lie between 0 and 1, got {}"
-TRUTH = Rule("must be true or false, got {}", {"type": "boolean"})
-NUMBER = Rule("must be a number, got {}", {"type": "number"})
-POSITIVE = Rule("must be a positive number, got {}", {"type": "number", "exclusiveMinimum": 0})
-FRACTION = Rule(BETWEEN, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})
-SHARE = Rule(BETWEEN, {"type": "number", "minimum": 0, "maximum": 1})
+TRUTH = Rule(
+    "must be true or false, got {}", {"type": "boolean"}, lambda value: isinstance(value, bool)
+)
+NUMBER = Rule("must be a number, got {}", {"type": "number"}, is_number)
+POSITIVE = Rule(
+    "must be a positive number, got {}",
+    {"type": "number", "exclusiveMinimum": 0},
+    lambda value: is_number(value) and value > 0,
+)
+FRACTION = Rule(
+    "must lie between 0 and 1, got {}",
+    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    lambda value: is_number(value) and 0 < value < 1,
+)
+SHARE = Rule(
+    "must lie between 0 and 1, got {}",
+    {"type": "number", "minimum": 0, "maximum": 1},
+    lambda value: is_number(value) and 0 <= value <= 1,
+)
 
 
 def at_least(least: int) -> Rule:
     """The rule of a whole number that has a smallest value."""
     words = f"must be a whole number of at least {least}, got {{}}"
-    return Rule(words, {"type": "integer", "minimum": least})
+    schema = {"type": "integer", "minimum": least}
+    return Rule(words, schema, lambda value: is_whole(value) and value >= least)
 
 
 def key(
@@ -106,5 +96,5 @@ def broken_rules(thing: Any) -> Iterator[tuple[str, str, str]]:
 
 def remedy_of(remedy: str, value: Any) -> str:
     """The remedy for a value; of a percentage it names the share that was meant."""
-    percent = value if _is_number(value) and 1 < value < 100 else 99
+    percent = value if is_number(value) and 1 < value < 100 else 99
     return remedy.format(share=percent / 100, percent=percent) if remedy == PERCENT else remedy

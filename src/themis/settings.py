@@ -57,7 +57,7 @@ class Settings:
     stopping: Stopping = optional(
         Stopping.CERTIFIED,
         "When to stop; paper is the rule of the 2017 paper",
-        rule=Rule("there is no rule {}", {"enum": [each.value for each in Stopping]}),
+        rule=Rule("there is no rule {}", {"enum": [*Stopping]}, lambda value: value in [*Stopping]),
         remedy='write "certified" or "paper"',
     )
     exact: bool = optional(

@@ -23,7 +23,6 @@ from typing import Any
 __all__ = ["serve"]
 
 _READ_SIZE = 1 << 16
-_REMEMBERED = 1_000  # distinct outputs whose JSON is kept
 _WRITE_SECONDS = 0.1  # answers that take longer are written as they come
 _MOST_AT_ONCE = 1 << 20
 
@@ -103,9 +102,6 @@ def _answer_batch(call: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
 class _Jsonl:
     """`{"id": 7, "input": {…}}` → `{"id": 7, "output": …}`."""
 
-    def __init__(self) -> None:
-        self._texts: dict[type, dict[Any, str]] = {str: {}, int: {}, bool: {}}
-
     def complete(self, lines: bytes) -> bool:
         return True
 
@@ -139,17 +135,6 @@ class _Jsonl:
         return "".join(lines).encode("utf-8", "backslashreplace")
 
     def _text(self, output: Any) -> str:
-        known = self._texts.get(type(output))
-        if known is None:
-            return self._new_text(output)
-        text = known.get(output)
-        if text is None:
-            text = self._new_text(output)
-            if len(known) < _REMEMBERED:
-                known[output] = text
-        return text
-
-    def _new_text(self, output: Any) -> str:
         if not isinstance(output, _Error):
             try:
                 return f'"output": {_encode(output)}'

@@ -14,7 +14,15 @@ from tests.projects import enter, run, write_project
 from themis.audit.notes import made_by_constraints
 from themis.results.notes import Note
 from themis.show.reports.page import render_page
-from themis.show.words.input_notes import command_without
+
+INPUTS = """\
+age = { min = 18, max = 65, bins = [30, 45], protected = true }
+years = { min = 0, max = 49 }
+
+[constraints]
+"grown up" = "age - years >= 16"
+"""
+
 
 SCHEMA = themis.Schema(
     age=themis.Integers(18, 65, bins=[30, 45]), years=range(0, 50), sex=["f", "m"]
@@ -56,19 +64,6 @@ def test_only_constraints_that_link_the_set_to_others_are_named() -> None:
     (note,) = notes(themis.Audit(by_years, more).score([["age"]]))
     assert note.values["constraints"].keys() == {"adult"}
     assert note.values["linked"] == ["years"]
-
-
-def test_a_sampled_run_says_it_too() -> None:
-    wide = themis.Schema(
-        **{f"x{place}": range(100) for place in range(6)},
-        age=themis.Integers(18, 65, bins=[30, 45]),
-        years=range(0, 50),
-    ).where(adult="age - years >= 16")
-    result = themis.Audit(by_years, wide).score([["age"]])
-    assert {score.method for score in result.scores} == {"sampled"}
-    (note,) = notes(result)
-    assert note.values["changed"] > 0
-    assert "changes for at most" in str(note)
 
 
 @pytest.mark.parametrize(
@@ -144,20 +139,32 @@ def test_people_who_are_given_are_linked_by_more_than_constraints() -> None:
     assert not notes(result)
 
 
-def test_a_constraint_that_is_not_there_cannot_be_left_out() -> None:
-    with pytest.raises(themis.RequestError, match="did you mean 'adult'"):
-        LINKED.without("adlt")
-    with pytest.raises(themis.RequestError, match="there is no constraint 'adult'; there are none"):
-        SCHEMA.without("adult")
+def test_that_most_inputs_have_no_counterfactual_is_said() -> None:
+    schema = themis.Schema(sex=["f", "m"], title=["Mrs", "Mr"], points=range(50))
+    fixed = schema.where(title="(sex == 'f') == (title == 'Mrs')")
+
+    def by_sex(person: Any) -> bool:
+        return bool(person["sex"] == "m")
+
+    codes = {each.code: each for each in themis.Audit(by_sex, fixed).score([["sex"]]).notes}
+    assert codes["few-counterfactuals"].values["share"] == 1
+    assert "the causal score says nothing about them" in str(codes["few-counterfactuals"])
+    for other in (schema, schema.where(some="sex == 'f' or points < 40")):
+        found = {each.code for each in themis.Audit(by_sex, other).score([["sex"]]).notes}
+        assert "few-counterfactuals" not in found
 
 
-INPUTS = """\
-age = { min = 18, max = 65, bins = [30, 45], protected = true }
-years = { min = 0, max = 49 }
-
-[constraints]
-"grown up" = "age - years >= 16"
-"""
+def test_a_sampled_run_says_it_too() -> None:
+    wide = themis.Schema(
+        **{f"x{place}": range(100) for place in range(6)},
+        age=themis.Integers(18, 65, bins=[30, 45]),
+        years=range(0, 50),
+    ).where(adult="age - years >= 16")
+    result = themis.Audit(by_years, wide).score([["age"]])
+    assert {score.method for score in result.scores} == {"sampled"}
+    (note,) = notes(result)
+    assert note.values["changed"] > 0
+    assert "changes for at most" in str(note)
 
 
 def test_the_command_line_offers_the_run_without_it_and_that_run_is_calm(
@@ -179,24 +186,3 @@ def test_the_command_line_offers_the_run_without_it_and_that_run_is_calm(
     wrong = run("score", "--without-constraint", "grownup")
     assert wrong.exit_code == 2
     assert "--without-constraint: there is no constraint 'grownup'; did you mean" in wrong.output
-
-
-def test_a_result_from_python_offers_no_command() -> None:
-    result = themis.Audit(by_years, LINKED).score([["age"]])
-    assert command_without(notes(result)[0], result) is None
-    assert "--without" not in str(notes(result)[0])
-
-
-def test_that_most_inputs_have_no_counterfactual_is_said() -> None:
-    schema = themis.Schema(sex=["f", "m"], title=["Mrs", "Mr"], points=range(50))
-    fixed = schema.where(title="(sex == 'f') == (title == 'Mrs')")
-
-    def by_sex(person: Any) -> bool:
-        return bool(person["sex"] == "m")
-
-    codes = {each.code: each for each in themis.Audit(by_sex, fixed).score([["sex"]]).notes}
-    assert codes["few-counterfactuals"].values["share"] == 1
-    assert "the causal score says nothing about them" in str(codes["few-counterfactuals"])
-    for other in (schema, schema.where(some="sex == 'f' or points < 40")):
-        found = {each.code for each in themis.Audit(by_sex, other).score([["sex"]]).notes}
-        assert "few-counterfactuals" not in found

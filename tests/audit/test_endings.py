@@ -13,22 +13,22 @@ import jsonschema
 import pytest
 
 import themis
-from tests.projects import BIASED, SMALL, enter, process, run, write_project
-from themis.cli.validate import _tiny
+from tests.projects import BIASED, enter, process, run, write_project
 from themis.results.comparison import compare
-from themis.results.model import CausalScore, CheckResult, Result
+from themis.results.model import CheckResult, Result
 from themis.results.notes import Ending
-from themis.results.parts import Harm
 from themis.results.saved import read_result, result_from_dict, result_schema
+from themis.show.parts.cautions import cautions
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
-from themis.show.reports.verdict import cautions
 from themis.show.terminal.comparisons import render_differences
 from themis.show.words.explanations import counted_people
-from themis.show.words.headlines import headline
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.verdicts import verdict
+
+AS_FAR = "It is certain as far as the subject always answers the same."
+
 
 TWO_SETS = """\
 race = { values = ["green", "purple"], protected = true }
@@ -89,33 +89,11 @@ def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
         assert name in quiet
 
 
-def test_reports_name_the_scores_that_are_missing(project: Project) -> None:
-    project()
-    run("score", "--max-executions", "1", "-o", "result.json")
-    result = read_result("result.json")
-    assert junit_counts(result) == ("4", "4")
-    text = render_markdown(result)
-    assert "not measured, because the budget ended: causal score of race; group score of" in text
-    assert verdict(result).sentence == "Nothing was measured: the budget ended"
-
-
 def test_a_page_is_not_calm_while_scores_are_missing() -> None:
     result = _fair_and_unmeasured()
     found = verdict(result)
     assert (found.state, found.word) == ("open", "undecided")
     assert "1 further score was not measured." in found.behind
-
-
-def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
-    project()
-    Path("rows.csv").write_text("race,sex,income,savings\ngreen,f,10,5\npurple,m,50,5\n")
-    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4")
-    done = run("apparent", *options)
-    assert done.exit_code == 4
-    assert "of 5 scores: not measured, because the budget ended: " in said(done)
-    assert "The group score of race is unknown: the budget ended" in said(
-        run("apparent", *options, "-q")
-    )
 
 
 # What is exact, and what is not -----------------------------------------------------------
@@ -129,7 +107,6 @@ measure = "group"
 max_score = 0.05
 """
 NO_CERTAINTY = "No check is decided."
-AS_FAR = "It is certain as far as the subject always answers the same."
 
 
 @pytest.mark.parametrize(
@@ -143,49 +120,6 @@ def test_checks_without_evidence_are_not_called_exact(
     assert NO_CERTAINTY in shown
     assert "exact" not in shown
     assert NO_CERTAINTY in render_markdown(read_result("result.json"))
-
-
-def test_only_decided_checks_are_called_exact() -> None:
-    common = {"measure": "causal", "search": False, "max_score": 0.05, "confidence": 0.99}
-    holds = CheckResult(name="a", against=("race",), verdict="holds", **common)  # type: ignore[arg-type]
-    lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
-    result = _fair_and_unmeasured()
-    assert checks_guarantee(replace(result, checks=(holds,))) == (
-        f"Every verdict is exact: every input was run. {AS_FAR}"
-    )
-    assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
-        f"Every verdict, except those undecided, is exact: every input was run. {AS_FAR}"
-    )
-
-
-def test_checks_with_a_search_that_ran_every_input_have_no_confidence_in_percent(
-    project: Project,
-) -> None:
-    search = "[[checks]]\nsearch = true\nmax_score = 0.9\n"
-    project("return int(person['race'] == 'green')", inputs=SMALL, extra=search)
-    shown = said(run("check", "-o", "result.json"))
-    assert f"every input was run. {AS_FAR}" in shown
-    assert "99 %" not in shown
-    exact = read_result("result.json")
-    assert exact.searches[0].method == "exact"
-    sampled = replace(exact, searches=(replace(exact.searches[0], method="sampled"),))
-    assert checks_guarantee(sampled).startswith("Each verdict by itself is right with 99 %")
-
-
-def test_results_without_scores_are_not_compared() -> None:
-    empty, full = (replace(_fair_and_unmeasured(), stopped=Ending.DONE) for _ in range(2))
-    empty = replace(empty, scores=())
-    for before, after, missing in (
-        (empty, empty, ("before: nothing was measured", "after: nothing was measured")),
-        (full, empty, ("after: nothing was measured",)),
-        (empty, full, ("before: nothing was measured",)),
-    ):
-        found = compare(before, after)
-        assert set(missing) <= set(map(str, found.open))
-        text = render_differences(found)
-        assert "Nothing was compared" in text
-        assert "exact" not in text
-    assert "All of this is exact" in render_differences(compare(full, full))
 
 
 ROWS = "race,sex,income,savings\ngreen,f,10,5\npurple,f,50,5\ngreen,f,90,5\n"
@@ -210,15 +144,6 @@ def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> 
     (score,) = json.loads(done.stdout)["scores"]
     assert (score["low"], score["score"], score["high"]) == (0, 0, 0)
     assert "There is a single group of sex" in said(run("apparent", *options))
-
-
-def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
-    def decide(person: dict[str, Any]) -> int:
-        return 1 // person["age"]
-
-    audit = themis.Audit(decide, themis.Schema(sex=["f"], age=range(9)), max_failures=1.0)
-    score = audit.group("sex")
-    assert (score.unknown, score.low, score.high) == (1, 0.0, 0.0)
 
 
 def test_failed_executions_are_not_called_exact(project: Project) -> None:
@@ -247,24 +172,6 @@ def test_the_same_output_is_not_claimed_of_executions_that_failed(project: Proje
     assert "the same output, 1, in all 200 executions" in said(run("score"))
 
 
-def test_a_few_outputs_among_failures_are_not_odd(project: Project) -> None:
-    project(
-        "if person['income'] > 4: raise ValueError\nreturn 1",
-        inputs=SMALL_DOMAIN,
-        subject="max_failures = 1.0",
-    )
-    assert "the same output" not in said(run("score"))
-
-
-def test_noise_is_not_called_an_early_end(project: Project) -> None:
-    body = "import random\nreturn int(random.random() < 0.5)"
-    project(body, inputs=SMALL_DOMAIN)
-    done = run("score", "-q", "--measure", "causal")
-    assert done.exit_code == 4
-    assert "because of noise)" in said(done)
-    assert "ended early" not in said(done)
-
-
 # Interrupts -------------------------------------------------------------------------------
 INTERRUPTED = "if person['income'] == 50: os.kill(os.getpid(), 2)\nreturn person['income'] > 40"
 
@@ -285,7 +192,7 @@ def test_an_interrupt_while_every_input_is_run_shows_the_search_so_far(project: 
 @pytest.mark.parametrize("options", [[], ["-q"]])
 @pytest.mark.slow
 def test_an_interrupt_before_the_first_score_is_said(project: Project, options: list[str]) -> None:
-    project(INTERRUPTED, inputs=SMALL_DOMAIN)
+    project("os.kill(os.getpid(), 2)\nreturn 1", inputs=SMALL_DOMAIN)
     done = process("score", *options)
     assert done.returncode == 130
     assert done.stdout == "nothing was measured: it was interrupted\n"
@@ -313,26 +220,6 @@ def test_a_failed_run_says_so_in_the_result_and_in_reports(project: Project) -> 
     assert verdict(result).sentence == "Nothing was measured: the subject failed too often"
     assert dict(facts(result))["Ended"] == "the subject failed too often"
     assert "before: the subject failed too often" in map(str, compare(result, result).open)
-
-
-def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> None:
-    project("if person['income'] == 7: raise ValueError\nreturn 1", inputs=SMALL_DOMAIN)
-    run("score", "-o", "result.json")
-    result = read_result("result.json")
-    assert result.stopped == "failed"
-    assert {each.kind for each in cautions(result)} >= {"failed", "ended early"}
-    assert junit_counts(result) == ("3", "1")
-    assert verdict(result).state == "open"
-
-
-def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) -> None:
-    project("raise ValueError", extra=CHECKS)
-    assert json.loads(run("check", "--json").stdout)["stopped"] == "failed"
-
-
-def test_an_interrupted_run_is_an_error_of_junit() -> None:
-    result = replace(_fair_and_unmeasured(), stopped=Ending.INTERRUPTED, scores=())
-    assert junit_counts(result) == ("1", "1")
 
 
 # Who is counted, and one of them ----------------------------------------------------------
@@ -370,40 +257,6 @@ def test_a_person_without_any_comparison_is_not_in_the_flip_rate() -> None:
     assert counted_people(score) == "24 test inputs, each tried with every value"
 
 
-def test_one_person_is_told_in_the_singular() -> None:
-    score = _fair_and_unmeasured().scores[0]
-    assert isinstance(score, CausalScore)
-    once = replace(score, samples=1, high=0.9, method="sampled")
-    assert headline(once) == (
-        "No effect of race found: the decision did not change for the one test input tried "
-        "when only race was changed "
-        "(at most 90.0 %, 99 % confidence)"
-    )
-    harm = Harm({"race": "a"}, {"race": "b"}, lost=1.0, gained=0.0, contexts=1)
-    assert counted_people(replace(once, direction=(harm,))) == (
-        "1 test input, tried with every value"
-    )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.2, "200 ms"), (0.0999, "100 ms"), (3.46e-7, "0.35 µs"), (2e-3, "2 ms"), (123.0, "120 s")],
-)
-def test_the_time_of_an_execution_is_never_a_power_of_ten(seconds: float, said: str) -> None:
-    assert _tiny(seconds) == said
-
-
-def test_one_row_and_one_column_are_told_in_the_singular(project: Project) -> None:
-    project()
-    Path("row.csv").write_text("race,sex,income,savings\nblue,f,10,5\n")
-    done = run("apparent", "--data", "row.csv", "--unknown", "drop")
-    assert "the only row does not fit" in done.stderr
-    Path("column.csv").write_text("race\ngreen\npurple\n")
-    done = run("init", "--from", "column.csv", "-o", "other.toml")
-    assert "1 of 1 column became a characteristic" in said(done)
-    assert "2 rows, 1 column" in Path("other.toml").read_text()
-
-
 def _fair_and_unmeasured() -> Result:
     """A set that changes nothing for certain, and one that was not measured."""
     common = {
@@ -423,3 +276,82 @@ def _fair_and_unmeasured() -> Result:
             ],
         }
     )  # fmt: skip
+
+
+def test_only_decided_checks_are_called_exact() -> None:
+    common = {"measure": "causal", "search": False, "max_score": 0.05, "confidence": 0.99}
+    holds = CheckResult(name="a", against=("race",), verdict="holds", **common)  # type: ignore[arg-type]
+    lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
+    result = _fair_and_unmeasured()
+    assert checks_guarantee(replace(result, checks=(holds,))) == (
+        f"Every verdict is exact: every input was run. {AS_FAR}"
+    )
+    assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
+        f"Every verdict, except those undecided, is exact: every input was run. {AS_FAR}"
+    )
+
+
+def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) -> None:
+    project("raise ValueError", extra=CHECKS)
+    assert json.loads(run("check", "--json").stdout)["stopped"] == "failed"
+
+
+def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
+    def decide(person: dict[str, Any]) -> int:
+        return 1 // person["age"]
+
+    audit = themis.Audit(decide, themis.Schema(sex=["f"], age=range(9)), max_failures=1.0)
+    score = audit.group("sex")
+    assert (score.unknown, score.low, score.high) == (1, 0.0, 0.0)
+
+
+def test_an_interrupted_run_is_an_error_of_junit() -> None:
+    result = replace(_fair_and_unmeasured(), stopped=Ending.INTERRUPTED, scores=())
+    assert junit_counts(result) == ("1", "1")
+
+
+def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> None:
+    project("if person['income'] == 7: raise ValueError\nreturn 1", inputs=SMALL_DOMAIN)
+    run("score", "-o", "result.json")
+    result = read_result("result.json")
+    assert result.stopped == "failed"
+    assert {each.kind for each in cautions(result)} >= {"failed", "ended early"}
+    assert junit_counts(result) == ("3", "1")
+    assert verdict(result).state == "open"
+
+
+def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
+    project()
+    Path("rows.csv").write_text("race,sex,income,savings\ngreen,f,10,5\npurple,m,50,5\n")
+    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4")
+    done = run("apparent", *options)
+    assert done.exit_code == 4
+    assert "of 5 scores: not measured, because the budget ended: " in said(done)
+    assert "The group score of race is unknown: the budget ended" in said(
+        run("apparent", *options, "-q")
+    )
+
+
+def test_noise_is_not_called_an_early_end(project: Project) -> None:
+    body = "import random\nreturn int(random.random() < 0.5)"
+    project(body, inputs=SMALL_DOMAIN)
+    done = run("score", "-q", "--measure", "causal")
+    assert done.exit_code == 4
+    assert "because of noise)" in said(done)
+    assert "ended early" not in said(done)
+
+
+def test_results_without_scores_are_not_compared() -> None:
+    empty, full = (replace(_fair_and_unmeasured(), stopped=Ending.DONE) for _ in range(2))
+    empty = replace(empty, scores=())
+    for before, after, missing in (
+        (empty, empty, ("before: nothing was measured", "after: nothing was measured")),
+        (full, empty, ("after: nothing was measured",)),
+        (empty, full, ("before: nothing was measured",)),
+    ):
+        found = compare(before, after)
+        assert set(missing) <= set(map(str, found.open))
+        text = render_differences(found)
+        assert "Nothing was compared" in text
+        assert "exact" not in text
+    assert "All of this is exact" in render_differences(compare(full, full))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import themis
-from tests.projects import enter, run, write_project
 from themis import Audit, Integers, Schema, Values
 from themis.audit.checker import run_checks
 from themis.audit.everything import Everything
-from themis.audit.forecast import FACTOR, Forecast
 from themis.audit.plan import make_plan
 from themis.errors import RequestError
+from themis.events import FACTOR, Event, Forecast, StepBegun
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
@@ -76,9 +72,10 @@ SUBJECTS: dict[str, tuple[Any, Schema]] = {
 
 def audited(name: str, **settings: Any) -> tuple[Result, Forecast]:
     subject, schema = SUBJECTS[name]
-    said: list[Forecast] = []
-    result = Audit(subject, schema, **settings).everything(announce=said.append)
-    return result, said[0]
+    told: list[Event] = []
+    result = Audit(subject, schema, listen=told.append, **settings).everything()
+    (forecast,) = (each for each in told if isinstance(each, Forecast))
+    return result, forecast
 
 
 LONG = ("three characteristics", "groups that share no contexts")
@@ -132,32 +129,6 @@ def test_the_parts_of_a_forecast_add_up(case: str, repeats: int) -> None:
         assert sum(part.executions for part in forecast.parts) == size
 
 
-def test_validate_shows_parts_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    enter(tmp_path, monkeypatch)
-    inputs = """\
-a = { values = [0, 1], protected = true }
-b = { min = 0, max = 199, protected = true }
-d = { min = 0, max = 19 }
-"""
-    write_project(tmp_path, "return int(person['d'] > 10)", inputs=inputs)
-    shown = run("validate").stdout.partition("will cost")[2]
-    numbers = [
-        int(found.replace(",", "")) for found in re.findall(r"about ([\d,]+) executions", shown)
-    ]
-    *parts, total = numbers
-    assert len(parts) == 3
-    assert sum(parts) == pytest.approx(total, rel=0.1)  # each is rounded to two digits
-
-
-def test_a_forecast_of_causal_scores_alone_would_be_noticed() -> None:
-    """Groups take most where they share no contexts."""
-    subject, schema = SUBJECTS["groups that share no contexts"]
-    audit = Audit(subject, schema)
-    causal = sum(audit.causal(name).executions for name in schema.protected)
-    both = Audit(subject, schema).score([[name] for name in schema.protected]).executions
-    assert both > FACTOR * causal
-
-
 def test_an_audit_has_each_protected_characteristic_their_pairs_and_a_search() -> None:
     result, forecast = audited("three characteristics", error=0.1)
     sets = {each.against for each in result.scores if each.measure == "causal"}
@@ -197,25 +168,10 @@ def test_the_confidence_is_divided_among_all_scores_and_the_search() -> None:
     assert result.scores[0].samples > alone.scores[0].samples
 
 
-def test_what_a_file_names_is_measured_as_well_and_one_characteristic_needs_no_search() -> None:
-    schema = Schema(a=Values([0, 1], protected=True), b=[0, 1], d=range(100))
-    plan = Everything.of(schema, [("b", "a"), ("a",)])
-    assert plan.sets == (("a",), ("b", "a"))
-    assert plan.among == ()
-
-
 def test_of_one_characteristic_there_is_no_search() -> None:
     result, forecast = audited("one characteristic")
     assert (result.searches, forecast.scores) == ((), 2)
     assert {each.against for each in result.scores} == {("a",)}
-
-
-def test_people_of_a_profile_are_not_forecast_more_often_than_there_are_inputs() -> None:
-    rows = {"a": [0, 1] * 500, "b": [0, 1, 2, 0] * 250, "d": list(range(20)) * 50}
-    subject, schema = SUBJECTS["every input is run"]
-    said: list[Forecast] = []
-    result = Audit(subject, schema, profile=rows).everything(announce=said.append)
-    assert said[0].executions / FACTOR <= result.executions <= said[0].executions * FACTOR
 
 
 def test_nothing_protected_is_refused() -> None:
@@ -234,16 +190,13 @@ def test_a_limit_on_executions_holds_for_the_whole_audit(limit: int) -> None:
 @pytest.mark.slow
 def test_listening_changes_nothing() -> None:
     subject, schema = SUBJECTS["one direction"]
-    steps: list[tuple[int, int]] = []
-
-    def hear(number: int, total: int) -> None:
-        steps.append((number, total))
-
-    loud = Audit(subject, schema).everything(listen_to_steps=hear)
+    told: list[Event] = []
+    loud = Audit(subject, schema, listen=told.append).everything()
     quiet = Audit(subject, schema).everything()
     without: Callable[[Result], Any] = lambda each: {**each.to_dict(), "timing": None}  # noqa: E731
     assert without(loud) == without(quiet)
-    assert steps == [(number, 7) for number in range(1, 8)]
+    steps = [each for each in told if isinstance(each, StepBegun)]
+    assert steps == [StepBegun(number, 7) for number in range(1, 8)]
 
 
 def _apart(gap: int) -> Audit:
@@ -350,7 +303,7 @@ PROFILES: dict[str, tuple[int, Callable[[Any], Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", PROFILES)
-def test_forecasts_of_profiles_are_within_a_factor_of_two(case: str) -> None:
+def test_forecasts_of_profiles_are_within_the_stated_factor(case: str) -> None:
     count, subject, settings = PROFILES[case]
     schema = Schema(
         sex=Values([0, 1], protected=True),
@@ -358,65 +311,16 @@ def test_forecasts_of_profiles_are_within_a_factor_of_two(case: str) -> None:
         income=Integers(0, 200_000),
     )
 
+    told: list[Event] = []
+
     def audit() -> Audit:
-        return Audit(subject, schema, profile=_people(count), **settings)
+        return Audit(subject, schema, profile=_people(count), listen=told.append, **settings)
 
-    said: list[Forecast] = []
-    spent = audit().everything(announce=said.append).executions
-    assert spent / 2 <= said[0].executions <= 2 * spent
+    spent = audit().everything().executions
+    (forecast,) = (each for each in told if isinstance(each, Forecast))
+    assert spent / FACTOR <= forecast.executions <= FACTOR * spent
     spent = audit().score([["sex"], ["race"]]).executions
-    assert spent / 2 <= make_plan(audit()).forecast.executions <= 2 * spent
-
-
-CHECKS = """\
-[[checks]]
-against = ["a"]
-max_score = 0.1
-
-[[checks]]
-search = true
-max_score = 0.1
-"""
-
-
-@pytest.mark.parametrize("protected", [True, False])
-@pytest.mark.parametrize("kinds", ["set", "search", "set search"])
-def test_validate_says_what_the_checks_of_a_file_run(
-    kinds: str, protected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    one, search = CHECKS.split("\n\n")
-    checks = "\n".join([one] * ("set" in kinds) + [search] * ("search" in kinds)) + "\n"
-    marked = "{ values = [0, 1], protected = true }" if protected else "[0, 1]"
-    inputs = f"a = {marked}\nb = [0, 1, 2]\nd = {{ min = 0, max = 100000 }}\n"
-    write_project(tmp_path, "return int(person['d'] > 10)", inputs=inputs, extra=checks)
-    shown = run("validate").stdout
-    of_score, _, of_checks = shown.partition("what themis check will cost")
-    assert ("what themis score will cost" in of_score) is protected
-    assert ("checks of 1 set: all together about" in of_checks) is ("set" in kinds.split())
-    assert ("a search among 7 sets" in of_checks) is ("search" in kinds)
-
-
-def test_forecasts_of_slow_functions_of_a_table_count_each_input() -> None:
-    def decide(table: Any) -> Any:
-        time.sleep(0.002 * len(table["a"]))
-        return table["a"] > 1
-
-    forecast = make_plan(
-        Audit(themis.batch(decide), themis.Schema(a=range(4), b=range(900)))
-    ).forecast
-    assert forecast.seconds is not None
-    assert forecast.seconds >= 0.002 * forecast.executions
-    assert forecast.calls >= 0.002 * forecast.executions
-
-
-def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
-    subject, schema = SUBJECTS["one direction"]
-    checks = [Check(against=("a",), max_score=0.05), Check(against=("b",), max_score=0.5)]
-    forecast = make_plan(Audit(subject, schema), checks).checks
-    spent = run_checks(Audit(subject, schema), checks).executions
-    assert forecast is not None
-    assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR
+    assert spent / FACTOR <= make_plan(audit()).forecast.executions <= FACTOR * spent
 
 
 PRICES: dict[str, Any] = {
@@ -425,33 +329,12 @@ PRICES: dict[str, Any] = {
     "nothing in common": lambda p: (p["d"] * (7 + p["a"])) % 101,
     "all or nothing": lambda p: 100 * (p["d"] * (7 + p["a"]) % 2),
 }
-GROUPS = {
-    "2 groups": TWO,
-    "24 groups": Schema(a=range(24), d=Integers(0, 10**6)),
-    "25 groups": Schema(a=range(25), d=Integers(0, 10**6)),
-    "2 groups apart": TIED,
-}
 
 
-@pytest.mark.some_slow(core=3)
-@pytest.mark.parametrize("price", PRICES)
-@pytest.mark.parametrize("groups", GROUPS)
-def test_forecasts_of_means_come_true_within_the_stated_factor(price: str, groups: str) -> None:
-    schema, decide, column = GROUPS[groups], PRICES[price], "a"
-    if schema is TIED:
-        column = "sex"
-
-        def subject(person: dict[str, Any]) -> Any:
-            return decide({"a": person["sex"] == "f", "d": 10 * person["income"]})
-    else:
-        subject = decide
-
-    def audit() -> Audit:
-        output = themis.Output(name="price", min=0, max=100)
-        return Audit(subject, schema, outputs=[output], cost="executions")
-
-    checks = [Check(against=(column,), measure="group", max_score=0.9)]
-    forecast = make_plan(audit(), checks).checks
-    spent = run_checks(audit(), checks).executions
+def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
+    subject, schema = SUBJECTS["one direction"]
+    checks = [Check(against=("a",), max_score=0.05), Check(against=("b",), max_score=0.5)]
+    forecast = make_plan(Audit(subject, schema), checks).checks
+    spent = run_checks(Audit(subject, schema), checks).executions
     assert forecast is not None
     assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR

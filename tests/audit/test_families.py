@@ -11,15 +11,12 @@ import pytest
 
 import themis
 from tests.projects import enter, run, write_project
-from tests.report_results import plain
 from themis.audit.checker import run_checks
-from themis.audit.family import Family
 from themis.results.comparison import compare
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 from themis.settings import Settings
-from themis.show.reports.annex import render_annex
 from themis.show.reports.markdown import render_markdown
 from themis.show.words.headlines import headline
 from themis.show.words.scores import how_sure_together
@@ -97,7 +94,7 @@ def test_a_search_counts_as_one_and_its_sets_have_a_part_of_it() -> None:
     assert together.searches[0].confidence == 0.99
     saved = json.loads(json.dumps(together.to_dict()))
     assert result_from_dict(saved).searches[0].family == saved["search"]["family"] == 2
-    assert "family" not in alone.to_dict()["search"]
+    assert alone.to_dict()["search"]["family"] is None
     assert how_sure_together(together) == (
         "The list and the intervals of the sets in it hold together with 99 % confidence."
     )
@@ -113,12 +110,33 @@ def test_scores_of_rows_count_all_that_is_measured() -> None:
         assert {each.family for each in result.scores} == {len(result.scores)}
 
 
+def test_tests_of_a_session_share_and_claims_of_a_test_take_ever_smaller_parts() -> None:
+    turns, asked = Turns(tests=5), Settings(family=True, confidence=0.9)
+    parts = [1 / turns.next(asked, "causal").parts for _ in range(40)]
+    assert sum(parts) == pytest.approx(1 / 5)
+    family = Turns(tests=5).next(asked, "group")
+    assert (family.parts, family.members) == (20, 5)
+    assert family.settings.confidence == pytest.approx(1 - 0.1 / 20)
+
+
+def test_options_override_the_file_and_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path, extra="[run]\nfamily = true\n")
+    enter(tmp_path, monkeypatch)
+    for options, family in (([], 4), (["--no-family"], None)):
+        done = run("score", "--against", "race", "--against", "sex", *options, "--json")
+        data = json.loads(done.stdout)
+        assert {each.get("family") for each in data["scores"]} == {family}, done.output
+        assert data["source"]["command"].endswith(" ".join(["sex", *options]))
+
+
 def test_a_family_is_saved_and_compared_as_one() -> None:
     together = audit(family=True).score(SETS)
     saved = json.loads(json.dumps(together.to_dict()))
     assert [each["family"] for each in saved["scores"]] == [4] * 4
     assert result_from_dict(saved).family == 4
-    assert "family" not in audit().score(SETS).to_dict()["scores"][0]
+    assert audit().score(SETS).to_dict()["scores"][0]["family"] is None
     assert compare(together, together).confidence == pytest.approx(0.98)
     assert compare(audit().score(SETS), together).confidence == pytest.approx(1 - 0.04 - 0.01)
 
@@ -136,40 +154,3 @@ def test_every_sentence_says_whose_confidence_it_is() -> None:
     assert how_sure_together(replace(together, scores=together.scores[:1])) is not None
     assert "hold together with 99" in render_markdown(together)
     assert "for all 4 together" in str(together.scores[0])
-
-
-def test_the_annex_says_whether_its_tables_hold_together() -> None:
-    together, alone = (render_annex(audit(family=f).score(SETS)) for f in (True, False))
-    assert "intervals of all tables, and of all other scores of this result, hold" in together
-    assert "the tables do so each by itself" in alone
-    assert "Each interval by itself holds with 99 % confidence." in plain(alone)
-
-
-def test_a_family_is_true_or_false() -> None:
-    with pytest.raises(themis.RequestError, match="must be true or false, got 'yes'"):
-        Settings(family="yes")  # type: ignore[arg-type]
-
-
-def test_options_override_the_file_and_are_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_project(tmp_path, extra="[run]\nfamily = true\n")
-    enter(tmp_path, monkeypatch)
-    for options, family in (([], 4), (["--no-family"], None)):
-        done = run("score", "--against", "race", "--against", "sex", *options, "--json")
-        data = json.loads(done.stdout)
-        assert {each.get("family") for each in data["scores"]} == {family}, done.output
-        assert data["source"]["command"].endswith(" ".join(["sex", *options]))
-
-
-def test_tests_of_a_session_share_and_claims_of_a_test_take_ever_smaller_parts() -> None:
-    turns, asked = Turns(tests=5), Settings(family=True, confidence=0.9)
-    parts = [1 / turns.next(asked, "causal").parts for _ in range(40)]
-    assert sum(parts) == pytest.approx(1 / 5)
-    family = Turns(tests=5).next(asked, "group")
-    assert (family.parts, family.members) == (20, 5)
-    assert family.settings.confidence == pytest.approx(1 - 0.1 / 20)
-
-
-def test_nothing_is_divided_unless_it_is_asked_for() -> None:
-    assert Family.of(Settings(), ["group"] * 9).settings == Settings()

@@ -21,7 +21,20 @@ relationship = { values = ["Husband", "Wife", "Unmarried"], follows = "sex", as 
 title = { from = "sex", values = { Female = "Ms", Male = "Mr" } }
 hours = { min = 0, max = 9 }
 """  # noqa: E501
+
+
 BODY = "return int(person['relationship'] == 'Husband' and person['hours'] > 3)"
+
+
+MAYBE = INPUTS.replace("protected = true", "protected = true, missing = 0.1")
+
+
+INPUTS = """\
+sex = { values = ["Female", "Male"], protected = true }
+relationship = { values = ["Husband", "Wife", "Unmarried"], follows = "sex", as = { Female = { Husband = "Wife" }, Male = { Wife = "Husband" } } }
+title = { from = "sex", values = { Female = "Ms", Male = "Mr" } }
+hours = { min = 0, max = 9 }
+"""  # noqa: E501
 COUPLES = {
     ("Female", "Wife", "Ms"),
     ("Female", "Unmarried", "Ms"),
@@ -134,61 +147,6 @@ def test_rows_need_no_column_of_what_is_derived() -> None:
     assert {title for sex, _, title in seen if sex == "Male"} == {"Mr"}
 
 
-def test_validate_says_what_follows(tmp_path: Path) -> None:
-    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
-    words = " ".join(run("validate", config).stdout.split())
-    assert "follows sex: Husband" in words
-    assert "derived from sex: Ms, Mr" in words
-    assert "inputs 40" in words
-
-
-def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
-    read = read_config(write_project(tmp_path, BODY, inputs=INPUTS)).schema.to_dict()
-    assert read["inputs"].pop("sex") == {"values": ["Female", "Male"], "protected": True}
-    assert read["inputs"].items() <= schema().to_dict()["inputs"].items()
-
-
-def test_the_command_names_what_followed(tmp_path: Path) -> None:
-    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
-    result = run("score", config, "--measure", "causal")
-    words = " ".join(result.stdout.split())
-    assert "For 40.0 % of test inputs the decision changes when sex is changed" in words
-    assert "changed, and relationship and title with it" in words
-    assert "Pairs who differ only in sex, and relationship and title with it" in words
-    found = run("search", config, "--threshold", "0.3", "--json")
-    sets = {",".join(s["against"]): s for s in json.loads(found.stdout)["scores"]}
-    assert sets["sex"]["followed"] == ["relationship", "title"]
-    assert "followed" not in sets["relationship"]
-
-
-def test_all_mistakes_of_a_file_are_said_with_their_lines(tmp_path: Path) -> None:
-    wrong = (
-        INPUTS.replace('follows = "sex"', 'follows = "sx"')
-        .replace('Female = "Ms"', 'Femal = "Ms"')
-        .replace("max = 9", "max = -9")
-    )
-    checks = '[[checks]]\nagainst = ["title"]\nmeasure = "causal"\nmax_score = 0.1\n'
-    result = run("validate", str(write_project(tmp_path, BODY, inputs=wrong, extra=checks)))
-    assert result.exit_code == 2
-    words = " ".join(result.output.split())
-    for said in (
-        "inputs.relationship.follows: there is no characteristic 'sx'; did you mean 'sex'?",
-        "inputs.title.values: 'Femal' is no value of 'sex'; did you mean 'Female'?",
-        "minimum 0 exceeds maximum -9",
-        "'title' is derived from 'sex', so that it can't be changed by itself; name 'sex' instead",
-    ):
-        assert said in words
-    assert words.count("themis.toml:") == 4
-
-
-@pytest.mark.parametrize("names", ["title", "hours,title"])
-def test_a_derived_characteristic_is_no_set_of_the_command(names: str, tmp_path: Path) -> None:
-    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
-    result = run("score", config, "--against", names)
-    assert result.exit_code == 2
-    assert "name 'sex' instead" in " ".join(result.output.split())
-
-
 @pytest.mark.some_slow(core=2)
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_tests_of_a_suite_differ_in_the_set_and_what_follows(
@@ -236,7 +194,12 @@ def test_witnesses_are_replayed_with_their_followers(tmp_path: Path) -> None:
     assert themis.read_result(path).scores[0].followed == ("relationship", "title")
 
 
-MAYBE = INPUTS.replace("protected = true", "protected = true, missing = 0.1")
+@pytest.mark.parametrize("names", ["title", "hours,title"])
+def test_a_derived_characteristic_is_no_set_of_the_command(names: str, tmp_path: Path) -> None:
+    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
+    result = run("score", config, "--against", names)
+    assert result.exit_code == 2
+    assert "name 'sex' instead" in " ".join(result.output.split())
 
 
 def test_a_file_may_have_a_leader_that_is_missing(tmp_path: Path) -> None:
@@ -252,8 +215,7 @@ def test_a_file_may_have_a_leader_that_is_missing(tmp_path: Path) -> None:
     assert score["score"] == pytest.approx(0.9 * 0.6 * 2 / 3 / (0.9 + 0.1 * 0.6), abs=1e-9)
 
 
-def test_what_is_derived_has_no_share_of_missing_values(tmp_path: Path) -> None:
-    wrong = MAYBE.replace('{ from = "sex",', '{ from = "sex", missing = 0.3,')
-    done = run("validate", str(write_project(tmp_path, BODY, inputs=wrong)))
-    assert done.exit_code == 2
-    assert "it is missing where 'sex' is" in " ".join(done.output.split())
+def test_a_file_says_the_same_as_python(tmp_path: Path) -> None:
+    read = read_config(write_project(tmp_path, BODY, inputs=INPUTS)).schema.to_dict()
+    assert read["inputs"].pop("sex") == {"values": ["Female", "Male"], "protected": True}
+    assert read["inputs"].items() <= schema().to_dict()["inputs"].items()

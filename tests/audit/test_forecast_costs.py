@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import themis
-from themis.audit.forecast import FACTOR, Forecast
 from themis.audit.plan import make_plan
+from themis.events import FACTOR, Event, Forecast
 
 SCHEMA = themis.Schema(
     sex=themis.Values(["f", "m"], protected=True),
@@ -28,13 +28,12 @@ def biased(points: int) -> Any:
 
 
 @pytest.mark.parametrize("points", [0, 40, 150])
-def test_explanations_and_calls_are_foreseen(points: int) -> None:
+def test_executions_and_calls_are_foreseen(points: int) -> None:
     with themis.Audit(biased(points), SCHEMA, seed=1) as audit:
         foreseen = make_plan(audit).forecast
     audit = themis.Audit(biased(points), SCHEMA, seed=1)
     taken = audit.score([["sex"], ["race"]])
     account = audit.runner.account
-    assert bool(foreseen.explaining) == bool(account.explanations)
     assert 1 / FACTOR < foreseen.executions / account.executions < FACTOR, taken
     assert 1 / FACTOR < foreseen.calls / account.calls < FACTOR
 
@@ -50,7 +49,22 @@ def test_searches_of_groups_that_constraints_link_are_foreseen(points: int) -> N
         income=range(1000),
         rest=range(10**5),
     ).where("race != 'b' or age >= 25")
-    foreseen: list[Forecast] = []
-    audit = themis.Audit(biased(points), schema, seed=1)
-    audit.everything(announce=foreseen.append)
-    assert 1 / FACTOR < foreseen[0].executions / audit.runner.account.executions < FACTOR
+    told: list[Event] = []
+    audit = themis.Audit(biased(points), schema, seed=1, listen=told.append)
+    audit.everything()
+    (foreseen,) = (each for each in told if isinstance(each, Forecast))
+    assert 1 / FACTOR < foreseen.executions / audit.runner.account.executions < FACTOR
+
+
+@pytest.mark.parametrize("change", [100, 1000])
+def test_scores_by_degrees_are_foreseen(change: int) -> None:
+    def price(table: Any) -> Any:
+        return np.asarray(table["income"]) + change * (np.asarray(table["sex"]) == "f")
+
+    outputs = [themis.Output(name="price", min=0, max=5000, distance="relational")]
+    options: Any = {"outputs": outputs, "seed": 1, "error": 0.01, "cost": "executions"}
+    with themis.Audit(themis.batch(price), SCHEMA, **options) as audit:
+        foreseen = make_plan(audit).forecast
+    audit = themis.Audit(themis.batch(price), SCHEMA, **options)
+    audit.score([["sex"], ["race"]])
+    assert 1 / FACTOR < foreseen.executions / audit.runner.account.executions < FACTOR

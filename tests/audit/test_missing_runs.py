@@ -13,7 +13,7 @@ import themis
 from tests.engine.test_suites import read
 from tests.projects import enter, run
 from themis.inputs.people import people_of
-from themis.inputs.rows import rows_of
+from themis.inputs.row_files import rows_of
 
 SCHEMA = themis.Schema(
     race=themis.Values(["green", "blue"], missing=0.2),
@@ -111,15 +111,6 @@ def test_a_file_with_missing_values_is_run_cached_and_shown(project: Path) -> No
     shown = run("report", "first.json", "--format", "html,md,junit,sarif", "-o", "out")
     assert shown.exit_code == 0, shown.output
     assert "10.0 % missing" in run("validate").output
-
-
-def test_a_wrong_share_is_reported_with_its_line(project: Path) -> None:
-    config = project / "themis.toml"
-    config.write_text(CONFIG.replace("missing = 0.25", 'missing = "some"'))
-    result = run("validate")
-    assert result.exit_code == 2
-    assert "a share above 0 and below 1" in result.output
-    assert "themis.toml:13" in result.output
 
 
 def test_rows_of_a_table_make_a_file_that_takes_them_all(

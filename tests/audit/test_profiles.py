@@ -14,10 +14,16 @@ from tests import row_oracle
 from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
-from themis.inputs.rows import rows_of
-from themis.results.notes import Note
-from themis.results.saved import result_from_dict
-from themis.show.words.verdicts import measured_on, verdict
+from themis.inputs.row_files import rows_of
+
+
+def skewed(count: int = 400) -> tuple[themis.Schema, list[dict[str, Any]]]:
+    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60), gain=range(100_000))
+    rng = np.random.default_rng(0)
+    gains = np.where(rng.random(count) < 0.9, 0, rng.integers(0, 100_000, count)).tolist()
+    sexes, hours = rng.choice(["female", "male"], count), rng.integers(10, 60, count)
+    people = zip(sexes.tolist(), hours.tolist(), gains, strict=True)
+    return schema, [{"sex": s, "hours": h, "gain": g} for s, h, g in people]
 
 
 def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
@@ -157,28 +163,6 @@ def test_sampled_intervals_hold_the_scores_of_the_profile_as_often_as_stated() -
     assert missed <= 12  # 6 expected at most; more than 12 of 60 at 0.1 has probability 0.005
 
 
-def test_small_groups_of_a_profile_are_marked_when_sampled_too() -> None:
-    data = {**correlated(3_000), "more": [0] * 3_000}
-    data["race"][:] = "green"
-    data["race"][:10] = "purple"
-    audit = themis.Audit(themis.batch(by_savings), schema(10**6), profile=data, error=0.2)
-    for score in (audit.group("race"), audit.group("race", error=0.01)):
-        assert {g.values["race"]: g.few for g in score.groups} == {"green": False, "purple": True}
-
-
-def test_a_result_says_what_the_profile_was() -> None:
-    data = {**correlated(), "more": [0] * 400, "id": range(400)}
-    data["savings"][3] = 1_000
-    people = people_of(rows_of(data), schema(1), unknown="drop")
-    audit = themis.Audit(themis.batch(by_savings), schema(1), profile=people)
-    result = audit.score([["race"]])
-    assert result.data is not None
-    assert (result.data["rows"], result.data["used"], result.data["dropped"]) == (400, 399, 1)
-    assert result.data["ignored"] == ["id"]
-    assert "1 of 400 rows" in str(result.notes[0])
-    assert "out of range" in str(result.notes[0])
-
-
 def test_counterfactuals_of_people_in_a_profile_respect_constraints() -> None:
     seen: list[dict[str, Any]] = []
 
@@ -232,33 +216,6 @@ def test_finding_out_how_long_a_profile_takes_is_within_the_budget() -> None:
         assert calls[0] <= count
 
 
-def rare(person: dict[str, Any]) -> bool:
-    return bool(person["income"] >= (95 if person["sex"] == "f" else 93))
-
-
-def test_generated_inputs_that_are_nearly_all_treated_alike_are_pointed_at() -> None:
-    schema = themis.Schema(sex=["f", "m"], income=range(100))
-    result = themis.Audit(rare, schema).score([["sex"]])
-    (note,) = [each for each in result.notes if each.code == "mostly-same"]
-    assert (note.values["low"], note.values["high"]) == (0.05, 0.07)
-    said = "5.0 % to 7.0 % of {} get a favourable answer"
-    assert said.format("100 generated test inputs in each group") in str(note)
-    uneven = Note.of("mostly-same", **{**note.values, "fewest": 90, "most": 1_100})
-    assert said.format("90 to 1,100 generated test inputs in each group") in str(uneven)
-    earlier = Note.of("mostly-same", low=0.05, high=0.07)
-    assert said.format("the generated test inputs") in str(earlier)
-    often = themis.Audit(lambda person: not rare(person), schema).score([["sex"]])
-    assert "mostly-same" in [each.code for each in often.notes]
-
-
-def test_people_who_are_given_are_as_they_are_and_even_answers_need_no_word() -> None:
-    schema = themis.Schema(sex=["f", "m"], income=range(100))
-    rows = [{"sex": sex, "income": income} for sex in "fm" for income in range(100)]
-    given = themis.Audit(rare, schema, profile=rows).score([["sex"]])
-    even = themis.Audit(lambda p: p["income"] >= 11, schema).score([["sex"]])
-    assert "mostly-same" not in [each.code for each in (*given.notes, *even.notes)]
-
-
 def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
     """What nobody but the people of the profile has can't flip generated inputs."""
     schema = themis.Schema(sex=["female", "male"], income=range(10_000_000))
@@ -274,33 +231,26 @@ def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
     assert {score for _, population, score in scores if population == "inputs"} == {0.0}
 
 
-@pytest.mark.parametrize("threshold", [0.1, 0.9])
-def test_a_search_over_a_profile_speaks_of_its_people(threshold: float) -> None:
-    """Also where nothing is found, and in what it says of whom it was measured on."""
-    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60))
-    rows = [{"sex": ("female", "male")[n % 2], "hours": 20 + n % 40} for n in range(400)]
-
-    def decide(person: dict[str, Any]) -> bool:
-        return bool(person["hours"] + 8 * (person["sex"] == "male") > 40)
-
-    audit = themis.Audit(decide, schema, profile=rows)
-    result = audit.search_all(threshold, among=["sex"])
-    assert bool(result.searches[0].found) == (threshold == 0.1)
-    for each in (result, result_from_dict(result.to_dict())):
-        shown = " ".join((verdict(each).sentence, measured_on(each)))
-        assert "the people in the profile" in shown
-        drawn = "" if threshold == 0.1 else "inputs drawn from "  # else all were run
-        assert f"Measured on {drawn}400 rows of the table" in shown
-        assert "test inputs" not in shown
+def test_small_groups_of_a_profile_are_marked_when_sampled_too() -> None:
+    data = {**correlated(3_000), "more": [0] * 3_000}
+    data["race"][:] = "green"
+    data["race"][:10] = "purple"
+    audit = themis.Audit(themis.batch(by_savings), schema(10**6), profile=data, error=0.2)
+    for score in (audit.group("race"), audit.group("race", error=0.01)):
+        assert {g.values["race"]: g.few for g in score.groups} == {"green": False, "purple": True}
 
 
-def skewed(count: int = 400) -> tuple[themis.Schema, list[dict[str, Any]]]:
-    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60), gain=range(100_000))
-    rng = np.random.default_rng(0)
-    gains = np.where(rng.random(count) < 0.9, 0, rng.integers(0, 100_000, count)).tolist()
-    sexes, hours = rng.choice(["female", "male"], count), rng.integers(10, 60, count)
-    people = zip(sexes.tolist(), hours.tolist(), gains, strict=True)
-    return schema, [{"sex": s, "hours": h, "gain": g} for s, h, g in people]
+def test_a_result_says_what_the_profile_was() -> None:
+    data = {**correlated(), "more": [0] * 400, "id": range(400)}
+    data["savings"][3] = 1_000
+    people = people_of(rows_of(data), schema(1), unknown="drop")
+    audit = themis.Audit(themis.batch(by_savings), schema(1), profile=people)
+    result = audit.score([["race"]])
+    assert result.data is not None
+    assert (result.data["rows"], result.data["used"], result.data["dropped"]) == (400, 399, 1)
+    assert result.data["ignored"] == ["id"]
+    assert "1 of 400 rows" in str(result.notes[0])
+    assert "out of range" in str(result.notes[0])
 
 
 def test_generated_inputs_that_are_unlike_the_rows_are_pointed_at() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from hypothesis import strategies as st
 import themis
 from tests.engine.test_suites import read
 from tests.external import DECIDE, GATE, close_gate, finish, ran, start, wait_until, write_command
-from tests.projects import INPUTS, enter, process, run, write_project
+from tests.projects import INPUTS, enter, run, write_project
 from tests.worlds import Case, cases, hash_of
-from themis.audit.confirming import unique_rows
 from themis.results.notes import Note
-from themis.show.reports.comparisons import Topic, render_comparison
+
+LOAN = "return 1 if person['income'] >= (30 if person['race'] == 'green' else {}) else 0"
+
 
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"], sex=["f", "m"], income=themis.Integers(0, 99_999)
@@ -193,22 +193,6 @@ def test_the_witnesses_of_a_result_are_replayed(tmp_path: Path) -> None:
         assert not mended.notes
 
 
-def test_a_result_without_witnesses_has_nothing_to_run() -> None:
-    result = themis.Audit(fair, SCHEMA).score([["race"]])
-    with pytest.raises(themis.RequestError, match="the result: has no witnesses: there is nothing"):
-        themis.Audit(fair, SCHEMA).replay(result)
-
-
-def test_a_suite_of_lone_inputs_has_nothing_to_run(tmp_path: Path) -> None:
-    path = tmp_path / "suite.jsonl"
-    schema = themis.Schema(race=["green"], income=range(0, 100))
-    with themis.Audit(old, schema, suite=path) as audit:
-        audit.causal("race")  # nobody has another race
-    assert len(path.read_text().splitlines()) > 9
-    with pytest.raises(themis.RequestError, match=r"suite\.jsonl: holds no tests"):
-        themis.Audit(old, schema).replay(path)
-
-
 def test_examples_show_both_people_then_and_now(tmp_path: Path) -> None:
     write_suite(tmp_path / "suite.jsonl")
     replay = themis.Audit(worse, SCHEMA).replay(tmp_path / "suite.jsonl")
@@ -298,47 +282,6 @@ def test_a_replay_is_the_same_each_time_and_can_be_saved(tmp_path: Path) -> None
     )
 
 
-def test_a_budget_leaves_tests_that_were_not_run(tmp_path: Path) -> None:
-    write_suite(tmp_path / "suite.csv")
-    replay = themis.Audit(old, SCHEMA, max_executions=100).replay(tmp_path / "suite.csv")
-    assert (70 < replay.executions <= 100, replay.stopped) == (True, "budget")
-    assert replay.count("not run") > 0
-    assert replay.count("still") > 0
-    assert not replay.conclusive
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 2), st.integers(0, 2**61), st.integers(0, 2**61)), max_size=30
-    )
-)
-def test_equal_rows_are_found_however_large_the_domain(rows: list[tuple[int, ...]]) -> None:
-    rows = [*rows, *rows[:3]]
-    codes = np.array(rows, dtype=np.int64).reshape(len(rows), 3)
-    first, inverse = unique_rows(codes)
-    assert [tuple(row) for row in codes[first].tolist()] == list(dict.fromkeys(rows))
-    assert (codes[first][inverse] == codes).all()
-
-
-@pytest.mark.slow
-def test_replaying_many_thousand_rows_does_not_take_minutes(tmp_path: Path) -> None:
-    path = tmp_path / "suite.csv"
-
-    def loans(table: Any) -> Any:
-        return (table["income"] >= np.where(table["race"] == "green", 30_000, 60_000)).astype(int)
-
-    with themis.Audit(themis.batch(loans), SCHEMA, suite=path) as audit:
-        audit.causal("race", error=0.007)
-        assert audit.suite is not None
-        assert audit.suite.rows > 75_000
-    started = time.process_time()
-    replay = themis.Audit(themis.batch(loans), SCHEMA).replay(path)
-    assert replay.count("still") > 5_000
-    assert replay.count("new", "fixed") == 0
-    assert time.process_time() - started < 60  # about 0.5 s
-
-
 # --- the schema has changed -----------------------------------------------------------------
 
 
@@ -393,55 +336,7 @@ def test_a_characteristic_that_is_gone_is_not_used_and_one_that_is_new_is_a_mist
     ]
 
 
-def test_columns_may_stand_in_another_order_and_under_a_prefix(tmp_path: Path) -> None:
-    schema = themis.Schema({"output": ["a", "b"], "test": range(0, 2)})
-    path = tmp_path / "suite.csv"
-    with themis.Audit(lambda person: person["output"] == "a", schema, suite=path) as audit:
-        audit.causal("output")
-    other = themis.Schema({"test": range(0, 2), "output": ["b", "a"]})
-    replay = themis.Audit(lambda person: person["output"] == "a", other).replay(path)
-    assert states_of(replay) == {"output": {"still": 2}}
-
-
-def test_values_of_all_kinds_find_their_codes_again(tmp_path: Path) -> None:
-    schema = themis.Schema(
-        mixed=[1, "one", 2.5],
-        truth=[True, False],
-        empty=["", "full"],
-        rate=themis.Reals(0, 1, step=0.1),
-        level=themis.Integers(-5, 5),
-    )
-    for suffix in (".csv", ".jsonl", ".parquet"):
-        path = tmp_path / f"suite{suffix}"
-        with themis.Audit(lambda person: person["truth"], schema, suite=path) as audit:
-            audit.causal("truth")
-        replay = themis.Audit(lambda person: person["truth"], schema).replay(path)
-        assert replay.unknown_rows == {}, suffix
-        assert set(states_of(replay)["truth"]) == {"still"}
-
-
 # --- the command ----------------------------------------------------------------------------
-
-LOAN = "return 1 if person['income'] >= (30 if person['race'] == 'green' else {}) else 0"
-
-
-@pytest.mark.slow
-def test_a_changed_module_is_seen_by_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    config = write_project(tmp_path, LOAN.format(60), inputs=INPUTS)
-    module = next(tmp_path.glob("project_*.py"))
-    assert process("score", "--suite", "suite.csv").returncode == 0
-    # Of another length each time: Python compares the size and the second, no finer.
-    module.write_text(module.read_text().replace("else 60", "else 30.0"))
-    mended = process("replay", "suite.csv", str(config))
-    assert mended.returncode == 0, mended.stdout
-    assert "are fixed" in mended.stdout
-    module.write_text(module.read_text().replace("else 30.0", "else 20.00"))
-    worse = process("replay", "suite.csv", "--fail-on", "new", "-q")
-    assert worse.returncode == 1
-    assert "discriminate, which they did not before" in worse.stdout
 
 
 def test_a_changed_program_is_run_again_whatever_the_cache_holds(
@@ -527,8 +422,7 @@ def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
     assert replay.inputs >= (60 if ended == "interrupt" else 10)
     assert replay.count("unconfirmed") + replay.count("not run") > 0
     assert replay.count("unclear") == 0  # nothing gave two answers
-    counted = replay.count("still") + replay.count("new")
-    assert (counted > 0) == (ended == "budget")
+    assert replay.count("still", "new") == 0
 
 
 @pytest.mark.parametrize("ended", ["interrupt", "failures"])
@@ -552,48 +446,6 @@ def test_an_end_while_tests_are_run_again_leaves_what_was_learned(
     assert replay.count("unconfirmed") == everything.count("still")
     assert replay.count("same") == everything.count("same")
     assert replay.stopped == ("interrupted" if ended == "interrupt" else "failed")
-
-
-def test_a_command_that_fails_while_tests_are_run_again_shows_what_was_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, LOAN.format(60), inputs=INPUTS)
-    assert run("score", "--suite", "suite.csv", "--against", "race").exit_code == 0
-    inputs = json.loads(run("replay", "suite.csv", "--json").stdout)["inputs"]
-    for calls in (inputs // 2, inputs + 10):  # while they are run, and run again
-        body = f"decide.calls = getattr(decide, 'calls', 0) + 1; assert decide.calls < {calls}; "
-        write_project(tmp_path, body + LOAN.format(60), inputs=INPUTS)
-        ended = run("replay", "suite.csv", "--json")
-        assert ended.exit_code == 3
-        learned = json.loads(ended.stdout)
-        assert learned["stopped"] == "failed"
-        assert learned["unconfirmed"] > 0
-        write_project(tmp_path, body + LOAN.format(60), inputs=INPUTS)
-        assert "confirmed to discriminate" in run("replay", "suite.csv").stdout
-
-
-@pytest.mark.slow
-def test_what_was_not_run_again_is_not_called_noise(tmp_path: Path) -> None:
-    write_suite(tmp_path / "suite.csv")
-    replays = [
-        themis.Audit(old, SCHEMA, max_executions=most).replay(tmp_path / "suite.csv")
-        for most in range(4, 40)
-    ]
-    cut = [each for each in replays if each.count("unconfirmed")]
-    assert cut
-    assert not any(each.count("unclear") for each in replays)
-    for each in cut:
-        number = each.count("unconfirmed")
-        said = f"{number} {'discriminates but was' if number == 1 else 'discriminate but were'}"
-        topic, known = Topic(), "confirmed to discriminate"
-        for suffix in ("md", "html"):
-            document = render_comparison(each, Path(f"replay.{suffix}"), topic)
-            assert f"{said} not run again often enough to confirm" in document
-            assert (known in document) == (each.count("still", "new") == 0)
-            assert "different decisions when run again" not in document
-        assert not each.conclusive
-        assert each.to_dict()["unconfirmed"] == number
 
 
 @pytest.mark.parametrize(
@@ -626,6 +478,33 @@ def test_files_without_tests_are_mistakes(
     assert "Traceback" not in result.output
 
 
+def test_columns_may_stand_in_another_order_and_under_a_prefix(tmp_path: Path) -> None:
+    schema = themis.Schema({"output": ["a", "b"], "test": range(0, 2)})
+    path = tmp_path / "suite.csv"
+    with themis.Audit(lambda person: person["output"] == "a", schema, suite=path) as audit:
+        audit.causal("output")
+    other = themis.Schema({"test": range(0, 2), "output": ["b", "a"]})
+    replay = themis.Audit(lambda person: person["output"] == "a", other).replay(path)
+    assert states_of(replay) == {"output": {"still": 2}}
+
+
+def test_values_of_all_kinds_find_their_codes_again(tmp_path: Path) -> None:
+    schema = themis.Schema(
+        mixed=[1, "one", 2.5],
+        truth=[True, False],
+        empty=["", "full"],
+        rate=themis.Reals(0, 1, step=0.1),
+        level=themis.Integers(-5, 5),
+    )
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        path = tmp_path / f"suite{suffix}"
+        with themis.Audit(lambda person: person["truth"], schema, suite=path) as audit:
+            audit.causal("truth")
+        replay = themis.Audit(lambda person: person["truth"], schema).replay(path)
+        assert replay.unknown_rows == {}, suffix
+        assert set(states_of(replay)["truth"]) == {"still"}
+
+
 def test_what_the_schema_no_longer_admits_is_said_and_inconclusive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -637,3 +516,32 @@ def test_what_the_schema_no_longer_admits_is_said_and_inconclusive(
     assert result.exit_code == 4
     assert "no longer fit the schema" in result.output
     assert "race has no value like 'green'" in result.output
+
+
+def test_a_command_that_fails_while_tests_are_run_again_shows_what_was_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, LOAN.format(60), inputs=INPUTS)
+    assert run("score", "--suite", "suite.csv", "--against", "race").exit_code == 0
+    inputs = json.loads(run("replay", "suite.csv", "--json").stdout)["inputs"]
+    for calls in (inputs // 2, inputs + 10):  # while they are run, and run again
+        body = f"decide.calls = getattr(decide, 'calls', 0) + 1; assert decide.calls < {calls}; "
+        write_project(tmp_path, body + LOAN.format(60), inputs=INPUTS)
+        ended = run("replay", "suite.csv", "--json")
+        assert ended.exit_code == 3
+        learned = json.loads(ended.stdout)
+        assert learned["stopped"] == "failed"
+        assert learned["unconfirmed"] > 0
+        write_project(tmp_path, body + LOAN.format(60), inputs=INPUTS)
+        assert "confirmed to discriminate" in run("replay", "suite.csv").stdout
+
+
+def test_a_suite_of_lone_inputs_has_nothing_to_run(tmp_path: Path) -> None:
+    path = tmp_path / "suite.jsonl"
+    schema = themis.Schema(race=["green"], income=range(0, 100))
+    with themis.Audit(old, schema, suite=path) as audit:
+        audit.causal("race")  # nobody has another race
+    assert len(path.read_text().splitlines()) > 9
+    with pytest.raises(themis.RequestError, match=r"suite\.jsonl: holds no tests"):
+        themis.Audit(old, schema).replay(path)

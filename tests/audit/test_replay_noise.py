@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import themis
 from tests.projects import enter, run
-from themis.audit.confirming import sharing_none
 from themis.results.replays import Replay
 from themis.statistics.reruns import lasts_beyond_noise
 
@@ -85,7 +82,7 @@ def test_an_unfair_subject_is_convicted_in_spite_of_a_little_noise(
 ) -> None:
     path = write_tests(tmp_path / "suite.csv")
     found = [replay(path, unfair(random.Random(seed))) for seed in range(replays)]
-    assert all(each.count("new") >= 4 for each in found)
+    assert all(each.count("new") >= 3 for each in found)
     by_job = [states for each in found for states in each.sets if states.against == ("job",)]
     assert sum(each.states.get("new", 0) for each in by_job) <= 0.01 * replays
 
@@ -219,18 +216,6 @@ def test_tests_that_fail_whenever_they_are_run_again_are_unconfirmed(tmp_path: P
     assert found.count("unclear") == 0
     assert not found.notes
     assert (found.stopped, found.conclusive) == ("done", False)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(10, 19)).map(sorted), max_size=12))
-def test_pairs_that_share_no_input_are_counted_by_what_they_share(pairs: list[list[int]]) -> None:
-    pairs = [each if place % 2 else each[::-1] for place, each in enumerate(pairs)]
-    chosen = sharing_none(np.array(pairs, dtype=np.int64).reshape(-1, 2))
-    taken = [
-        one for each, is_chosen in zip(pairs, chosen, strict=True) if is_chosen for one in each
-    ]
-    assert len(taken) == len(set(taken))
-    assert all(set(taken) & set(each) for each in pairs)  # no other could be added
 
 
 def test_one_noisy_input_of_many_tests_is_no_evidence_of_many(tmp_path: Path) -> None:

@@ -74,15 +74,10 @@ def test_a_report_never_replaces_what_is_read() -> None:
 
 
 @pytest.mark.usefixtures("results")
-@pytest.mark.parametrize("name", ["html", "md"])
-def test_reports_on_a_plain_stdout_lose_no_sign(name: str) -> None:
-    command = [sys.executable, "-m", "themis", "report", "after.json", "--format", name, "-o", "-"]
+def test_reports_on_a_plain_stdout_lose_no_sign() -> None:
+    command = [sys.executable, "-m", "themis", "report", "after.json", "--format", "html"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
+    done = subprocess.run([*command, "-o", "-"], capture_output=True, env=environment, timeout=60)
     assert done.returncode == 0, done.stderr
-    if name == "html":  # says that it is UTF-8
-        assert run("report", "after.json", "-o", "out.html").exit_code == 0
-        assert done.stdout.decode() == Path("out.html").read_text()
-    else:
-        assert re.search(r"\d %", done.stdout.decode("ascii"))
-        assert "?" not in done.stdout.decode("ascii")
+    assert run("report", "after.json", "-o", "out.html").exit_code == 0
+    assert done.stdout.decode() == Path("out.html").read_text()

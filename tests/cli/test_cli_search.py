@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
 import themis
 from tests.external import PATIENCE, wait_until
-from tests.projects import FAIR, INPUTS, SMALL, enter, process, run, write_project
+from tests.projects import FAIR, SMALL, enter, process, run, write_project
 from tests.report_results import plain
 from themis.cli import measure as cli_search
-from themis.events import Activity, Progress, SearchProgress
+from themis.events import Activity, Began, Progress, SearchProgress
 from themis.results.model import CausalScore, Result, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, TestedSet, Witness
 from themis.settings import Stopping
 from themis.show.notebook import html_of
-from themis.show.terminal.progress import SearchProgressLine
-from themis.show.terminal.searches import render_search, render_search_headlines
+from themis.show.reports.ci import render_junit
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.page import render_page
+from themis.show.terminal.progress import ProgressLine
+from themis.show.terminal.searches import render_search
 from themis.show.words.searches import search_headline
 
 Project = Callable[..., Path]
@@ -66,22 +65,9 @@ def test_search_says_which_sets_and_whom_they_hurt(project: Project) -> None:
         "2 minimal combinations of characteristics change the decision for about 10 %"
     )
     assert "green → purple: " in shown
-    assert "race │ green ‹ purple decision │ 1 0 both have sex " in shown
+    assert "race green purple decision 1 0 both: sex " in shown
     assert "15 combinations of 4 characteristics: " in shown
     assert "every set listed is above 5 %, and no set above 15 % is missing" in shown
-
-
-def test_sets_of_protected_characteristics_come_first(project: Project) -> None:
-    project("return int(person['income'] > 50 or person['sex'] == 'f')")
-    lines = run(*SEARCH).stdout.splitlines()
-    assert [line.split()[0] for line in lines[3:5]] == ["sex", "income"]
-
-
-def test_finding_nothing_is_no_failure(project: Project) -> None:
-    project(FAIR)
-    done = run(*SEARCH)
-    assert done.exit_code == 0
-    assert "No combination of characteristics changes the decision" in words(done.stdout)
 
 
 def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
@@ -93,24 +79,6 @@ def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
     assert data["search"]["minimal_sets"] == [["race"]]
     assert data["search"]["among"] == ["race", "sex"]
     assert [score["against"] for score in data["scores"]] == [["race"]]
-
-
-def test_small_domain_is_searched_exactly(project: Project) -> None:
-    project(inputs=SMALL)
-    shown = words(run(*SEARCH).stdout)
-    assert "Every input was run, so the whole list is right: every set listed is above" in shown
-    assert "exact" in shown
-
-
-def test_both_measures_are_searched_apart(project: Project) -> None:
-    project()
-    arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
-    shown = words(run(*arguments).stdout)
-    assert "causal scores ──" in shown
-    assert "1 minimal combination of characteristics has groups whose rates" in shown
-    assert "highest rate: green" in shown
-    data = strict_json(run(*arguments, "--json").stdout)
-    assert [each["measure"] for each in data["search"]] == ["causal", "group"]
 
 
 def test_sizes_are_limited(project: Project) -> None:
@@ -125,37 +93,6 @@ def test_sizes_are_limited(project: Project) -> None:
     )
 
 
-def test_quiet_prints_one_sentence(project: Project) -> None:
-    project()
-    shown = words(run(*SEARCH, "-q").stdout)
-    assert shown == (
-        "2 minimal combinations of characteristics change the decision for "
-        "about 10 % of test inputs or more (each more than 5 %, 99 % "
-        "confidence): income; race"
-    )
-
-
-def test_verbose_lists_every_tested_set_with_its_reason(project: Project) -> None:
-    project()
-    shown = run(*SEARCH, "-v").stdout
-    assert "a different output" in " ".join(shown.split())
-    assert "a different output" not in " ".join(run(*SEARCH).stdout.split())
-
-
-def test_result_is_saved_where_it_is_wanted(project: Project) -> None:
-    project()
-    done = run(*SEARCH, "-o", "result.json")
-    assert "saved in result.json" in done.stdout
-    assert strict_json(Path("result.json").read_text())["command"] == "search"
-
-
-def test_same_seed_prints_the_same_json(project: Project) -> None:
-    project()
-    first, second = (json.loads(run(*SEARCH, "--json").stdout) for _ in range(2))
-    del first["timing"], second["timing"]
-    assert first == second
-
-
 def test_the_papers_search_is_not_said_to_be_certified(project: Project) -> None:
     project()
     arguments = [*SEARCH, "--stopping", "paper", "--among", "race,sex"]
@@ -167,20 +104,7 @@ def test_the_papers_search_is_not_said_to_be_certified(project: Project) -> None
     assert (pruned, whole) == (2, 3)
 
 
-def test_help_names_both_commands() -> None:
-    shown = run("--help").stdout
-    assert "search" in shown
-    assert "check" in shown
-
-
 # Wrong usage: 2 ---------------------------------------------------------------------------
-def test_threshold_must_be_given(project: Project) -> None:
-    project()
-    done = process("search")
-    assert done.returncode == 2
-    assert "--threshold" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "mistakes"),
     [
@@ -202,14 +126,6 @@ def test_wrong_requests_run_nothing(
 
 
 # A failing subject: 3; a budget that ends: 4; an interrupt: 130 -------------------------------
-def test_failing_subject_ends_with_3(project: Project) -> None:
-    project("raise ValueError('never')")
-    done = process(*SEARCH)
-    assert done.returncode == 3
-    assert "ValueError: never" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_allowed_failures_leave_sets_undecided(project: Project) -> None:
     body = "if person['income'] >= 50: raise ValueError\nreturn 1"
     project(body, inputs=SMALL, subject="max_failures = 0.9")
@@ -220,16 +136,6 @@ def test_allowed_failures_leave_sets_undecided(project: Project) -> None:
     assert "executions failed" in shown
     assert "except those undecided" in shown
     assert "failed: crash" in shown
-
-
-def test_ended_budget_says_what_is_open(project: Project) -> None:
-    project()
-    done = process(*SEARCH, "--max-executions", "300")
-    assert done.returncode == 4
-    shown = words(done.stdout)
-    assert "Not finished (the budget ended)" in shown
-    assert " not checked" in shown
-    assert "any of them may be above as well" in shown
 
 
 @pytest.mark.parametrize("budget", [1, 30, 1500, 3000])
@@ -254,62 +160,13 @@ def test_interrupt_shows_what_was_found(project: Project) -> None:
     assert strict_json(Path("result.json").read_text())["stopped"] == "interrupted"
 
 
-@pytest.mark.some_slow(core=3)
-# Shape ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("width", [60, 80])
-def test_no_line_is_longer_than_the_terminal(
-    project: Project, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    project()
-    monkeypatch.setenv("COLUMNS", str(width))
-    for extra in ([], ["-v", "--measure", "both", "--among", "race,sex"], ["-q"]):
-        shown = run(*SEARCH, *extra).stdout
-        assert max(map(len, shown.splitlines())) <= width
-        assert "\x1b" not in shown
-
-
-@pytest.mark.slow
-def test_piped_output_is_plain_in_any_encoding(project: Project) -> None:
-    project()
-    done = process(*SEARCH, PYTHONIOENCODING="ascii", TERM="xterm-256color")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\x1b" not in done.stdout
-
-
 def test_markup_and_control_characters_in_names_are_shown_literally(project: Project) -> None:
     inputs = '"[bold]r\\u001b[31m" = ["[red]x[/red]", "b\\nc"]\nage = { min = 0, max = 9 }\n'
     project("return int('red' in str(person))", inputs=inputs)
     shown = run(*SEARCH, "-v").stdout
     assert "[bold]r\\x1b[31m" in shown
-    assert re.search(r"│  \[red\]x\[/red\] +‹ b\\nc\n", shown)
+    assert re.search(r" \[red\]x\[/red\]  b\\nc\n", shown)
     assert "\x1b" not in shown
-
-
-@pytest.mark.slow
-def test_terminal_shows_the_plan_and_a_live_line(project: Project) -> None:
-    project(f"time.sleep(0.0005)\n{FAIR}", inputs=INPUTS + "city = { min = 0, max = 999 }\n")
-    main, other = pty.openpty()
-    command = [sys.executable, "-m", "themis", *SEARCH, "--max-executions", "3000"]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=other)
-    os.close(other)
-    shown = _read_all(main)
-    assert child.wait(timeout=PATIENCE) == 4
-    assert "searching 31 sets: " in shown
-    assert "max_executions = 3,000 is not enough: the search will give what it finds" in shown
-    assert " of 31 sets · 0 found · " in shown
-
-
-def _read_all(terminal: int) -> str:
-    data = b""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        ready, _, _ = select.select([terminal], [], [], 0.5)
-        try:
-            data += os.read(terminal, 65_536) if ready else b""
-        except OSError:  # the other end is closed
-            break
-    os.close(terminal)
-    return data.decode()
 
 
 # Rendering of made-up results -------------------------------------------------------------
@@ -360,55 +217,29 @@ def text(search: SearchResult, **options: Any) -> str:
     return render_search(result(search), file=io.StringIO(), width=80, **options)
 
 
-def test_many_sets_are_cut_and_counted() -> None:
-    sets = [(f"name{number}",) for number in range(100)]
-    shown = text(searched(sets))
-    assert "… 60 more: -v" in shown
-    assert "and 95 more: -v shows whom they hurt" in shown
-    everything = text(searched(sets), everything=True)
-    assert "name99" in everything
-    assert " ".join(everything.split()).count("get a different output") == 40
-    assert "… 60 more" in everything
-
-
-def test_long_sets_are_wrapped_not_cut() -> None:
-    names = tuple(f"characteristic{number}" for number in range(8))
-    shown = text(searched([names]))
-    assert max(map(cell_len, shown.splitlines())) <= 80
-    assert all(name in shown for name in names)
-
-
-def test_unmeasured_sets_have_an_estimate_and_no_interval() -> None:
-    shown = text(searched([("race",)], minimal_sets=(), stopped=Ending.BUDGET, sets_open=7))
-    assert "~ 100 %  not measured" in shown
-    assert "Nothing is known about the 7 combinations not checked" in words(shown)
-
-
-def test_undecided_sets_are_named_in_the_headline() -> None:
-    search = searched([("race",)], undecided=(("age",),))
-    assert "99 % confidence); 1 combination undecided" in words(text(search))
-    assert "age: not checked" in text(search)
-    shown = render_search_headlines(result(search), file=io.StringIO())
-    assert words(shown).endswith("99 % confidence): race; 1 combination undecided")
-
-
-def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
-    shown = html_of(searched([("<b>race</b>",)]))
-    assert shown == searched([("<b>race</b>",)])._repr_html_()
-    assert "&lt;b&gt;race&lt;/b&gt;" in shown
-    assert "<b>race" not in shown
-    assert "20.0 %" in plain(shown)
-    assert shown in result(searched([("<b>race</b>",)]))._repr_html_()
+@pytest.mark.parametrize("shown", [render_search, render_junit, render_page, render_markdown])
+@pytest.mark.parametrize(
+    ("undecided", "said"), [((), "all combinations are decided"), ((("age",),), "1 combination ")]
+)
+def test_nothing_is_said_of_0_combinations(
+    shown: Callable[[Result], str], undecided: tuple[tuple[str, ...], ...], said: str
+) -> None:
+    unmeasured = replace(score("race"), samples=0, stopped=Ending.BUDGET)
+    search = searched([("race",)], undecided=undecided, stopped=Ending.BUDGET)
+    told = words(shown(replace(result(search), scores=(unmeasured,))))
+    assert "0 combinations" not in told
+    assert "wider than asked" not in told, "it was not measured"
+    assert said in search_headline(search)
 
 
 def test_live_line_shows_what_was_heard_last() -> None:
-    line = SearchProgressLine(enabled=False)
-    line.listen_to_search(SearchProgress("causal", ("race", "sex"), 12, 4, 511, 39_453))
+    line = ProgressLine(enabled=False)
+    line.listen(SearchProgress("causal", ("race", "sex"), 12, 4, 511, 39_453))
     assert line.line().plain.startswith("causal 12 of 511 sets · 4 found · 39,453 executions · ")
     assert line.line().plain.endswith("last race,sex")
-    line.look = lambda: Activity("explanations", 50_000, planned=9)
+    line.listen(Began(lambda: Activity("explanations", 50_000, planned=9)))
     assert "4 found · explaining, up to 9 to go · 50,000 exec" in line.line().plain
-    line.look = None
+    line.listen(Began(lambda: Activity("sampling", 60_000)))
     line.listen(Progress("group", ("race",), 5, 10, 0.1, 0.2, 60_000))
     assert line.line().plain.startswith("group race · sampling 5 of 10")
 
@@ -466,6 +297,35 @@ def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -
         "error: --of: there is no output 'foo'; declare it in the file as [outputs.foo], "
         "or leave --of out\n"
     )
+
+
+def test_ended_budget_says_what_is_open(project: Project) -> None:
+    project()
+    done = process(*SEARCH, "--max-executions", "300")
+    assert done.returncode == 4
+    shown = words(done.stdout)
+    assert "Not finished (the budget ended)" in shown
+    assert " not checked" in shown
+    assert "any of them may be above as well" in shown
+
+
+def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
+    shown = html_of(searched([("<b>race</b>",)]))
+    assert shown == searched([("<b>race</b>",)])._repr_html_()
+    assert "&lt;b&gt;race&lt;/b&gt;" in shown
+    assert "<b>race" not in shown
+    assert "20.0 %" in plain(shown)
+
+
+def test_both_measures_are_searched_apart(project: Project) -> None:
+    project()
+    arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
+    shown = words(run(*arguments).stdout)
+    assert "causal scores ──" in shown
+    assert "Among race and sex, 1 minimal combination has groups whose rates" in shown
+    assert "highest rate: green" in shown
+    data = strict_json(run(*arguments, "--json").stdout)
+    assert [each["measure"] for each in data["search"]] == ["causal", "group"]
 
 
 def test_a_set_with_an_undecided_part_is_not_called_minimal() -> None:

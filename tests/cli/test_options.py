@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
-import pytest
 import typer
 from typer.testing import CliRunner
 
-import themis.cli
 from tests.projects import run
-from themis.cli import check, measure, saved
 from themis.cli.endings import ends_properly
 from themis.cli.options import Options, with_options
 from themis.errors import Exit
-
-COMMANDS = (measure.score, measure.search, measure.apparent, check.check, check.replay, saved.diff)
-
-
-def test_no_command_hides_a_module() -> None:
-    for path in Path(str(themis.cli.__file__)).parent.glob("[a-z]*.py"):
-        __import__(f"themis.cli.{path.stem}")
-        assert getattr(themis.cli, path.stem) is sys.modules[f"themis.cli.{path.stem}"]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_names_only_what_is_its_own(command: object) -> None:
-    own = inspect.signature(command.__wrapped__).parameters  # type: ignore[attr-defined]
-    assert not {*own} & Options.__dataclass_fields__.keys()
-    assert len(inspect.signature(command).parameters) > len(own)  # type: ignore[arg-type]
 
 
 def test_an_option_that_is_not_offered_is_unknown_and_keeps_its_default() -> None:

@@ -87,17 +87,11 @@ FOREIGN = {
     "page.html": "<!doctype html>\n<html><body>mine</body></html>\n",
     "tests.xml": '<?xml version="1.0"?>\n<testsuites name="pytest tests"></testsuites>\n',
     "scan.sarif": '{"runs": [{"tool": {"driver": {"name": "Other"}}}]}',
-    "log.txt": "::notice title=Themis::a finding\nand what I wrote\n",
     "data.parquet": "PAR1 of somebody else PAR1",
     # which only begin like ours
     "notes.md": "## Themis\n\nWhat I want to ask of it\n",
-    "plan.md": "## Themis: my plan\n\n**Remember.**\n\n- measure\n- report\n",
     "like.json": '{"themis": "a goddess", "holds": "scales"}',
     "cut.json": '{"themis": "0.1.0", "format": 2, "command": "score", "executions": 1',
-    "scores-of-mine.csv": "measure,against,score,what I think\ncausal,race,0.1,bad\n",
-    "two.sarif": '{"runs": [{"tool": {"driver": {"name": "Themis"}}}, '
-    '{"tool": {"driver": {"name": "Other"}}}]}',
-    "long.txt": "::notice title=Themis::a finding\n" * 3_000 + "and what I wrote\n",
 }
 
 
@@ -119,19 +113,12 @@ FOREIGN = {
         ("report result.json --format md -o README.md", "no report of Themis (md)"),
         ("report result.json --format junit -o tests.xml", "no report of Themis (junit)"),
         ("report result.json --format sarif -o scan.sarif", "no report of Themis (sarif)"),
-        ("report result.json --format github -o log.txt", "no report of Themis (github)"),
         ("report result.json --format csv -o table.csv", "no report of Themis (csv)"),
-        ("report result.json --format parquet -o data.parquet", "no report of Themis (parquet)"),
         ("diff result.json result.json --report README.md", "no report of Themis (md)"),
         ("replay suite.csv --report page.html", "no report of Themis (html)"),
         ("report result.json --format md -o notes.md", "no report of Themis (md)"),
-        ("report result.json --format md -o plan.md", "no report of Themis (md)"),
-        ("diff result.json result.json --report plan.md", "no report of Themis (md)"),
         ("score -o like.json", "no result of Themis"),
         ("replay suite.csv -o cut.json", "no result of Themis"),
-        ("report result.json --format csv -o scores-of-mine.csv", "no report of Themis (csv)"),
-        ("report result.json --format sarif -o two.sarif", "no report of Themis (sarif)"),
-        ("report result.json --format github -o long.txt", "no report of Themis (github)"),
     ],
 )
 def test_a_file_of_another_kind_is_never_replaced(folder: Path, command: str, words: str) -> None:
@@ -154,7 +141,7 @@ def test_a_file_of_another_kind_is_never_replaced(folder: Path, command: str, wo
         *(f"score --suite FILE{each}" for each in (".csv", ".jsonl", ".parquet", ".ndjson")),
         *(
             f"report result.json --format {each} -o FILE"
-            for each in ("html", "annex", "md", "junit", "sarif", "github", "csv", "parquet")
+            for each in ("html", "annex", "md", "junit", "sarif", "github", "csv")
         ),
         *(f"diff result.json result.json --report FILE{each}" for each in (".md", ".html")),
         "replay suite.csv --report FILE.html",
@@ -169,24 +156,6 @@ def test_a_file_of_the_same_kind_is_replaced(folder: Path, command: str) -> None
     before = written.stat().st_ino
     assert run(*command.split()).exit_code == first.exit_code
     assert written.stat().st_ino != before
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "report result.json --format md -o FILE.md",
-        "diff result.json result.json --report FILE.md",
-        "replay suite.csv --report FILE.md",
-        "report result.json --format github -o FILE.md",
-    ],
-)
-def test_a_report_below_which_somebody_wrote_is_not_replaced(folder: Path, command: str) -> None:
-    assert run(*command.split()).exit_code in (0, 1)
-    with (folder / "FILE.md").open("a") as file:
-        file.write("\nWhat we decided: ask them again.\n")
-    before = (folder / "FILE.md").read_text()
-    assert run(*command.split()).exit_code == 2
-    assert (folder / "FILE.md").read_text() == before
 
 
 @pytest.mark.parametrize("name", report_results.SAMPLES)

@@ -63,36 +63,6 @@ def test_a_baseline_that_is_missing_is_written_by_a_check(folder: Path) -> None:
     assert "themis score -o FILE" in run("report", "missing.json").stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("themis.yaml", "subject:\n  kind: python\n"), ("loan.py", "def decide(person):\n    pass\n")],
-)
-def test_what_is_no_toml_is_said(folder: Path, name: str, content: str) -> None:
-    (folder / name).write_text(content)
-    done = run("score", name)
-    assert done.exit_code == 2
-    assert done.stderr.startswith(f"error: {name}: it is no TOML file, as a themis.toml is; name")
-    (folder / "settings.ini").write_text((folder / "themis.toml").read_text())
-    assert run("score", "settings.ini").exit_code == 0
-
-
-def test_a_module_that_is_still_to_be_written_is_named(folder: Path) -> None:
-    (folder / "people.csv").write_text("sex,age,loan\n" + "f,30,1\nm,40,0\n" * 20)
-    assert run("init", "--from", "people.csv", "--target", "loan", "--force").exit_code == 0
-    done = run("validate")
-    assert done.exit_code == 2
-    assert "there is no module 'subject'" in done.stderr
-    assert "; write subject.py with decide in it, or name another\n" in done.stderr
-
-
-def test_a_module_that_is_misspelt_is_guessed(folder: Path) -> None:
-    (folder / "my_loans.py").write_text("def decide(person):\n    return 1\n")
-    file = folder / "themis.toml"
-    (own,) = folder.glob("project_*.py")
-    file.write_text(file.read_text().replace(f"{own.stem}:", "my_loan:"))
-    assert "did you mean 'my_loans'?" in run("validate").stderr
-
-
 def test_a_cache_that_can_not_be_written_is_put_elsewhere_or_left_out(folder: Path) -> None:
     (folder / "themis.toml").write_text(
         'version = 1\n[subject]\nkind = "command"\ncommand = ["echo", "1"]\n'

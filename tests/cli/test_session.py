@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from themis.cli import main
 try:
     main()
 finally:
-    print("READ", [each for each in reads if each.endswith(".toml")], file=sys.stderr)
+    print("READ", [each for each in reads if each.endswith("themis.toml")], file=sys.stderr)
 """
 
 
@@ -61,6 +62,16 @@ def files_read(*arguments: str) -> str:
 @pytest.mark.slow
 def test_the_file_is_read_once(folder: Path, command: str) -> None:
     assert files_read(*command.split()) == "READ ['themis.toml']"
+
+
+def test_the_time_of_loading_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, inputs=SMALL)
+    with next(tmp_path.glob("project_*.py")).open("a") as module:
+        module.write("time.sleep(0.2)\n")
+    timing = json.loads(run("score", "--against", "race", "--json").stdout)["timing"]
+    assert timing["loading"] >= 0.2
+    assert timing["seconds"] >= 0
 
 
 def test_a_report_never_replaces_a_file_with_mistakes(folder: Path) -> None:

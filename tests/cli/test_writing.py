@@ -17,7 +17,7 @@ import pytest
 import themis
 from tests.external import finish, start
 from tests.projects import SMALL, enter, run, write_project
-from themis.engine.replacing import Replacement, write_whole
+from themis.engine.replacing import write_whole
 
 OLD = "what was there before"
 SUITE = "score --suite suite.csv"
@@ -136,24 +136,3 @@ def test_what_stdout_leads_to_keeps_what_it_holds(folder: Path, name: str) -> No
     lines = log.read_text().splitlines()
     assert lines.count("before") == lines.count(f"wrote {name}") == 2
     assert sum(line.startswith("## Themis") for line in lines) == 2
-
-
-def test_a_file_in_a_folder_that_can_not_be_written_is_written_directly(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != folder)  # root may all
-    assert Replacement(folder / "result.json").place == folder / "result.json"
-    write_whole(folder / "result.json", b"new")
-    assert (folder / "result.json").read_bytes() == b"new"
-
-
-def test_what_is_not_kept_leaves_no_trace(tmp_path: Path) -> None:
-    path = tmp_path / ("x" * 250)
-    replacement = Replacement(path)
-    replacement.place.write_text("new")
-    assert replacement.place != path
-    assert not replacement.replaces
-    replacement.drop()
-    assert list(tmp_path.iterdir()) == []
-    write_whole(path, b"new")
-    assert list(tmp_path.iterdir()) == [path]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
+import re
 import tomllib
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from pydantic_core.core_schema import ErrorType
 
 from themis.audit.audit import Audit
-from themis.config.complaints import _Fault, find_complaints
+from themis.config.complaints import find_complaints
 from themis.config.format import INPUTS, SUBJECTS, TABLES, File
 from themis.config.reader import (
     Config,
@@ -29,7 +26,7 @@ from themis.config.reader import (
     format_schema,
     read_config,
 )
-from themis.config.toml import KeyPath, key_lines, parse_toml
+from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, RequestError
 from themis.inputs.schema import Integers, Reals, Schema, Values
 from themis.settings import Settings
@@ -39,38 +36,32 @@ DESIGN = """\
 version = 1
 
 [subject]
-kind = "command"                 # command | worker | python | model | http
+kind = "command"
 command = ["python", "loan.py"]  # a list; never a shell
 arguments = "positional"         # positional: loan.py green 18 · named: loan.py race green age 18
-favourable = ["1"]               # outputs that count as the favourable decision
+favourable = ["1"]
 timeout_seconds = 5
 
 [inputs]                                     # order = argument order
 sex    = ["female", "male"]
 race   = { values = ["green", "purple"], protected = true }
-age    = { min = 18, max = 120, bins = [40, 65] }        # integers, both ends included
+age    = { min = 18, max = 120, bins = [40, 65] }
 income = { min = 0.0, max = 200000.0, step = 1000.0 }
-city   = { values = ["A", "B"], weights = [0.9, 0.1] }   # weights: the operational profile
+city   = { values = ["A", "B"], weights = [0.9, 0.1] }
 
 [constraints]
 no_young_millionaires = "not (age < 30 and income > 150000)"
 
 [run]
-confidence = 0.99
-error = 0.05
 seed = 42
-stopping = "certified"           # certified | paper (the paper's own rule, for comparison)
 max_executions = 1_000_000
-max_seconds = 600
 
 [[checks]]
 against = ["race"]
-measure = "causal"               # causal | group
 max_score = 0.05
 
 [[checks]]
-search = true                    # no minimal set above the threshold
-measure = "causal"
+search = true
 max_score = 0.10
 """
 
@@ -149,8 +140,8 @@ def test_example_of_the_design_is_read_as_it_says(tmp_path: Path) -> None:
     }
     assert config.folder == tmp_path.resolve()
     race, search = config.checks
-    assert (race.against, race.search, race.max_score, race.line) == (("race",), False, 0.05, 28)
-    assert (search.against, search.search, search.max_score, search.line) == (None, True, 0.1, 33)
+    assert (race.against, race.search, race.max_score, race.line) == (("race",), False, 0.05, 24)
+    assert (search.against, search.search, search.max_score, search.line) == (None, True, 0.1, 28)
     assert race.name == "causal race at most 0.05"
     assert search.name == "causal search at most 0.1"
 
@@ -162,16 +153,9 @@ def test_the_sets_of_a_run_are_read_once_each_in_the_order_of_the_inputs(tmp_pat
     assert config.settings == Settings(error=0.1)
     assert type(config.settings) is Settings
     VALIDATOR.validate(tomllib.loads(config_text(rest=run)))
-    assert read(tmp_path, config_text()).against == ()
-
-
-def test_what_is_left_out_gets_the_defaults(tmp_path: Path) -> None:
-    config = read(tmp_path, config_text())
-    assert config.subject.favourable == DEFAULT_FAVOURABLE
-    assert (config.subject.version, config.subject.max_failures) == ("", 0.0)
-    assert config.subject.options == {"function": "loan:decide"}
-    assert config.settings.confidence == 0.99
-    assert config.checks == ()
+    plain = read(tmp_path, config_text())
+    assert (plain.against, plain.checks, plain.settings) == ((), (), Settings())
+    assert plain.subject.favourable == DEFAULT_FAVOURABLE
 
 
 @pytest.mark.parametrize("kind", SUBJECT_OF)
@@ -196,35 +180,16 @@ def test_project_file_is_read_the_same_way(tmp_path: Path) -> None:
         other.settings,
         other.subject,
     )
-    assert [check.line for check in other.checks] == [31, 36]
-
-
-def test_a_set_is_in_schema_order(tmp_path: Path) -> None:
-    text = config_text(rest='[[checks]]\nagainst = ["age", "race"]\nmax_score = 0\nsearch = false')
-    (check,) = read(tmp_path, text).checks
-    assert check.against == ("race", "age")
-    assert check.name == "causal race,age at most 0"
-
-
-def test_domain_larger_than_64_bits_is_read(tmp_path: Path) -> None:
-    inputs = "\n".join(f"x{n} = {{ min = 0, max = 1_000_000_000 }}" for n in range(4))
-    assert read(tmp_path, config_text(inputs=inputs)).schema.size == (10**9 + 1) ** 4
+    assert [check.line for check in other.checks] == [27, 31]
 
 
 def test_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
     path = tmp_path / "themis.toml"
     path.write_bytes(b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").encode())
-    assert read_config(path).checks[1].line == 33
+    assert read_config(path).checks[1].line == 28
 
 
 # Where the file is ------------------------------------------------------------------------
-
-
-def test_own_file_goes_before_the_project_file(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.themis]\nversion = 1\n")
-    assert find_config(tmp_path).name == "pyproject.toml"
-    (tmp_path / "themis.toml").write_text("")
-    assert find_config(tmp_path).name == "themis.toml"
 
 
 @pytest.mark.parametrize("project", [None, "[project]\nname = 'x'\n", "[tool.black]\n", "x = ["])
@@ -233,12 +198,11 @@ def test_folder_without_a_file_is_told_how_to_get_one(tmp_path: Path, project: s
         (tmp_path / "pyproject.toml").write_text(project)
     with pytest.raises(ConfigError, match=r"neither a themis\.toml nor .*; run `themis init`"):
         find_config(tmp_path)
-
-
-def test_broken_project_file_with_our_table_is_found_so_that_it_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.themis]\nversion = one\n")
     with pytest.raises(ConfigError, match=r"pyproject\.toml:2: at column 11 there is no value"):
         read_config(find_config(tmp_path))
+    (tmp_path / "themis.toml").write_text("")
+    assert find_config(tmp_path).name == "themis.toml"
 
 
 def test_unreadable_files_are_one_line_each(tmp_path: Path) -> None:
@@ -263,455 +227,67 @@ def test_unreadable_files_are_one_line_each(tmp_path: Path) -> None:
 
 # Files with a mistake ---------------------------------------------------------------------
 
-NOT_A_TABLE = "must be a table, got 5"
-RUN = "[run]\n"
-CHECK = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
-FAULTY: dict[str, tuple[str, str]] = {
-    "version 2": (
-        config_text(top="version = 2"),
-        "1: version: this Themis reads version 1 of the format, got 2; "
-        "write version = 1, or install a Themis that reads version 2",
-    ),
-    "version as text": (
-        config_text(top='version = "1"'),
-        "1: version: must be a whole number, got '1'; write for example version = 1",
-    ),
-    "version true": (
-        config_text(top="version = true"),
-        "1: version: must be a whole number, got true; write for example version = 1",
-    ),
-    "no version": (config_text(top=""), "1: version: is missing; write version = 1"),
-    "no subject": (
-        'version = 1\n[inputs]\na = ["x"]\n',
-        "1: subject: is missing; write [subject] and its keys below",
-    ),
-    "no inputs": (
-        'version = 1\n[subject]\nkind = "python"\nfunction = "a:b"\n',
-        "1: inputs: is missing; write [inputs] and its keys below",
-    ),
-    "empty inputs": (
-        config_text(inputs=""),
-        "5: inputs: there is no characteristic; describe at least one",
-    ),
-    "unknown table": (
-        config_text(rest="[input]\nx = 1"),
-        "8: input: there is no such key; did you mean 'inputs'?",
-    ),
-    "section is no table": (
-        config_text(top="version = 1\nrun = 5"),
-        f"2: run: {NOT_A_TABLE}; write [run] and its keys below",
-    ),
-    "single brackets": (
-        config_text(rest='[checks]\nagainst = ["race"]'),
-        "8: checks: must be a list, got a table; write [[checks]] and its keys below",
-    ),
-    "check is no table": (
-        config_text(top="version = 1\nchecks = [5]"),
-        f"2: checks[1]: {NOT_A_TABLE}; write a table in {{ }}",
-    ),
-    "unknown kind": (
-        config_text('kind = "pyhton"\nfunction = "a:b"'),
-        "3: subject.kind: must be one of python, model, command, worker, http, got 'pyhton'; "
-        'write kind = "python"',
-    ),
-    "no kind": (
-        config_text('url = "http://a.org"'),
-        '2: subject.kind: is missing; write kind = "http"',
-    ),
-    "no function": (
-        config_text('kind = "python"'),
-        '2: subject.function: is missing; write function = "loan:decide"',
-    ),
-    "function without colon": (
-        config_text('kind = "python"\nfunction = "loan.decide"'),
-        "4: subject.function: is not written as it should be, got 'loan.decide'; "
-        'write for example function = "loan:decide"',
-    ),
-    "misspelt key": (
-        config_text('kind = "python"\nfuncton = "a:b"'),
-        "4: subject.functon: there is no such key for the kind 'python'; did you mean 'function'?",
-    ),
-    "key of another kind": (
-        config_text('kind = "python"\nfunction = "a:b"\nurl = "http://a.org"'),
-        "5: subject.url: there is no such key for the kind 'python'; "
-        "choose from: kind, function, call, favourable, labels, version, max_failures, "
-        "max_undecided, repeats, deterministic, cost",
-    ),
-    "unknown call": (
-        config_text('kind = "python"\nfunction = "a:b"\ncall = "rows"'),
-        "5: subject.call: must be 'row', 'keywords' or 'batch', got 'rows'; did you mean 'row'?",
-    ),
-    "unknown cost": (
-        config_text('kind = "python"\nfunction = "a:b"\ncost = "call"'),
-        "5: subject.cost: must be 'calls' or 'executions', got 'call'; did you mean 'calls'?",
-    ),
-    "call of a wrong type": (
-        config_text('kind = "python"\nfunction = "a:b"\ncall = 1'),
-        "5: subject.call: must be 'row', 'keywords' or 'batch', got 1; "
-        'write for example call = "row"',
-    ),
-    "no model": (
-        config_text('kind = "model"'),
-        '2: subject: there is no model; write file = "model.onnx" or object = "loan:model"',
-    ),
-    "two models": (
-        config_text('kind = "model"\nfile = "a.onnx"\nobject = "a:b"'),
-        "2: subject: both file and object are given; remove one of them",
-    ),
-    "command as text": (
-        config_text('kind = "command"\ncommand = "./loan"'),
-        "4: subject.command: must be a list, got './loan'; "
-        'write for example command = ["python", "loan.py"]',
-    ),
-    "command with a number": (
-        config_text('kind = "command"\ncommand = [\n"./loan",\n5]'),
-        "6: subject.command[2]: must be text, got 5; write it in quotes",
-    ),
-    "no timeout": (
-        config_text('kind = "command"\ncommand = ["a"]\ntimeout_seconds = 0'),
-        "5: subject.timeout_seconds: must be more than 0, got 0; "
-        "write for example timeout_seconds = 5",
-    ),
-    "endless timeout": (
-        config_text('kind = "command"\ncommand = ["a"]\ntimeout_seconds = inf'),
-        "5: subject.timeout_seconds: must be a finite number, got inf; "
-        "write for example timeout_seconds = 5",
-    ),
-    "unknown answer": (
-        config_text('kind = "command"\ncommand = ["a"]\nanswer = "exit"'),
-        "5: subject.answer: is not written as it should be, got 'exit'; write for example "
-        'answer = "last-line" or "stdout" or "exit-code" or "/decision"',
-    ),
-    "number in env": (
-        config_text('kind = "command"\ncommand = ["a"]\n[subject.env]\nB = 1'),
-        "6: subject.env.B: must be text; write it in quotes",
-    ),
-    "negative retries": (
-        config_text('kind = "http"\nurl = "http://a"\nretries = -1'),
-        "5: subject.retries: must be at least 0, got -1; write for example retries = 3",
-    ),
-    "date as body": (
-        config_text('kind = "http"\nurl = "http://a"\nbody = 2020-01-01'),
-        '5: subject.body: must be a JSON template, as text or as a table; write "{input}"',
-    ),
-    "no favourable": (
-        config_text('kind = "python"\nfunction = "a:b"\nfavourable = []'),
-        '5: subject.favourable: is empty; write for example favourable = ["1"]',
-    ),
-    "not a number is favourable": (
-        config_text('kind = "python"\nfunction = "a:b"\nfavourable = ["1", nan]'),
-        "5: subject.favourable[2]: nan can't be a value; "
-        "use strings, finite numbers, true or false",
-    ),
-    "too many failures": (
-        config_text('kind = "python"\nfunction = "a:b"\nmax_failures = 5'),
-        "5: subject.max_failures: must be at most 1, got 5; write for example max_failures = 0.01",
-    ),
-    "no values": (
-        config_text(inputs="race = []"),
-        "6: inputs.race: there are no values; list at least one",
-    ),
-    "value instead of a list": (
-        config_text(inputs='race = "green"'),
-        "6: inputs.race: values must be a list, got 'green'; write ['green']",
-    ),
-    "duplicate value": (
-        config_text(inputs='race = ["green", "green"]'),
-        "6: inputs.race: the value 'green' appears twice; remove one",
-    ),
-    "min above max": (
-        config_text(inputs="age = { min = 90, max = 18 }"),
-        "6: inputs.age: minimum 90 exceeds maximum 18; swap them or widen the range",
-    ),
-    "no max": (
-        config_text(inputs="age = { min = 90 }"),
-        "6: inputs.age.max: is missing; write max = 120",
-    ),
-    "misspelt max": (
-        config_text(inputs="[inputs.age]\nmin = 9\nmaxi = 18"),
-        "8: inputs.age.maxi: there is no such key beside min and max; did you mean 'max'?",
-    ),
-    "no step": (
-        config_text(inputs="age = { min = 0, max = 1.5 }"),
-        "6: inputs.age: step is missing; write a number",
-    ),
-    "text as min": (
-        config_text(inputs='age = { min = "a", max = 5 }'),
-        "6: inputs.age: min must be a whole number, got 'a'; write a whole number",
-    ),
-    "values and min": (
-        config_text(inputs="age = { values = [1], min = 5 }"),
-        "6: inputs.age.min: there is no such key beside values; "
-        "choose from: values, follows, as, from, weights, protected, missing, "
-        "missing_as_counterfactual",
-    ),
-    "neither values nor min": (
-        config_text(inputs="age = { protected = true }"),
-        "6: inputs.age: there are neither values nor min and max; "
-        'write values = ["green", "purple"], or min = 18 and max = 120',
-    ),
-    "weights of another length": (
-        config_text(inputs="age = { values = [1, 2], weights = [1] }"),
-        "6: inputs.age: 1 weight for 2 values; give one weight for each",
-    ),
-    "weight instead of a list": (
-        config_text(inputs="age = { values = [1, 2], weights = 1 }"),
-        "6: inputs.age.weights: must be a list, got 1; write for example weights = [0.9, 0.1]",
-    ),
-    "protected as text": (
-        config_text(inputs='age = { values = [1, 2], protected = "yes" }'),
-        "6: inputs.age.protected: must be true or false, got 'yes'; write it without quotes",
-    ),
-    "comma in a name": (
-        config_text(inputs='"a,b" = [1]'),
-        "6: inputs.a,b: 'a,b' can't be a name; use text without commas and backquotes",
-    ),
-    "number as constraint": (
-        config_text(rest="[constraints]\nadult = 18"),
-        "9: constraints.adult: must be text, got 18; write it in quotes",
-    ),
-    "unknown name in a constraint": (
-        config_text(rest='[constraints]\nadult = "agee > 18"'),
-        "9: constraints.adult: there is no characteristic 'agee'; did you mean 'age'?",
-    ),
-    "impossible constraint": (
-        config_text(rest='[constraints]\nadult = "age > 200"'),
-        "9: constraints.adult: 'age > 200' holds for no input at all; "
-        "correct it, or widen the ranges that it reads",
-    ),
-    "contradictory constraints": (
-        config_text(rest='[constraints]\nold = "age > 60"\nyoung = "age < 50"'),
-        "8: constraints: 'old', 'young' contradict each other: no input meets all of them; "
-        "relax one of them",
-    ),
-    "confidence in percent": (
-        config_text(rest=f"{RUN}confidence = 99"),
-        "9: run.confidence: must lie between 0 and 1, got 99; write 0.99 for 99 %",
-    ),
-    "one set instead of several": (
-        config_text(rest=f'{RUN}against = ["race"]'),
-        "9: run.against[1]: must be a list, got 'race'; "
-        'write for example against = [["race"], ["race", "sex"]]',
-    ),
-    "no set at all": (
-        config_text(rest=f"{RUN}against = []"),
-        '9: run.against: is empty; write for example against = [["race"], ["race", "sex"]]',
-    ),
-    "a set without characteristics": (
-        config_text(rest=f'{RUN}against = [["race"], []]'),
-        '9: run.against[2]: is empty; write for example against = [["race"], ["race", "sex"]]',
-    ),
-    "a set of a run with an unknown name": (
-        config_text(rest=f'{RUN}against = [["race"], ["race", "aage"]]'),
-        "9: run.against[2]: there is no characteristic 'aage'; did you mean 'age'?",
-    ),
-    "a set of a run with a name twice": (
-        config_text(rest=f'{RUN}against = [["race", "race"]]'),
-        "9: run.against[1]: 'race' appears twice; remove one",
-    ),
-    "unknown choice of a profile": (
-        config_text(rest='[profile]\ndata = "people.csv"\nunknown = "what"'),
-        "10: profile.unknown: must be 'keep', 'drop', 'error' or 'extend', got 'what'; "
-        "choose from: keep, drop, error, extend",
-    ),
-    "unknown setting": (
-        config_text(rest=f"{RUN}max_execution = 5"),
-        "9: run.max_execution: there is no such key; did you mean 'max_executions'?",
-    ),
-    "setting of the subject": (
-        config_text(rest=f'{RUN}cost = "calls"'),
-        "9: run.cost: there is no such key; write it in [subject]",
-    ),
-    "setting of the run": (
-        config_text('kind = "python"\nfunction = "a:b"\nconfidence = 0.9'),
-        "5: subject.confidence: there is no such key for the kind 'python'; write it in [run]",
-    ),
-    "limit of a check": (
-        config_text(rest=f"{RUN}max_score = 0.1"),
-        "9: run.max_score: there is no such key; write it in [[checks]]",
-    ),
-    "unknown stopping": (
-        config_text(rest=f'{RUN}stopping = "soon"'),
-        '9: run.stopping: there is no rule \'soon\'; write "certified" or "paper"',
-    ),
-    "number as search": (
-        config_text(rest="[[checks]]\nsearch = 5\nmax_score = 0.05"),
-        "9: checks[1].search: must be true or false, got 5; write for example search = true",
-    ),
-    "against and search": (
-        config_text(rest=f"{CHECK}search = true"),
-        "8: checks[1]: both against and search are given; remove one of them",
-    ),
-    "nothing to check": (
-        config_text(rest=f"{CHECK}[[checks]]\nmax_score = 0.1"),
-        '11: checks[2]: there is nothing to check; write against = ["race"], or search = true',
-    ),
-    "search is false": (
-        config_text(rest="[[checks]]\nsearch = false\nmax_score = 0.1"),
-        '8: checks[1]: there is nothing to check; write against = ["race"], or search = true',
-    ),
-    "score above 1": (
-        config_text(rest='[[checks]]\nagainst = ["race"]\nmax_score = 5'),
-        "10: checks[1].max_score: must be at most 1, got 5; write for example max_score = 0.05",
-    ),
-    "limit in units": (
-        config_text(
-            rest='[outputs.limit]\nmin = 0\nmax = 5000\n[[checks]]\nagainst = ["race"]\n'
-            'measure = "group"\nmax_score = 100'
-        ),
-        "14: checks[1].max_score: must be at most 1, got 100; it is a share of the scale: write "
-        "0.02 for 100 of 0 to 5,000",
-    ),
-    "no limit": (
-        config_text(rest='[[checks]]\nagainst = ["race"]'),
-        "8: checks[1].max_score: is missing; write max_score = 0.05",
-    ),
-    "unknown measure": (
-        config_text(rest=f'{CHECK}measure = "both"'),
-        "11: checks[1].measure: must be 'causal' or 'group', got 'both'; "
-        "choose from: causal, group",
-    ),
-    "unknown name in a set": (
-        config_text(rest='[[checks]]\nagainst = ["rase"]\nmax_score = 0.1'),
-        "9: checks[1].against: there is no characteristic 'rase'; did you mean 'race'?",
-    ),
-    "empty set": (
-        config_text(rest="[[checks]]\nagainst = []\nmax_score = 0.1"),
-        '9: checks[1].against: is empty; write for example against = ["race"]',
-    ),
-    "set as text": (
-        config_text(rest='[[checks]]\nagainst = "race"\nmax_score = 0.1'),
-        "9: checks[1].against: must be a list, got 'race'; write for example against = [\"race\"]",
-    ),
-    "name twice in a set": (
-        config_text(rest='[[checks]]\nagainst = ["race", "race"]\nmax_score = 0.1'),
-        "9: checks[1].against: 'race' appears twice; remove one",
-    ),
-    "key twice": (
-        config_text(inputs='race = ["a"]\nsex = ["x"]\nrace = [\n"b"\n]'),
-        "8: the key 'inputs.race' appears twice, first in line 6; remove or rename one",
-    ),
-    "table twice": (
-        config_text(rest='[inputs]\nsex = ["x"]'),
-        "8: the key 'inputs' appears twice, first in line 5; remove or rename one",
-    ),
-    "text without quotes": (
-        config_text("kind = python"),
+CATALOGUE = Path(__file__).with_name("faulty.txt").read_text(encoding="utf-8").split("-----\n")
+SYNTAX = {  # of these the first one alone is told
+    config_text(inputs='race = ["a"]\nsex = ["x"]\nrace = [\n"b"\n]'): (
+        "8: the key 'inputs.race' appears twice, first in line 6; remove or rename one"
+    ),
+    config_text(rest='[inputs]\nsex = ["x"]'): (
+        "8: the key 'inputs' appears twice, first in line 5; remove or rename one"
+    ),
+    config_text("kind = python"): (
         "3: at column 8 there is no value; "
-        'text goes in quotes, as in name = "text"; true and false are written small',
+        'text goes in quotes, as in name = "text"; true and false are written small'
     ),
-    "list not closed": (
-        config_text(inputs='race = ["green"\nage = [1]'),
-        "7: at column 1 a list is not closed; separate its items by commas, end it with ]",
+    config_text(inputs='race = ["green"\nage = [1]'): (
+        "7: at column 1 a list is not closed; separate its items by commas, end it with ]"
     ),
-    "quote not closed": (
-        config_text(inputs='race = ["green]'),
-        "6: at column 16 text is not closed on its line; end it with a quote",
+    config_text(inputs='race = ["green]'): (
+        "6: at column 16 text is not closed on its line; end it with a quote"
     ),
-    "no equals sign": (
-        config_text(inputs='race ["green"]'),
-        '6: at column 6 there is no = after the key; write it as name = "value"',
+    config_text(inputs='race ["green"]'): (
+        '6: at column 6 there is no = after the key; write it as name = "value"'
     ),
-    "number beyond 64 bits": (
-        config_text(inputs="age = { min = 0, max = 99999999999999999999 }"),
-        "6: a whole number has more than 64 bits; stay below 9.2e18, or write it as 1e30",
+    config_text(inputs="age = { min = 0, max = 99999999999999999999 }"): (
+        "6: a whole number has more than 64 bits; stay below 9.2e18, or write it as 1e30"
+    ),
+    "a = " + "[" * 100_000: "1: lists or tables are nested too deeply; nest fewer",
+    config_text(rest=f"[{'.'.join('a' * 20_000)}]"): (
+        "1: lists or tables are nested too deeply; nest fewer"
     ),
 }
 
 
-def test_a_limit_that_is_written_as_the_search_is_told_apart(tmp_path: Path) -> None:
-    _, said = messages(tmp_path, config_text(rest="[[checks]]\nsearch = 0.05"))
-    assert said == (
-        "9: checks[1].search: must be true or false, got 0.05; "
-        "write search = true and max_score = 0.05"
-    )
+def expected(text: str) -> list[str]:
+    """What stands behind the faulty lines of a file, each with the number of its line.
+
+    #! is for mistakes in shape, which the schema for editors finds as well, #~ for others.
+    """
+    lines = enumerate(text.splitlines(), 1)
+    return [
+        f"{number}: {said}" for number, line in lines for said in re.split("  #[!~] ", line)[1:]
+    ]
 
 
-@pytest.mark.parametrize("case", FAULTY)
-def test_faulty_file_gets_exactly_this_message(tmp_path: Path, case: str) -> None:
-    text, message = FAULTY[case]
+@pytest.mark.parametrize("number", range(len(CATALOGUE)))
+def test_every_faulty_line_gets_exactly_the_messages_behind_it(tmp_path: Path, number: int) -> None:
+    said = messages(tmp_path, CATALOGUE[number])
+    assert sorted(said) == sorted(expected(CATALOGUE[number]))
+    lines = [int(message.partition(":")[0]) for message in said]
+    assert lines == sorted(lines)
+
+
+@pytest.mark.parametrize("number", range(len(SYNTAX)))
+def test_what_is_no_toml_gets_exactly_this_message(tmp_path: Path, number: int) -> None:
+    text, message = list(SYNTAX.items())[number]
     assert messages(tmp_path, text) == [message]
 
 
-def test_many_mistakes_are_reported_at_once_each_with_its_line(tmp_path: Path) -> None:
-    text = """\
-version = 3
-[subject]
-kind = "comand"
-command = []
-favorable = ["1"]
-[inputs]
-sex = ["female", "female"]
-race = { values = ["green", "purple"], weigths = [1, 2] }
-age = { min = 90, max = 18, protected = 1 }
-income = { min = 0.0, max = 9.5 }
-size = { min = 1, max = 9 }
-[constraints]
-adult = "age >= 18 and sise > 2"
-small = "size <"
-[run]
-error = 5
-sed = 1
-[[checks]]
-against = ["rase", "age"]
-max_score = -1
-[[checks]]
-search = "yes"
-"""
-    assert [message.split(": ")[:2] for message in messages(tmp_path, text)] == [
-        ["1", "version"],
-        ["3", "subject.kind"],
-        ["4", "subject.command"],
-        ["5", "subject.favorable"],
-        ["7", "inputs.sex"],
-        ["8", "inputs.race.weigths"],
-        ["9", "inputs.age.protected"],
-        ["9", "inputs.age"],
-        ["10", "inputs.income"],
-        ["13", "constraints.adult"],
-        ["14", "constraints.small"],
-        ["16", "run.error"],
-        ["17", "run.sed"],
-        ["19", "checks[1].against"],
-        ["20", "checks[1].max_score"],
-        ["21", "checks[2].max_score"],
-        ["22", "checks[2].search"],
-    ]
-
-
-def test_constraints_that_hold_for_no_input_are_among_all_mistakes(tmp_path: Path) -> None:
-    text = """\
-version = 1
-[subject]
-kind = "python"
-function = "loan:decide"
-[inputs]
-age = { min = 90, max = 18 }
-size = { min = 1, max = 9 }
-sex = ["f", "m"]
-[constraints]
-large = "size > 20"
-none = "size > 20 and sex == 'f'"
-fine = "size > 2"
-faulty = "age > 200"
-"""
-    said = [
-        ["6", "inputs.age"],
-        ["10", "constraints.large"],
-        ["11", "constraints.none"],
-    ]
-    assert [message.split(": ")[:2] for message in messages(tmp_path, text)] == said
-    healthy = text.replace("min = 90, max = 18", "min = 18, max = 90")
-    now = [message.split(": ")[:2] for message in messages(tmp_path, healthy)]
-    assert now == [*said[1:], ["13", "constraints.faulty"]]
-
-
-def test_mistakes_in_a_project_file_have_its_lines(tmp_path: Path) -> None:
-    text = '[project]\n\n[tool.themis]\nversion = 1\n[tool.themis.inputs]\na = []\nb = ["x"]\n'
-    assert messages(tmp_path, text, "pyproject.toml") == [
-        "3: subject: is missing; write [subject] and its keys below",
-        "6: inputs.a: there are no values; list at least one",
-    ]
+def test_of_many_unknown_keys_the_first_fifty_are_named(tmp_path: Path) -> None:
+    keys = "\n".join(f"k{number} = 1" for number in range(1_050))
+    *named, rest = messages(tmp_path, config_text(rest=f"[run]\n{keys}"))
+    assert len(named) == 50
+    assert rest == "59: run.k50: 1,000 more keys are unknown, this one among them; remove them"
 
 
 def test_faulty_characteristic_is_not_called_unknown(tmp_path: Path) -> None:
@@ -725,11 +301,6 @@ def test_faulty_characteristic_is_not_called_unknown(tmp_path: Path) -> None:
         "7: inputs.odd name: there are no values; list at least one",
         "11: constraints.b: there is no characteristic 'rac'; did you mean 'race'?",
     ]
-
-
-def test_name_with_a_line_break_keeps_the_message_on_one_line(tmp_path: Path) -> None:
-    (message,) = messages(tmp_path, config_text(inputs='"a\\nb" = []'))
-    assert message == "6: inputs.'a\\nb': there are no values; list at least one"
 
 
 # The models never let pydantic's own words through ----------------------------------------
@@ -790,20 +361,6 @@ def changed(data: Any, tables: list[KeyPath], edits: list[Change]) -> Any:
 WORDS_OF_PYDANTIC = ("Input should", "type=", "union", "Field required", "Extra inputs", "NoneType")
 
 
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(changes(CROWDED, tables_of_the_file))
-def test_changed_file_is_never_described_in_the_words_of_pydantic(edits: list[Change]) -> None:
-    data = changed(CROWDED, tables_of_the_file, edits)
-    complaints = find_complaints(data)
-    for complaint in complaints:
-        assert complaint.mistake.problem
-        assert complaint.mistake.remedy
-        assert not any(word in str(complaint.mistake) for word in WORDS_OF_PYDANTIC)
-    if any(each.mistake.code != "output" for each in complaints):  # those need several keys to see
-        assert not VALIDATOR.is_valid(data)
-
-
 FULL = CROWDED | {
     "outputs": {"limit": {"at": "/limit", "min": 0, "max": 9, "favourable": ["yes"]}},
     "profile": {"data": "people.csv"},
@@ -819,43 +376,15 @@ all_tables: list[KeyPath] = [
 @example([(("checks", 0), "output", 5)])
 def test_changed_file_is_read_or_refused_with_remedies(edits: list[Change]) -> None:
     data = changed(FULL, all_tables, edits)
+    complaints = find_complaints(data)
+    if any(each.mistake.code != "output" for each in complaints):  # those need several keys to see
+        assert not VALIDATOR.is_valid(data)
     try:
         _Reader(data, _Findings("themis.toml", "", ())).read(Path("themis.toml"))
     except ConfigError as error:
         for mistake in error.mistakes:
             assert mistake.remedy, mistake
             assert not any(word in str(mistake) for word in WORDS_OF_PYDANTIC)
-
-
-@pytest.mark.parametrize("place", [("zzz",), ("run", "seed"), ("subject", "python", "call"), ()])
-def test_every_error_of_pydantic_has_plain_words(place: KeyPath) -> None:
-    context = {"expected": "'a' or 'b'", "gt": 0, "ge": 0, "le": 1}
-    for kind in get_args(ErrorType):
-        fault = _Fault.of({"type": kind, "loc": place, "msg": "type=x", "input": 5, "ctx": context})
-        said = fault.complaint({}).mistake
-        assert said.problem, kind
-        assert said.remedy, kind
-        assert not any(word in str(said) for word in WORDS_OF_PYDANTIC), kind
-
-
-@pytest.mark.parametrize("path", [(), *tables_of_the_file, ("outputs",), ("accepted", 0)])
-@pytest.mark.parametrize("key", [0, 1.5, True, None, date(2020, 1, 1), ("a", "b")])
-def test_key_that_is_no_text_is_a_mistake(path: KeyPath, key: Any) -> None:
-    crowded = {**CROWDED, "outputs": {}, "accepted": [{"reason": "why"}]}
-    table: Any = crowded
-    for part in path:
-        table = table[part]
-    for changed in ({**table, key: [1]}, {key: [1]}):
-        complaints = find_complaints(replaced(crowded, path, changed))
-        assert complaints
-        for each in complaints:
-            assert not any(word in str(each.mistake) for word in WORDS_OF_PYDANTIC)
-
-
-def test_every_table_of_the_file_is_known_to_the_complaints() -> None:
-    schema = format_schema()
-    tables = {name for name, key in schema["properties"].items() if "$defs" in json.dumps(key)}
-    assert tables == TABLES.keys()
 
 
 # The JSON Schema --------------------------------------------------------------------------
@@ -873,21 +402,20 @@ def test_schema_for_editors_accepts_the_example_and_says_what_keys_mean() -> Non
             assert name == "kind" or key["description"], name
 
 
-SYNTAX = {"key twice", "table twice", "text without quotes", "list not closed"}
-SYNTAX |= {"quote not closed", "no equals sign"}
-BEYOND_SHAPE = {  # needs more than one key to see
-    *("min above max", "no step", "weights of another length", "comma in a name"),
-    *("unknown name in a constraint", "impossible constraint", "contradictory constraints"),
-    *("unknown name in a set", "name twice in a set", "number beyond 64 bits"),
-    *("a set of a run with an unknown name", "a set of a run with a name twice"),
-    *("not a number is favourable", "endless timeout"),  # JSON has neither
-}
+TABLE = re.compile(r"(?:inputs\.|checks(?=\[))?[^.:]+")  # one of the inputs or checks, or a section
 
 
-@pytest.mark.parametrize("case", sorted(FAULTY.keys() - SYNTAX))
-def test_schema_for_editors_rejects_what_is_wrong_in_shape(case: str) -> None:
-    data = tomllib.loads(FAULTY[case][0])
-    assert VALIDATOR.is_valid(data) == (case in BEYOND_SHAPE)
+@pytest.mark.parametrize("number", range(len(CATALOGUE)))
+def test_schema_for_editors_rejects_the_tables_that_are_wrong_in_shape(number: int) -> None:
+    errors = VALIDATOR.iter_errors(tomllib.loads(CATALOGUE[number]))
+    rejected = {TABLE.match(f"{spell_path(tuple(each.absolute_path))}:") for each in errors}
+    shape = re.findall("  #! (.*?)(?=  #|\n)", CATALOGUE[number])
+    at_the_top = [each for each in shape if re.match(r"\w+: (is missing|there is no such)", each)]
+    told = {TABLE.match(each) for each in shape if each not in at_the_top}
+    assert {each and each[0] for each in rejected} == {
+        *(each and each[0] for each in told),
+        *([None] if at_the_top else []),
+    }
 
 
 # Lines ------------------------------------------------------------------------------------
@@ -940,10 +468,6 @@ def test_lines_of_a_tricky_text_are_those_an_eye_finds() -> None:
         ("c", 1, "d", 1, "q"): 22,
     }
     assert {path: lines[path] for path in expected} == expected
-
-
-def test_table_that_was_implied_first_stands_at_its_own_header() -> None:
-    assert key_lines("[a.b]\nx = 1\n[a]\ny = 1\n")[("a",)] == 3
 
 
 keys = st.sampled_from(["a", "b", '"c d"', "'e.f'", '"\\u00e9#"', "1"])
@@ -1011,26 +535,6 @@ def test_no_text_breaks_the_scanner(text: str) -> None:
     assert all(1 <= line <= text.count("\n") + 1 for line in places)
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 5_000])
-def test_text_that_python_can_not_hold_is_a_mistake(tmp_path: Path, text: str) -> None:
-    assert len(messages(tmp_path, text)) == 1
-
-
-def test_reading_a_file_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, themis.config.reader;"
-        "print(*{'pandas', 'sklearn', 'typer', 'rich'} & {*sys.modules})"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == ""
-
-
-@pytest.mark.parametrize("answer", ["", "/outputs", "text", "status"])
-def test_the_answer_of_a_service_may_be_all_of_it(tmp_path: Path, answer: str) -> None:
-    subject = f'kind = "http"\nurl = "http://a"\nanswer = "{answer}"'
-    assert read(tmp_path, config_text(subject)).subject.options["answer"] == answer
-
-
 # What only shows when it is used ----------------------------------------------------------
 FUNCTION = 'kind = "python"\nfunction = "os:getcwd"'
 
@@ -1076,22 +580,85 @@ def test_what_can_not_be_used_has_its_line(
     assert str(caught.value).startswith(f"{tmp_path / name}:{line}: {said}")
 
 
-def test_without_items_the_lines_of_all_keys_are_the_same() -> None:
-    texts = [TRICKY, 'a = [ "x]", \'y\' ,\n 2]\nb = ["""\nz]"""]\nc = [["d"], 1] # [\ne = 1\n']
-    for text in texts:
-        every, few = key_lines(text), key_lines(text, items=False)
-        assert few.items() <= every.items()
-        assert all(isinstance(path[-1], int) for path in every.keys() - few.keys())
-    assert key_lines(texts[1], items=False) == {
-        **{("a",): 1, ("b",): 3, ("c",): 5, ("e",): 6},
-        **{("b", 0): 3, ("c", 0): 5, ("c", 1): 5},
-    }
+def test_an_address_that_is_none_is_refused_where_its_line_is(tmp_path: Path) -> None:
+    config = read(tmp_path, config_text(subject='kind = "http"\nurl = "http://[::1:80/ok"'))
+    with pytest.raises(RequestError, match=r"toml:4: subject.url: .* is not an address"):
+        Audit.from_config(config)
 
 
-def test_a_mistake_in_an_item_of_a_long_list_is_placed_at_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "themis.toml"
-    listed = DESIGN.replace('favourable = ["1"]', 'favourable = [\n  "1",\n  [2],\n]')
-    path.write_text(listed, encoding="utf-8")
-    line = listed.splitlines().index("  [2],") + 1
-    with pytest.raises(ConfigError, match=rf"themis.toml:{line}: subject.favourable\[2\]"):
-        read_config(path)
+def test_many_mistakes_are_reported_at_once_each_with_its_line(tmp_path: Path) -> None:
+    text = """\
+version = 3
+[subject]
+kind = "comand"
+command = []
+favorable = ["1"]
+[inputs]
+sex = ["female", "female"]
+race = { values = ["green", "purple"], weigths = [1, 2] }
+age = { min = 90, max = 18, protected = 1 }
+income = { min = 0.0, max = 9.5 }
+size = { min = 1, max = 9 }
+[constraints]
+adult = "age >= 18 and sise > 2"
+small = "size <"
+[run]
+error = 5
+sed = 1
+[[checks]]
+against = ["rase", "age"]
+max_score = -1
+[[checks]]
+search = "yes"
+"""
+    assert [message.split(": ")[:2] for message in messages(tmp_path, text)] == [
+        ["1", "version"],
+        ["3", "subject.kind"],
+        ["4", "subject.command"],
+        ["5", "subject.favorable"],
+        ["7", "inputs.sex"],
+        ["8", "inputs.race.weigths"],
+        ["9", "inputs.age.protected"],
+        ["9", "inputs.age"],
+        ["10", "inputs.income"],
+        ["13", "constraints.adult"],
+        ["14", "constraints.small"],
+        ["16", "run.error"],
+        ["17", "run.sed"],
+        ["19", "checks[1].against"],
+        ["20", "checks[1].max_score"],
+        ["21", "checks[2].max_score"],
+        ["22", "checks[2].search"],
+    ]
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 5_000])
+def test_text_that_python_can_not_hold_is_a_mistake(tmp_path: Path, text: str) -> None:
+    assert len(messages(tmp_path, text)) == 1
+
+
+def test_constraints_that_hold_for_no_input_are_among_all_mistakes(tmp_path: Path) -> None:
+    text = """\
+version = 1
+[subject]
+kind = "python"
+function = "loan:decide"
+[inputs]
+age = { min = 90, max = 18 }
+size = { min = 1, max = 9 }
+sex = ["f", "m"]
+[constraints]
+large = "size > 20"
+none = "size > 20 and sex == 'f'"
+fine = "size > 2"
+faulty = "age > 200"
+"""
+    said = [
+        ["6", "inputs.age"],
+        ["10", "constraints.large"],
+        ["11", "constraints.none"],
+    ]
+    assert [message.split(": ")[:2] for message in messages(tmp_path, text)] == said
+    healthy = text.replace("min = 90, max = 18", "min = 18, max = 90")
+    now = [message.split(": ")[:2] for message in messages(tmp_path, healthy)]
+    assert now == [*said[1:], ["13", "constraints.faulty"]]

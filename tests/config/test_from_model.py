@@ -12,7 +12,7 @@ import pytest
 
 from themis.config.from_model import ModelFacts
 from themis.config.from_rows import draft_from_data
-from themis.inputs.row_files import read_pieces
+from themis.inputs.row_files import read_table
 from themis.subjects.trained import trained_of
 
 
@@ -40,7 +40,7 @@ def drafted(net: Net, folder: Path) -> str:
     assert trained is not None
     classes = trained.classes
     facts = ModelFacts("net.keras", classes=classes, count=2, cut=trained.cut, trained=trained)
-    pieces = read_pieces(folder / "rows.csv")
+    pieces = read_table(folder / "rows.csv")
     return draft_from_data(pieces, source="rows.csv", model=facts).text()
 
 

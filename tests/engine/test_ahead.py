@@ -145,14 +145,6 @@ def test_idle_slots_run_the_steps_that_may_follow_while_pairs_are_made_plain() -
     assert 0 < 3 * rounds_to_explain(ahead=True) <= rounds_to_explain(ahead=False)
 
 
-@pytest.mark.slow
-def test_a_filled_batch_holds_as_many_inputs_as_there_are_slots_or_a_multiple() -> None:
-    subject = Slotted(16)
-    audit(subject).causal("race", "region")
-    small = [len(batch) for batch in subject.batches if len(batch) < 16 * 16]
-    assert sum(size % 16 == 0 for size in small) > 0.9 * len(small)
-
-
 def test_batches_are_mixed_in_an_order_that_the_seed_decides() -> None:
     def batches(seed: int) -> list[Any]:
         subject = Slotted(16)
@@ -346,12 +338,6 @@ def test_nothing_is_run_ahead_that_constraints_exclude() -> None:
     result = audit(subject, error=0.1).score([("sex",), ("sex", "region")])
     assert result.timing["ahead"] > 0
     assert schema.valid(np.array(subject.answered)).all()
-
-
-def test_one_slot_runs_nothing_ahead() -> None:
-    subject = Slotted(1)
-    result = ask(audit(subject), "race")
-    assert len(subject.answered) == result.executions
 
 
 # On the command line and in the file ---------------------------------------------------------

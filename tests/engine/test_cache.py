@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,13 +23,13 @@ from typer.testing import CliRunner
 import themis
 from tests.external import PATIENCE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.cache import Cache, read_contents
-from themis.engine.cache_files import FileLock
-from themis.engine.recall import BatchRecords, InputRecords, Recall, Seals
+from themis.engine.cache import Cache, clear, read_contents
+from themis.engine.recall import Recall
 from themis.engine.runner import Runner
 from themis.errors import RequestError
 from themis.subjects.base import Answers, Subject, Traits
-from themis.subjects.decisions import CRASH, FAILED, Failure, Labels
+from themis.subjects.decisions import CRASH, Failure
+from themis.subjects.labels import Labels
 from themis.subjects.processes.command import CommandSubject
 
 
@@ -42,37 +44,91 @@ def run(*arguments: str, input_: str | None = None) -> Any:
     return CliRunner().invoke(app, list(arguments), input=input_)
 
 
-# The file ---------------------------------------------------------------------------------
-def test_what_was_stored_is_there_after_closing(cache: Cache) -> None:
-    number = cache.number_of("abc", "command")
-    assert number is not None
-    cache.put_inputs(number, [(b"k" * 16, b"yes"), (b"l" * 16, b"no")])
-    cache.put_batch(number, b"b" * 16, 7, b"packed")
-    cache.close()
-    assert cache.number_of("abc", "command") == number != cache.number_of("abd", "command")
-    assert cache.find_inputs(number, [b"k" * 16, b"m" * 16, b"l" * 16]) == {
-        b"k" * 16: b"yes",
-        b"l" * 16: b"no",
-    }
-    assert cache.find_batch(number, b"b" * 16) == b"packed"
-    assert cache.find_batch(number, b"c" * 16) is None
-    contents = read_contents(cache.path)
-    assert [(each.fingerprint, each.decisions) for each in contents.subjects][-1] == ("abc", 9)
-
-
-def test_more_keys_than_one_query_takes(cache: Cache) -> None:
-    number = cache.number_of("abc", "command")
-    assert number is not None
-    keys = [place.to_bytes(16) for place in range(1_700)]
-    cache.put_inputs(number, [(key, key[-1:]) for key in keys])
-    assert cache.find_inputs(number, keys) == {key: key[-1:] for key in keys}
-
-
 def test_folder_of_our_own_is_kept_out_of_version_control(tmp_path: Path) -> None:
     Cache(tmp_path / ".themis" / "cache.sqlite").close()
     assert (tmp_path / ".themis" / ".gitignore").read_text() == "*\n"
     Cache(tmp_path / "mine" / "cache.sqlite").close()
     assert not (tmp_path / "mine" / ".gitignore").exists()
+
+
+# The file ---------------------------------------------------------------------------------
+def records(first: int, count: int) -> list[tuple[bytes, int, bytes]]:
+    return [(place.to_bytes(16), 2, b"%d" % place) for place in range(first, first + count)]
+
+
+def test_what_was_stored_is_there_after_closing_and_for_others_at_once(cache: Cache) -> None:
+    number, other = cache.number_of("abc", "command"), Cache(cache.path)
+    cache.put(number, records(0, 1_700))
+    keys = [key for key, *_ in records(0, 1_800)]
+    expected = {key: text for key, _, text in records(0, 1_700)}
+    assert cache.find(keys) == expected, "before it is committed, too"
+    cache.commit(now=True)
+    assert other.find(keys) == expected
+    other.put(other.number_of("abc", "command"), records(1_700, 100))
+    other.close()
+    cache.close()
+    assert len(cache.find(keys)) == 1_800
+    assert cache.number_of("abc", "command") == number != cache.number_of("abd", "command")
+    contents = read_contents(cache.path)
+    found = {each.fingerprint: each.decisions for each in contents.subjects}
+    assert found == {"abc": 3_600, "abd": 0}
+
+
+def test_a_cleared_cache_takes_what_a_run_goes_on_to_store(cache: Cache) -> None:
+    number = cache.number_of("abc", "command")
+    cache.put(number, records(0, 10))
+    cache.commit(now=True)
+    clear(cache.path)
+    cache.put(number, records(10, 5))
+    cache.close()
+    assert len(cache.find([key for key, *_ in records(0, 20)])) == 5
+
+
+def test_an_interrupt_while_it_waits_for_another_process_loses_nothing(cache: Cache) -> None:
+    cache.put(cache.number_of("abc", "command"), records(0, 10))
+    with closing(sqlite3.connect(cache.path, isolation_level=None, check_same_thread=False)) as one:
+        one.execute("BEGIN IMMEDIATE")
+
+        def interrupt() -> None:
+            os.kill(os.getpid(), signal.SIGINT)  # is heard once the file is free
+            one.execute("COMMIT")
+
+        def commit() -> None:
+            timer.start()
+            cache.commit(now=True)
+
+        timer = threading.Timer(0.1, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            commit()
+        timer.join()
+    cache.commit(now=True)
+    assert sum(each.decisions for each in read_contents(cache.path).subjects) == 20
+
+
+FORKS = """
+import os, sys
+from pathlib import Path
+from themis.engine.cache import Cache, clear, read_contents
+cache = Cache(Path(sys.argv[1]))
+number = cache.number_of("abc", "command")
+cache.put(number, [(b"k" * 16, 1, b"yes")])
+child = os.fork()
+if child == 0:
+    cache.close()
+    print("child", cache.find([b"k" * 16]), flush=True)
+    cache.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+cache.put(number, [(b"l" * 16, 1, b"no")])
+cache.close()
+print(len(Cache(cache.path).find([b"k" * 16, b"l" * 16])))
+"""
+
+
+def test_a_forked_process_leaves_the_cache_of_its_parent_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORKS, str(tmp_path / "cache.sqlite")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.stdout == "child {}\n2\n", done.stderr
 
 
 def write_text(path: Path) -> None:
@@ -94,9 +150,7 @@ def write_later_format(path: Path) -> None:
 
 def write_damaged(path: Path) -> None:
     opened = Cache(path)
-    number = opened.number_of("abc", "command")
-    assert number is not None
-    opened.put_inputs(number, [(place.to_bytes(16), b"") for place in range(2_000)])
+    opened.put(opened.number_of("abc", "command"), records(0, 2_000))
     opened.close()
     data = bytearray(path.read_bytes())
     data[4_096:] = os.urandom(len(data) - 4_096)
@@ -130,6 +184,8 @@ def test_unusable_file_is_refused_with_a_remedy(
 
 
 def test_a_file_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r":memory: is no file.*use cache=False"):
+        Cache(Path(":memory:"))
     for write in (write_text, write_other_database):
         path = tmp_path / "decide.py"
         write(path)
@@ -147,39 +203,6 @@ def test_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
         Cache(tmp_path / "file" / "cache.sqlite")
 
 
-# Who writes -------------------------------------------------------------------------------
-def test_second_cache_reads_and_takes_over_when_the_first_is_done(tmp_path: Path) -> None:
-    first, second = Cache(tmp_path / "c"), Cache(tmp_path / "c")
-    number = first.number_of("abc", "command")
-    assert number is not None
-    first.put_inputs(number, [(b"k" * 16, b"1")])
-    first.commit()
-    assert not first.is_taken
-    assert second.is_taken
-    assert second.writer == os.getpid()
-    second.put_inputs(number, [(b"l" * 16, b"1")])
-    assert list(second.find_inputs(number, [b"k" * 16, b"l" * 16])) == [b"k" * 16]
-    first.close()
-    second.put_inputs(number, [(b"l" * 16, b"1")])
-    second.close()
-    assert second.find_inputs(number, [b"l" * 16]) == {b"l" * 16: b"1"}
-    second.close()
-
-
-def test_reader_of_a_file_without_tables_finds_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "c"
-    first = Cache(path)
-    path.unlink()
-    path.touch()
-    second = Cache(path)
-    assert second.number_of("abc", "command") is None
-    first.close()
-    assert second.number_of("abc", "command") is not None
-    second.close()
-
-
-# Records ----------------------------------------------------------------------------------
-SEALS = Seals("abc")
 SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 50), rich=[True, False])
 
 
@@ -199,7 +222,7 @@ class Numbers(Subject):
         return self
 
     def run(self) -> Answers:
-        places = (self._codes @ [102, 2, 1]).tolist()
+        places = (self._codes[:, :3] @ [102, 2, 1]).tolist()
         self.executions += len(places)
         outputs = [["no", 1, "1"][place % 3] for place in places]
         failed = {at: Failure(CRASH, "x") for at, p in enumerate(places) if p in self.failing}
@@ -240,31 +263,28 @@ def test_recalled_cells_are_those_of_a_run_without_a_cache(
     assert subject.executions == len(asked & failing)  # only failures are tried again
 
 
-def test_key_of_an_input_is_made_of_names_and_values_in_order(cache: Cache) -> None:
-    def keys(schema: themis.Schema, *codes: int) -> Any:
-        return InputRecords(cache, schema, SEALS).find(1, np.array([codes]), 0).keys
-
-    wide = themis.Schema(race=["blue", "green"], age=themis.Integers(0, 90, bins=[9]), rich=[True])
-    assert keys(SCHEMA, 0, 7, 0) == keys(wide, 1, 7, 0)
-    other_order = themis.Schema(age=range(51), race=["green", "purple"], rich=[True, False])
-    other_type = themis.Schema(race=["green"], age=themis.Reals(0, 50, step=1), rich=[True])
-    other_name = themis.Schema(colour=["green"], age=range(51), rich=[True])
-    number = themis.Schema(race=["green"], age=range(51), rich=[1])
-    different = [keys(other_order, 7, 0, 0), *(keys(s, 0, 7, 0) for s in (other_type, other_name))]
-    assert keys(SCHEMA, 0, 7, 0) not in [*different, keys(number, 0, 7, 0)]
+WORLDS = {
+    "race": {"colour": ["green", "purple"]},
+    "age": {"age": themis.Reals(0, 50, step=1)},
+    "rich": {"rich": [1, 0]},
+}
 
 
-def test_key_of_a_batch_knows_what_codes_mean(cache: Cache) -> None:
-    def key(schema: themis.Schema) -> Any:
-        codes = np.array([[0, 7, 0], [1, 8, 1]])
-        return BatchRecords(cache, schema, SEALS).find(1, codes, 0).keys
-
+@pytest.mark.parametrize("kind", ["command", "worker"])
+def test_other_names_types_and_orders_are_other_inputs(tmp_path: Path, kind: str) -> None:
     race, age, rich = SCHEMA.characteristics
+    parts: dict[str, Any] = {"race": race, "age": age, "rich": rich}
     binned = themis.Schema(race=race, age=themis.Integers(0, 50, bins=[9]), rich=rich)
-    assert key(SCHEMA) == key(binned.where("age < 40"))
-    for changed in ({"race": ["purple", "green"]}, {"age": range(1, 52)}, {"rich": [True, 0]}):
-        parts = {"race": race, "age": age, "rich": rich} | changed
-        assert key(SCHEMA) != key(themis.Schema(parts))
+    executions = []
+    schemas = [SCHEMA, binned.where("age < 60"), themis.Schema(dict(reversed(parts.items())))]
+    for schema in (*schemas, *(themis.Schema(parts | changed) for changed in WORLDS.values())):
+        cache, subject = Cache(tmp_path / "c"), Numbers(kind, set())
+        subject.schema = schema
+        runner = Runner(subject, Labels(), recall=Recall(cache, subject))
+        runner.run(np.zeros((1, len(schema)), dtype=np.int32))
+        cache.close()
+        executions.append(subject.executions)
+    assert executions == [1, 0, 1, 1, 1, 1]
 
 
 # Whole runs -------------------------------------------------------------------------------
@@ -309,17 +329,6 @@ def test_a_search_that_is_asked_again_executes_nothing(tmp_path: Path) -> None:
     assert len(ran(tmp_path)) == stored(tmp_path)
 
 
-def test_result_does_not_depend_on_jobs_or_cache(tmp_path: Path) -> None:
-    config = write_command(tmp_path)
-    scores = []
-    several: list[dict[str, Any]] = [{"jobs": 1}, {"jobs": 3, "cache": False}, {"jobs": 2}]
-    for options in several:
-        with themis.Audit.from_file(config, max_executions=200, **options) as audit:
-            data = audit.score([["race"], ["sex"]]).to_dict()
-        scores.append([(s["score"], s["low"], s["high"], s["samples"]) for s in data["scores"]])
-    assert scores[0] == scores[1] == scores[2]
-
-
 def test_subject_in_this_process_is_remembered_for_one_run_only(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
     audit = themis.Audit(lambda person: 1, SCHEMA, cache=path)
@@ -344,16 +353,6 @@ def test_unfinished_audits_do_not_lose_what_they_stored(tmp_path: Path) -> None:
     audit.causal("race")
     del audit
     assert stored(tmp_path) == 64
-
-
-def test_failed_cells_are_never_taken_for_decisions(cache: Cache) -> None:
-    subject = Numbers("worker", {0, 1, 2})
-    recall = Recall(cache, subject)
-    runner = Runner(subject, Labels(), max_failures=1.0, recall=recall)
-    codes = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 0]], dtype=np.int32)
-    assert runner.run(codes).tolist() == [FAILED] * 3
-    cache.close()
-    assert [each.decisions for each in read_contents(cache.path).subjects] == [0]
 
 
 # Housekeeping -----------------------------------------------------------------------------
@@ -394,46 +393,34 @@ def test_secrets_of_the_environment_are_not_in_the_cache(tmp_path: Path) -> None
     assert sys.executable.encode() not in data
 
 
-def test_a_lock_that_a_killed_run_left_with_what_it_was_starting_is_waited_for(
-    tmp_path: Path,
+# What counts as the same subject -----------------------------------------------------------
+HELPED = "depends = ['rules/*.sh']\n"
+
+
+@pytest.mark.parametrize(("options", "noticed"), [(HELPED, True), ("", False)])
+def test_a_changed_helper_is_noticed_where_depends_names_it(
+    tmp_path: Path, options: str, noticed: bool
 ) -> None:
-    path = tmp_path / "lock"
-    path.write_text(subprocess.run(["sh", "-c", "echo $$"], stdout=-1, text=True).stdout)
-    held = "import fcntl, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); "
-    command = [sys.executable, "-c", held + "time.sleep(0.3)"]
-    with path.open() as file:
-        other = subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE)
-    assert other.stdout is not None
-    other.stdout.readline()  # it has the lock now
-    lock = FileLock(path)
-    assert lock.acquire()
-    lock.release()
-    other.communicate()
+    (tmp_path / "rules").mkdir()
+    rule = tmp_path / "rules" / "rule.sh"
+    rule.write_text("limit=30")
+    decide = f'. "{rule}"; if [ "$3" -ge "$limit" ]; then echo 1; else echo 0; fi'
+    path = write_command(tmp_path, options=options, decide=decide, run="max_executions = 40\n")
+    said = []
+    for limit in (30, 30, 90):
+        rule.write_text(f"limit={limit}")
+        said.append(" ".join(run("score", str(path), "--against", "race").output.split()))
+    known = ["answers come from an earlier run" in each for each in said]
+    assert known == [False, True, not noticed]
+    assert "the contents of the files it names are the same" in said[1]
 
 
-FORKS = """
-import os, sys
-from pathlib import Path
-from themis.engine.cache import Cache, read_contents
-cache = Cache(Path(sys.argv[1]))
-number = cache.number_of("abc", "command")
-cache.put_inputs(number, [(b"k" * 16, b"yes")])
-child = os.fork()
-if child == 0:
-    cache.close()
-    print("child", cache.find_inputs(number, [b"l" * 16]), flush=True)
-    cache.close()
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-other = Cache(cache.path)
-print("still held", other.number_of("new", "command") is None)
-cache.put_inputs(number, [(b"l" * 16, b"no")])
-cache.close()
-print(len(Cache(cache.path).find_inputs(number, [b"k" * 16, b"l" * 16])))
-"""
-
-
-def test_a_forked_process_leaves_the_cache_of_its_parent_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FORKS, str(tmp_path / "cache.sqlite")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.stdout == "child {}\nstill held True\n2\n", done.stderr
+@pytest.mark.parametrize("pattern", ["rules/*.py", "rules", "/"])
+def test_a_pattern_without_files_is_a_mistake(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "rules").mkdir()
+    path = write_command(tmp_path, options=f"depends = ['{pattern}']\n")
+    done = run("score", str(path))
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "subject.depends" in said
+    assert f"'{pattern}' matches no file in" in said

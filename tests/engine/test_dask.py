@@ -1,26 +1,40 @@
-"""The same answers on a real Dask cluster, whose workers get killed."""
+"""The same answers on a real Dask cluster, whose workers get killed, and which ends at any time."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
+import re
 import signal
+import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 import themis
-from tests.engine.test_executors import SUBJECTS, audit, everything
-from tests.external import PATIENCE
+from tests.engine.test_executors import SUBJECTS, audit, everything, row
+from tests.external import PATIENCE, interrupting, wait_until
 from themis.engine.executors import dask_pool, spread
-from themis.errors import SubjectError
+from themis.engine.executors.dask_pool import LOCAL, DaskPool
+from themis.errors import RequestError, SubjectError
 
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 pytestmark = [
-    pytest.mark.slow,
     # A worker that is killed leaves sockets of the driver's own cluster behind.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -36,7 +50,8 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
-    with a_cluster(n_workers=2, threads_per_worker=1) as cluster:
+    patient = {"distributed.deploy.lost-worker-timeout": 10 * PATIENCE}  # while one is replaced
+    with dask.config.set(patient), a_cluster(n_workers=2, threads_per_worker=1) as cluster:
         yield cluster
 
 
@@ -46,31 +61,70 @@ def a_cluster(**options: Any) -> Any:
     return distributed.LocalCluster(dashboard_address=None, scheduler_kwargs=anywhere, **options)
 
 
-def test_two_clusters_of_our_own_run_beside_each_other() -> None:
-    pools = [dask_pool.DaskPool("dask://local") for _ in range(2)]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert [pool.submit(pow, 2, 3).result() for pool in pools] == [8, 8]
-    finally:
-        for pool in pools:
-            pool.stop()
-
-
-def test_a_large_subject_is_sent_without_a_warning(cluster: Any) -> None:
-    pool = dask_pool.DaskPool(address(cluster))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert pool.submit(len, bytes(11_000_000)).result() == 11_000_000
-    finally:
-        pool.stop()
-
-
 def address(cluster: Any) -> str:
     return str(cluster.scheduler_address).replace("tcp://", "dask://")
 
 
+def pool_of(client: Any) -> DaskPool:
+    """One that has reached its scheduler."""
+    pool, reached = DaskPool("dask://host:8786"), Future[Any]()
+    reached.set_result(client)
+    pool._link = SimpleNamespace(client=reached)  # type: ignore[assignment]
+    return pool
+
+
+def test_a_cluster_is_given_up_only_after_half_a_minute_without_any_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, threads = [0.0], dict[str, int]()
+    monkeypatch.setattr(dask_pool, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    pool = pool_of(SimpleNamespace(nthreads=lambda **_: threads))
+
+    def check_at(seconds: float, **given: int) -> None:
+        clock[0] = seconds
+        threads.clear()
+        threads.update(given)
+        pool.check()
+
+    check_at(0)
+    check_at(29)
+    check_at(31, worker=1)
+    check_at(40)
+    check_at(69)
+    with pytest.raises(SubjectError, match=r"at dask://host:8786 has no worker.* 30 seconds"):
+        check_at(70)
+    check_at(71, worker=1)
+    check_at(200)
+    assert pool.workers == 1, "tasks are cut for at least one"
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (OSError("in <TCP>: Stream is closed"), "the connection to it was lost"),
+        (RuntimeError("ConnectionPool closing."), "the connection to it was lost"),
+        (AttributeError("closed"), "the connection to it was lost"),
+        (TimeoutError(), "it named no worker for 10 seconds"),
+    ],
+)
+def test_a_scheduler_that_no_longer_counts_its_workers_is_said(loss: Exception, said: str) -> None:
+    """In words that are not Dask's, whose CommClosedError is an OSError."""
+
+    def lost(**_: Any) -> Any:
+        raise loss
+
+    pool = pool_of(SimpleNamespace(nthreads=lost))
+    with pytest.raises(SubjectError, match=rf"dask://host:8786 does not answer \({said}\)"):
+        _ = pool.workers
+
+
+@pytest.mark.parametrize("name", ["dask://host:port", "dask://[::1"])
+def test_what_is_no_address_is_said(name: str) -> None:
+    with pytest.raises(RequestError, match="is no address"):
+        audit(row, name).causal("race")
+
+
+@pytest.mark.slow
 def test_results_are_the_same_on_a_cluster(cluster: Any) -> None:
     for subject in SUBJECTS.values():
         assert everything(audit(subject, address(cluster))) == everything(audit(subject))
@@ -87,13 +141,17 @@ def worker_pids(cluster: Any) -> list[int]:
         return list(client.run(os.getpid).values())
 
 
-def test_workers_that_are_killed_lose_nothing(cluster: Any) -> None:
-    killed: list[int] = []
+@pytest.mark.slow
+def test_workers_that_are_killed_lose_nothing(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_pool, "ALONE_SECONDS", 10 * PATIENCE)  # both may be gone at once
+    killed, pids = list[int](), worker_pids(cluster)
     done = threading.Event()
 
     def kill() -> None:
-        while not done.wait(1.0) and len(killed) < 2:
-            killed.append(worker_pids(cluster)[0])
+        while pids and not done.wait(1.0):
+            killed.append(pids.pop())
             os.kill(killed[-1], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
@@ -107,19 +165,7 @@ def test_workers_that_are_killed_lose_nothing(cluster: Any) -> None:
     assert there == everything(audit(slow))
 
 
-def test_workers_may_come_and_go(cluster: Any) -> None:
-    def scale() -> None:
-        for workers in (3, 1):
-            time.sleep(1.0)
-            cluster.scale(workers)
-
-    thread = threading.Thread(target=scale)
-    thread.start()
-    there = everything(audit(slow, address(cluster)))
-    thread.join()
-    assert there == everything(audit(slow))
-
-
+@pytest.mark.slow
 def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "PATIENCE", 2)
     timer = threading.Timer(1.0, cluster.close)
@@ -136,10 +182,11 @@ def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch)
     timer.join()
 
 
+@pytest.mark.slow
 def test_an_answer_that_came_is_taken_though_its_worker_was_lost_since(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = dask_pool.DaskPool(address(cluster))
+    pool = DaskPool(address(cluster))
     try:
         pool.open(None)
         monkeypatch.setattr(distributed.Future, "status", property(lambda _: "lost"))
@@ -148,8 +195,9 @@ def test_an_answer_that_came_is_taken_though_its_worker_was_lost_since(
         pool.stop()
 
 
+@pytest.mark.slow
 def test_a_task_for_a_client_that_has_given_up_is_lost(cluster: Any) -> None:
-    pool = dask_pool.DaskPool(address(cluster))
+    pool = DaskPool(address(cluster))
     try:
         pool.open(None)
         pool._client.close()
@@ -159,14 +207,280 @@ def test_a_task_for_a_client_that_has_given_up_is_lost(cluster: Any) -> None:
         pool.stop()
 
 
-def test_a_scheduler_that_is_not_there_is_said() -> None:
-    with pytest.raises(SubjectError, match=r"dask://127.0.0.1:9 does not answer"):
-        audit(slow, "dask://127.0.0.1:9").causal("race")
-
-
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "ALONE_SECONDS", 1)
     with a_cluster(n_workers=0) as empty:
         name = address(empty)
         with pytest.raises(SubjectError, match=f"{name} has no worker"):
             audit(slow, name).causal("race")
+
+
+@pytest.mark.slow
+def test_two_clusters_of_our_own_run_large_tasks_beside_each_other() -> None:
+    pools = [DaskPool(LOCAL) for _ in range(2)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tasks = [pool.submit(len, bytes(11_000_000)) for pool in pools]
+            assert [task.result(PATIENCE) for task in tasks] == [11_000_000] * 2
+            workers = pools[0]._client.scheduler_info(n_workers=-1)["workers"].values()
+            assert {(each["nthreads"], each["memory_limit"]) for each in workers} == {(1, 0)}
+    finally:
+        for pool in pools:
+            pool.stop()
+
+
+class Started:
+    """The processes that were started in a test, by a mark in their environment."""
+
+    def __init__(self) -> None:
+        self.mark = f"TEST_OF_A_CLUSTER={uuid4().hex}"
+
+    def commands(self) -> dict[int, str]:
+        found = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.mark.encode() in (place / "environ").read_bytes():
+                    words = (place / "cmdline").read_bytes().split(b"\0")
+                    found[int(place.name)] = b" ".join(words).decode()
+            except OSError:  # it has ended
+                continue
+        return found
+
+    def wait_for(self, text: str) -> int:
+        """The number of a process, once there is one with this text in its command."""
+
+        def found() -> list[int]:
+            return [pid for pid, each in self.commands().items() if text in each]
+
+        wait_until(found)
+        return found()[0]
+
+    def have_ended(self) -> bool:
+        wait_until(lambda: not self.commands())
+        return True
+
+
+CLUSTER, WORKER = "import serve", "spawn_main"  # in the commands of their processes
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Started]:
+    """Whose processes and folders are all gone at the end of the test."""
+    started, folder = Started(), tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv(*started.mark.split("="))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield started
+    assert started.have_ended()
+    wait_until(lambda: not list(folder.glob("themis-dask-*")))
+    wait_until(lambda: dask_pool.THREAD not in {each.name for each in threading.enumerate()})
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Workers never come to an end of their start."""
+    (tmp_path / "hang.py").write_text(f"import time\ntime.sleep({10 * PATIENCE})\n")
+    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__PRELOAD", json.dumps([str(tmp_path / "hang.py")]))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hanging", "started")
+def test_a_limit_of_time_holds_while_a_cluster_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)  # all of it is to be run there
+    with audit(row, LOCAL, max_seconds=1.0) as asked:
+        (score, *_) = asked.score([("race",)]).scores
+    assert score.stopped == "budget"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("hanging")
+@pytest.mark.parametrize("moment", [CLUSTER, WORKER])
+def test_an_interrupt_ends_a_cluster_that_is_being_started(started: Started, moment: str) -> None:
+    with interrupting(lambda: started.wait_for(moment)):
+        audit(row, LOCAL).causal("race")
+
+
+@pytest.mark.slow
+def test_a_cluster_that_cannot_be_started_is_said(
+    capfd: pytest.CaptureFixture[str], started: Started
+) -> None:
+    pool = DaskPool(LOCAL)
+    assert not pool.open(0)
+    os.kill(started.wait_for(CLUSTER), signal.SIGKILL)
+    with pytest.raises(SubjectError, match=r"dask://local does not answer \(its processes ended"):
+        pool.open(None)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("started")
+def test_workers_that_are_not_back_soon_are_still_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask looks once, a while after a death, and gives up a worker that is not there just then."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT", "1ms")
+    pool = DaskPool(LOCAL)
+    try:
+        for _ in range(2 * pool.workers):
+            pool.renew()
+            os.kill(pool.submit(os.getpid).result(PATIENCE), signal.SIGKILL)
+        assert pool.submit(os.getpid).result(PATIENCE)
+    finally:
+        pool.stop()
+
+
+@pytest.mark.slow
+def test_what_else_uses_dask_in_this_process_is_left_alone(cluster: Any) -> None:
+    def state() -> Any:
+        level = logging.getLogger("distributed").level
+        return worker_pids(cluster), deepcopy(dask.config.config), level
+
+    before, pool = state(), DaskPool(LOCAL)
+    try:
+        assert pool.submit(pow, 2, 3).result(PATIENCE) == 8
+        assert state() == before
+    finally:
+        pool.stop()
+    assert state() == before
+
+
+SUBJECT = """
+import logging, os, sys, time, warnings
+from pathlib import Path
+
+def decide(person):
+    mark = Path(f"{os.getpid()}.pid")
+    if not mark.exists():
+        print(f"printed by {os.getpid()}", file=sys.stderr)
+        warnings.warn(f"warned by {os.getpid()}")
+        logging.getLogger("mine").warning("logged by %d", os.getpid())
+        mark.touch()  # an interrupt may come before that
+    started = time.perf_counter()
+    while time.perf_counter() - started < 0.005:
+        pass
+    return 1
+"""
+
+
+FILE = """
+version = 1
+[subject]
+kind = "python"
+function = "slow:decide"
+[inputs]
+race = { values = ["green", "purple"], protected = true }
+income = { min = 0, max = 1_000_000 }
+"""
+
+
+@contextmanager
+def command(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    (folder / "slow.py").write_text(SUBJECT)
+    (folder / "themis.toml").write_text(FILE)
+    words = [sys.executable, "-m", "themis", "score", "--executor", LOCAL, "--json", *options]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=folder, text=True, start_new_session=True, **pipes) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_a_cluster_works_says_nothing_of_dask(
+    tmp_path: Path, started: Started
+) -> None:
+    with command(tmp_path, "--error", "0.0002") as driver:  # it must not end before
+        wait_until(lambda: len(list(tmp_path.glob("*.pid"))) > len(os.sched_getaffinity(0)))
+        os.kill(started.wait_for(WORKER), signal.SIGKILL)  # Dask starts another one
+        wait_until(lambda: len(list(tmp_path.glob("*.pid"))) > len(os.sched_getaffinity(0)) + 1)
+        os.killpg(driver.pid, signal.SIGINT)
+        _, said = driver.communicate(timeout=PATIENCE)
+    assert driver.returncode == 130, said
+    assert foreign(said) == []
+    pids = {each.stem for each in tmp_path.glob("*.pid")}
+    for what in ("printed", "warned", "logged"):
+        assert pids <= set(re.findall(rf"{what} by (\d+)", said))
+
+
+def foreign(said: str) -> list[str]:
+    """Lines on stderr that are neither the subject's nor the command's."""
+    own = r".*(printed|warned|logged) by|  warnings\.warn|interrupted; the same|\s*themis score"
+    return [line for line in said.splitlines() if line.strip() and not re.match(own, line)]
+
+
+@pytest.mark.slow
+def test_a_cluster_ends_with_a_driver_that_is_killed(tmp_path: Path, started: Started) -> None:
+    with command(tmp_path, "--error", "0.005") as driver:
+        wait_until(lambda: len(list(tmp_path.glob("*.pid"))) > 1)
+        driver.kill()
+    assert started.have_ended()
+
+
+@contextmanager
+def saying(first: bytes | None, reached: threading.Event | None = None) -> Iterator[str]:
+    """The address of a server that says this to everybody, or None: listens to everybody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    taken.append(server.accept()[0])
+                except OSError:
+                    return
+                if first is not None:
+                    taken[-1].sendall(first)
+                if reached is not None and len(taken) > 1:  # the first only looks
+                    reached.set()
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"dask://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            for each in taken:
+                each.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        (lambda: saying(None), "said nothing for 1 second"),
+        (lambda: saying(b"SSH-2.0-OpenSSH_9.2p1\r\n"), "is no scheduler"),
+        (lambda: saying((5).to_bytes(8, "little") + bytes(5)), "is no scheduler"),
+    ],
+)
+def test_what_is_no_scheduler_is_said(
+    monkeypatch: pytest.MonkeyPatch, started: Started, server: Any, reason: str
+) -> None:
+    monkeypatch.setattr(dask_pool, "PATIENCE", 1)
+    with server() as name, pytest.raises(SubjectError, match=rf"{name} does .*{reason}\)"):
+        audit(row, name).causal("race")
+
+
+@pytest.mark.slow
+def test_an_interrupt_is_heard_while_a_scheduler_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, started: Started
+) -> None:
+    reached, given_up, problem = threading.Event(), list[Exception](), DaskPool._problem
+
+    def give_up(pool: DaskPool, error: Exception) -> Exception:
+        given_up.append(error)
+        return problem(pool, error)
+
+    monkeypatch.setattr(DaskPool, "_problem", give_up)
+    monkeypatch.setattr(dask_pool, "PATIENCE", 10 * PATIENCE)
+    with saying(None, reached) as name, interrupting(reached.is_set):
+        audit(row, name).causal("race")
+    assert reached.is_set()
+    assert not given_up, "it was heard only once nobody waited for the scheduler any more"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("started")
+def test_missing_certificates_are_said() -> None:
+    with pytest.raises(RequestError, match="needs certificates"):
+        DaskPool("dask+tls://127.0.0.1:9").open(None)

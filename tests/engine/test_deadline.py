@@ -42,8 +42,8 @@ from themis.results.notes import Ending
 from themis.results.verdicts import Check
 from themis.subjects import base as base_module
 from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
-from themis.subjects.decisions import Labels
 from themis.subjects.functions import RowFunction
+from themis.subjects.labels import Labels
 
 
 def slowly(case: Any) -> Any:

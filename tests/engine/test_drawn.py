@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 import themis
 from tests.engine.test_constrained_tables import CONDITIONS, schema_of
 from tests.engine.test_executors import SCHEMA, Elsewhere, audit, everything, table
-from tests.tied_worlds import random_world
+from tests.joint_worlds import plain_world
 from themis.engine import memory, tables
 from themis.engine.drawn import Drawn, base_rows
 from themis.engine.executors import spread, travel
 from themis.engine.executors.travel import Missing, Packed, pack, run_task
 from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments
-from themis.inputs.blocks import RejectionBlock
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import FIRST_CHUNK, BaseInputs
@@ -40,7 +39,7 @@ def schemas(draw: Any) -> Schema:
     if draw(st.booleans()):
         return schema_of(draw(st.lists(st.sampled_from(CONDITIONS[:-1]), unique=True, max_size=3)))
     seed = draw(st.integers(0, 30))
-    return random_world(seed, binned=draw(st.booleans())).schema
+    return plain_world(seed, binned=draw(st.booleans())).schema
 
 
 @st.composite
@@ -120,18 +119,6 @@ def test_so_it_is_with_streams_side_by_side(population: Population, data: st.Dat
     assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
 
 
-def test_the_worlds_of_these_tests_have_both_kinds_of_constraints() -> None:
-    schema = schema_of(["a + c < 5"])
-    assert BaseInputs(Population.of(schema), 1).is_quick
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("themis.inputs.population.ENUMERATION_LIMIT", 1)
-        hard = Population.of(schema)
-    assert any(isinstance(block, RejectionBlock) for block in hard.blocks)
-    assert not BaseInputs(hard, 1).is_quick
-    people = Population.of_people(schema, np.zeros((1, 6), dtype=schema.dtype), np.ones(1))
-    assert not BaseInputs(people, 1).is_quick
-
-
 class Noting(Executor):
     """Runs tasks in a thread, and keeps what they were given, as it would travel."""
 
@@ -205,15 +192,6 @@ def test_groups_with_inputs_of_their_own_are_drawn_there(fails: bool, processes:
     assert max(sizes) < 1_000
     assert of_linked(subject, processes) == here
     assert not fails or here["failures"]["crash"]["input"]["income"] == 17
-
-
-def test_a_task_of_a_wide_set_is_not_much_more() -> None:
-    schema = Schema({f"c{number}": range(200) for number in range(12)})
-    base = BaseInputs(Population.of(schema), 1)
-    variants = Variants.of(Assignments(schema, tuple(range(12))), limit=1_000, base=base)
-    rows, places = np.arange(tables.COLUMN_ROWS), np.arange(variants.width)
-    drawn = Drawn.of(base, 0, rows, variants, places)
-    assert len(pickle.dumps(drawn[100 : 100 + spread.MOST])) < 1_000
 
 
 @pytest.fixture
@@ -296,19 +274,6 @@ def failing(people: themis.InputTable) -> Any:
     return table(people)
 
 
-@pytest.mark.usefixtures("small_columns")
-def test_an_input_that_fails_is_named_as_here(processes: Executor) -> None:
-    def measured(where: Any) -> Any:
-        with audit(themis.batch(failing), where, max_failures=0.5) as asked:
-            document = asked.score([("race",), ("sex",)]).to_dict()
-        del document["timing"]
-        return document
-
-    here = measured(None)
-    assert measured(processes) == here
-    assert here["failures"]["crash"]["input"]["income"] == 17
-
-
 def dying(people: themis.InputTable) -> Any:
     if Elsewhere.inside and (people["income"] == 17).any():
         raise GeneratorExit  # which that pool takes for the death of its process
@@ -341,9 +306,3 @@ def test_a_real_process_that_one_of_its_inputs_kills_is_replaced() -> None:
     crash = document["failures"]["crash"]
     assert (crash["input"]["race"], crash["input"]["income"]) == ("green", 17)
     assert crash["count"] < 10
-
-
-@pytest.mark.parametrize(("top", "travels"), [(200, True), (400, False)])
-def test_what_is_drawn_from_a_long_list_is_sent(top: int, travels: bool) -> None:
-    schema = Schema(a=themis.Integers(0, top), b=themis.Integers(0, top)).where("a + b != 7")
-    assert BaseInputs(Population.of(schema), 1).is_quick is travels

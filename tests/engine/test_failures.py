@@ -14,8 +14,6 @@ from typer.testing import CliRunner
 import themis
 from tests.external import PATIENCE, RACE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.results.notes import Note
-from themis.subjects.processes.command import CommandSubject
 
 RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
 TRUSTED = "max_failures = 1\ndeterministic = true"  # nothing is run again
@@ -68,7 +66,7 @@ def test_pairs_of_people_come_with_two_commands(folder: Path) -> None:
     first, *others = data["scores"][0]["witnesses"]
     outputs = [subprocess.check_output(each, shell=True, text=True) for each in first["reproduce"]]
     assert [output.strip() for output in outputs] == first["outputs"]
-    assert not any("reproduce" in each for each in others)
+    assert not any(each["reproduce"] for each in others)
     shown = run("--measure", "causal", "--error", "0.2", "-v").stdout
     assert all(f"$ {line}" in shown for line in first["reproduce"])
     assert "in a shell" not in run("--measure", "causal", "--error", "0.2").stdout
@@ -138,29 +136,6 @@ def test_the_shown_line_about_a_failure_fails_in_the_same_way(folder: Path, way:
     assert "yes" in said.stdout
 
 
-def test_slow_start_of_a_program_is_said_to_be_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CommandSubject, "start_up_share", lambda self: 0.8)
-    write_command(folder, decide="echo 1")
-    options = ["--json", "--measure", "causal", "--error", "0.1"]
-    (note,) = json.loads(run(*options).stdout)["timing"]["notes"]
-    text = str(Note(**note))
-    assert "took at least 80% of the time: as a worker, which is started once" in text
-    assert "would answer 5 times as fast" in text
-    again = json.loads(run(*options).stdout)
-    assert "notes" not in again["timing"]  # nothing was started
-
-
-def test_program_that_is_slow_by_itself_is_left_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CommandSubject, "start_up_share", lambda self: 0.3)
-    write_command(folder, decide="echo 1")
-    options = ["--measure", "causal", "--max-executions", "60"]
-    assert "notes" not in json.loads(run("--json", *options).stdout)["timing"]
-
-
 # What is stored ---------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["command", "worker"])
 @pytest.mark.slow
@@ -177,22 +152,6 @@ def test_failures_are_tried_again_and_decisions_are_not(folder: Path, kind: str)
     assert sampled[0] - failed == stored(folder) == len(set(ran(folder)))
     assert sampled[1] == failed
     assert lasting(first) == lasting(second)
-
-
-def test_input_that_failed_once_may_succeed_later(folder: Path) -> None:
-    write_command(
-        folder,
-        before='[ -e healthy ] || case "$4" in *3) exit 7;; esac',
-        options="max_failures = 1",
-    )
-    options = ["--json", "--max-executions", "120"]
-    first = json.loads(run(*options).stdout)
-    (folder / "healthy").touch()
-    second, third = (json.loads(run(*options).stdout) for _ in range(2))
-    again = second["executions"] - second["account"]["noise"]
-    assert again == first["failures"]["crash"]["count"]
-    assert (second["failures"], third["executions"]) == ({}, 0)
-    assert lasting(second) == lasting(third)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import themis
-from tests.tied_worlds import FOLLOWER, LEADER, TiedWorld, random_world
+from tests.joint_worlds import FOLLOWER, LEADER, SETS, JointWorld, plain_world
 from themis.engine import memory, tables
 from themis.engine.variants import all_variants
 from themis.inputs.assignments import Assignments
@@ -18,7 +18,7 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL
 ROWS = 40
 
 
-def wrong_cells(world: TiedWorld, audit: themis.Audit, names: tuple[str, ...]) -> list[Any]:
+def wrong_cells(world: JointWorld, audit: themis.Audit, names: tuple[str, ...]) -> list[Any]:
     """The variants that are not as the world says, or whose cell is not."""
     schema = world.schema
     assignments = Assignments(schema, schema.columns_of(names))
@@ -44,23 +44,17 @@ def test_what_one_set_ran_is_right_for_another(
 ) -> None:
     """Domains that are not remembered borrow from other sets' tables."""
     monkeypatch.setattr(tables, "COLUMN_ROWS", 8)  # columns are overwritten in a loaded batch
-    world = random_world(seed, binned=seed == 5)
-
-    def decide(table: themis.InputTable) -> Any:
-        rows = zip(*(table[name].tolist() for name in world.names), strict=True)
-        return [world.outputs[row] for row in rows]
-
-    subject = themis.batch(decide) if vectorised else world.decide
+    world = plain_world(seed, binned=seed == 5)
+    subject = themis.batch(world.decide_table) if vectorised else world.decide
     monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
     audit = themis.Audit(subject, world.schema, seed=1)
-    sets = world.sets()
-    random.Random(seed).shuffle(sets)
+    sets = random.Random(seed).sample(SETS, len(SETS))
     for names in [(LEADER, FOLLOWER), (LEADER,), *sets]:
         assert wrong_cells(world, audit, names) == []
 
 
 def test_sets_borrow_what_neither_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = random_world(5)
+    world = plain_world(5)
     monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
     audit = world.audit()
     assert wrong_cells(world, audit, (LEADER,)) == []
@@ -68,16 +62,16 @@ def test_sets_borrow_what_neither_changes(monkeypatch: pytest.MonkeyPatch) -> No
     assert wrong_cells(world, audit, (LEADER,)) == []
     assert audit.runner.executions == before
     assert wrong_cells(world, audit, (LEADER, FOLLOWER)) == []
-    width = len(world.values[LEADER]) * len(world.values[FOLLOWER])
+    width = len(world.column[LEADER].values) * len(world.column[FOLLOWER].values)
     assert audit.runner.executions - before <= ROWS * (width - 1)  # the inputs themselves are known
 
 
 @pytest.mark.parametrize("seed", [5, 8])
 def test_the_keys_of_a_table_are_those_of_the_variants(seed: int) -> None:
-    world = random_world(seed, binned=seed == 5)
+    world = plain_world(seed, binned=seed == 5)
     audit, schema = world.audit(), world.schema
     all_keys = schema.input_keys
-    for names in world.sets():
+    for names in SETS:
         variants = all_variants(Assignments(schema, schema.columns_of(names)))
         rows = audit.sampler.tables.rows(variants.assignments, 0, ROWS)
         keys = all_keys.of_table(rows.codes, rows.all_changes(variants))

@@ -34,7 +34,7 @@ from tests.external import (
 )
 from themis.cli import main
 from themis.engine import cache as cache_module
-from themis.engine.cache_files import default_path
+from themis.engine.cache import default_path
 
 POINTS = 40
 BATCH = 32  # inputs of a command that are run together, and of a service with two connections
@@ -140,5 +140,5 @@ def start_afresh(folder: Path) -> None:
 def largest_batch(folder: Path) -> int:
     """How many decisions the largest record of a batch holds; 0 where each has its own."""
     with closing(sqlite3.connect(default_path(folder))) as connection, connection:
-        ((most,),) = connection.execute("SELECT max(decided) FROM batches")
+        ((most,),) = connection.execute("SELECT max(decided) FROM records")
     return most or 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ from hypothesis import strategies as st
 import themis
 from themis.engine import memory as memory_module
 from themis.engine.account import Ledger
-from themis.engine.cache import Cache
-from themis.engine.memory import Memory, SortedOutputs
-from themis.engine.recall import BatchRecords, Seals
+from themis.engine.memory import Memory
 from themis.engine.runner import Runner
 from themis.inputs.keys import InputKeys
-from themis.subjects.decisions import FAILED, NOT_RUN, Labels
+from themis.subjects.decisions import FAILED, NOT_RUN
+from themis.subjects.labels import Labels
 from themis.subjects.loading import subject_from
 
 BYTE = np.dtype(np.int8)
@@ -148,22 +146,6 @@ def test_what_is_settled_is_run_once_as_it_appears_and_counted(
         assert ledger.spent.from_memory == sum(map(len, asked)) - len(ran)
 
 
-def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_module, "KEPT", 3)
-    memory = Memory(InputKeys(HUGE), BYTE)
-    keys = memory.keys.of(codes_of([(0, 0, number) for number in range(5)]))
-    for part in (slice(0, 2), slice(2, 4), slice(4, 5)):
-        memory.add(keys[part], np.ones(len(keys[part]), dtype=np.int8))
-    assert memory.look_up(keys).tolist() == [1, 1, NOT_RUN, NOT_RUN, 1]
-
-
-def test_sorted_outputs_are_as_many_as_there_are_keys() -> None:
-    outputs = SortedOutputs(BYTE)
-    for keys in ([5, 3, 3], [4, 5], []):
-        outputs.add(np.array(keys, dtype=np.int64), np.zeros(len(keys), np.int8))
-    assert len(outputs) == 3
-
-
 # Codes behind the values ------------------------------------------------------------------
 def roomy() -> themis.Schema:
     """A schema with one more code in each column than there are values."""
@@ -177,11 +159,3 @@ def test_a_code_behind_the_values_is_remembered_as_an_input_of_its_own() -> None
     keys = runner.memory.keys.of(np.array([(0, 2), (1, 0), (256, 2), (255, 2), (256, 0)]))
     runner.memory.add(keys, np.arange(5, dtype=np.int8))
     assert runner.memory.look_up(keys).tolist() == [0, 1, 2, 3, 4]
-
-
-def test_a_code_behind_the_values_has_a_record_of_its_own(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "cache.db")
-    records = BatchRecords(cache, roomy(), Seals("subject"))
-    found = [records.find(0, np.array([[code, 0]]), 0) for code in (0, 256)]
-    cache.close()
-    assert found[0].keys != found[1].keys

@@ -21,7 +21,8 @@ from themis.engine.combining import combine, run_combined
 from themis.scores.noise import SHARE
 from themis.scores.reruns import GROUP_INPUTS, SHARE_LEFT
 from themis.statistics.reruns import RERUNS_SHARE, reruns_for
-from themis.subjects.decisions import FAILED, Labels
+from themis.subjects.decisions import FAILED
+from themis.subjects.labels import Labels
 
 SCHEMA = themis.Schema(
     race=["green", "purple"], income=range(100), savings=themis.Integers(0, 10**6)
@@ -77,7 +78,7 @@ def test_subject_that_decides_the_same_is_never_suspected_and_costs_little_more(
         assert all(score.conclusive and not score.notes for score in result.scores)
         assert result.noise is not None
         assert (result.noise.differing, result.noise.rate, result.noise.low) == (0, 0.0, 0.0)
-        assert "placebo" not in json.dumps(result.to_dict()["scores"])
+        assert not any(each.get("placebo") for each in result.to_dict()["scores"])
         repeats = result.spent.noise
         pairs = reruns_for(SHARE_LEFT, RERUNS_SHARE * 0.01 / 2)  # and those that are shown
         findings = 2 * (pairs + 10) + 2 * GROUP_INPUTS
@@ -137,21 +138,6 @@ def test_all_executions_together_stay_within_the_budget(budget: int, repeats: in
     result = audit.score([["race"], ["income"]])
     assert calls <= budget
     assert calls == result.executions
-
-
-@pytest.mark.parametrize("wanted", [1, 40, 300])
-def test_as_many_inputs_are_run_again_as_asked_for(wanted: int) -> None:
-    audit = themis.Audit(noisy(0.0), SCHEMA, probe=wanted)
-    result = audit.score([["race"]], ["group"])
-    assert result.noise is not None
-    assert result.noise.inputs == wanted
-    assert result.noise.high == pytest.approx(1 - 0.005 ** (1 / wanted))
-
-
-def test_small_domain_has_no_input_run_again_twice() -> None:
-    schema = themis.Schema(race=["green", "purple"], age=range(6))
-    audit = themis.Audit(lambda person: person["age"] > 3, schema, probe=500)
-    assert audit.score([["race"]]).noise.inputs <= 12
 
 
 # The majority of several runs --------------------------------------------------------------

@@ -33,7 +33,8 @@ from themis.engine.failures import TooManyFailuresError
 from themis.engine.recall import Recall
 from themis.engine.runner import EARLY_FAILURES, RESERVED_SECONDS, Runner
 from themis.subjects import base as base_module
-from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN, Labels
+from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN
+from themis.subjects.labels import Labels
 from themis.subjects.loading import subject_from
 
 SCHEMA = themis.Schema(a=range(3), b=range(4))
@@ -165,13 +166,6 @@ def test_what_is_left_is_what_was_given_less_what_was_asked_since_the_start() ->
     assert math.isinf(runner.executions_left)
 
 
-def test_several_runs_of_each_input_leave_fewer_inputs() -> None:
-    decisions = Decisions(Subject(), budget=Budget(max_executions=20), runs=3)
-    assert decisions.runner.executions_left == 6
-    decisions.run([(0, 0)])  # two runs agree
-    assert (decisions.runner.spent, decisions.runner.executions_left) == (2, 6)
-
-
 def test_time_is_over_when_the_clock_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock.put_into(monkeypatch, runner_module, base_module)
     runner = Decisions(Subject(), budget=Budget(max_seconds=3.0)).runner
@@ -225,21 +219,6 @@ def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
     assert first == 12
     assert sum(then) == 9_996
     assert longest / 2 < max(then) <= longest
-
-
-@pytest.mark.usefixtures("_forgetful")
-def test_a_model_that_is_slow_at_first_gets_large_calls_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sizes = sizes_of_calls(monkeypatch, lambda n, inputs: 1e-6 * inputs if n else 30.0, 120, 6_000)
-    assert sizes == [120, 4, 6_000 - 4]  # four took a second of the first call
-
-
-@pytest.mark.usefixtures("_forgetful")
-def test_calls_that_take_long_whatever_their_size_are_not_cut_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert sizes_of_calls(monkeypatch, lambda *_: 3.0, 120, 6_000) == [120, 32, 6_000 - 32]
 
 
 @pytest.mark.parametrize("vectorised", [False, True])

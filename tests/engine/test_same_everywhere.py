@@ -16,7 +16,7 @@ import pytest
 from tests.projects import NUMBERS, enter, run
 from themis.engine import batch_sizes, memory, tables
 from themis.engine.executors import pools, spread
-from themis.scores import scorer, sweep
+from themis.scores import domain, scorer
 
 MODULE = """
 import numpy as np
@@ -107,7 +107,7 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (batch_sizes, "CALL", 150),
         (tables, "COLUMN_ROWS", 64),
         (scorer, "EXACT_LIMIT", 0),
-        (sweep, "PIECE", 500),
+        (domain, "PIECE", 500),
     ):
         monkeypatch.setattr(module, name, value)
     enter(tmp_path, monkeypatch)

@@ -17,7 +17,6 @@ from tests.worlds import Case, cases
 from themis.engine import memory as memory_module
 from themis.engine import tables as tables_module
 from themis.engine.account import Budget
-from themis.engine.memory import StoredRows
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
@@ -25,7 +24,8 @@ from themis.inputs import streams
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
-from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Labels
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN
+from themis.subjects.labels import Labels
 from themis.subjects.loading import subject_from
 
 Row = dict[str, Any]
@@ -282,15 +282,6 @@ def test_rows_after_a_gap_are_not_taken_for_the_first_ones() -> None:
         assert desk.ask(question).tolist() == desk.expected(question).tolist()
 
 
-def test_more_than_the_memory_holds_is_executed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_module, "STORE_LIMIT", 3 * 10 + 1)  # bytes: ten rows of three
-    desk = Desk(plain(3, 2, 4))
-    for start, stop in [(0, 10), (10, 20), (0, 20)]:
-        question = Question((0,), start, stop)
-        assert desk.ask(question).tolist() == desk.expected(question).tolist()
-    assert len(desk.executed) == 3 * (10 + 10 + 10)
-
-
 def test_what_explains_a_score_is_no_part_of_the_tables() -> None:
     desk = Desk(plain(3, 2, 4, failing=2))
     with desk.runner.apart():
@@ -333,23 +324,6 @@ def test_outputs_of_base_inputs_after_a_gap_are_not_kept() -> None:
         desk.tables.memory.keep_base(start, cells[start:stop])
         found = desk.tables.known_outputs(codes, 0).tolist()
         assert found == [*cells[:known].tolist(), *[NOT_RUN] * (9 - known)]
-
-
-# Stores -----------------------------------------------------------------------------------
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 99)), max_size=8))
-def test_stored_rows_are_those_put_last(puts: list[tuple[int, int, int]]) -> None:
-    store = StoredRows(Assignments(themis.Schema(a=[0, 1, 2]), (0,)), np.dtype(np.int8))
-    expected: list[list[int]] = []
-    for start, count, value in puts:
-        start = min(start, store.count)
-        rows = [[value, number % 7, start] for number in range(count)]
-        store.put(start, np.array(rows, dtype=np.int8).reshape(-1, 3))
-        expected[start : start + count] = rows
-        assert store.count == len(expected)
-        assert store.bytes == 3 * len(expected)
-        for first in range(len(expected) + 2):
-            for last in range(first, len(expected) + 2):
-                assert store.rows(first, last).tolist() == expected[first:last]
 
 
 @settings(max_examples=30)

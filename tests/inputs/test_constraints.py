@@ -8,6 +8,7 @@ import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from themis.errors import SchemaError
 from themis.inputs import expressions as _columns
+from themis.inputs.characteristics import Characteristic, Integers, Values
 from themis.inputs.constraints import Constraint, parse_constraint
 
 
@@ -63,60 +65,42 @@ class Listed(AlwaysThere):
         return table[codes]
 
 
-@dataclass
-class Stepped(AlwaysThere):
-    """A numeric or text characteristic of any size whose values are never all stored."""
-
-    name: str
-    size: int
-    first: int = 0
-    text: bool = False
-    decoded: list[int] = field(default_factory=list)
-    boolean: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        return not self.text
-
-    def decode(self, codes: np.ndarray) -> np.ndarray:
-        self.decoded.append(len(codes))
-        values = np.asarray(codes, dtype=np.int64) + self.first
-        return np.array([f"k{value}" for value in values]) if self.text else values
+def listed(name: str, values: Any) -> Values:
+    return Values(tuple(values), name=name)
 
 
-AGE = Listed("age", tuple(range(18, 91)))
-RACE = Listed("race", ("green", "purple"))
-HOME = Listed("home", ("green", "blue"))
-EMPLOYED = Listed("employed", (False, True))
-RENT = Listed("rent", (0, 500, 2000))
-INCOME = Stepped("income", 200_001)
-STATUS = Listed("marital-status", ("married", "single"))
+AGE = listed("age", range(18, 91))
+RACE = listed("race", ("green", "purple"))
+HOME = listed("home", ("green", "blue"))
+EMPLOYED = listed("employed", (False, True))
+RENT = listed("rent", (0, 500, 2000))
+INCOME = Integers(0, 200_000, name="income")
+STATUS = listed("marital-status", ("married", "single"))
 SCHEMA = (AGE, RACE, HOME, EMPLOYED, RENT, INCOME, STATUS)
 
 
-def parse(text: Any, *variables: Any) -> Constraint:
+def parse(text: Any, *variables: Characteristic) -> Constraint:
     return parse_constraint(text, variables or SCHEMA, name="c")
 
 
-def mistakes_of(text: Any, *variables: Any) -> list[str]:
+def mistakes_of(text: Any, *variables: Characteristic) -> list[str]:
     with pytest.raises(SchemaError) as caught:
         parse(text, *variables)
     assert {mistake.where for mistake in caught.value.mistakes} == {"constraint 'c'"}
     return [f"{each.code}: {each.problem}; {each.remedy}" for each in caught.value.mistakes]
 
 
-def codes_of(text: Any, *variables: Any) -> list[str]:
+def codes_of(text: Any, *variables: Characteristic) -> list[str]:
     return [line.split(":")[0] for line in mistakes_of(text, *variables)]
 
 
-def holds(text: str, *variables: Any, **rows: list[Any]) -> list[bool]:
+def holds(text: str, *variables: Characteristic, **rows: list[Any]) -> list[bool]:
     """The result for inputs given by value, as one list per characteristic."""
-    known = {each.name: each for each in variables or SCHEMA}
-    columns = {}
-    for name, values in rows.items():
-        variable = known[name.replace("_", "-") if name not in known else name]
-        every = variable.decode(np.arange(variable.size)).tolist()
-        columns[variable.name] = np.array([every.index(value) for value in values], dtype=np.int64)
+    known = {each.name.replace("-", "_"): each for each in variables or SCHEMA}
+    columns = {
+        known[name].name: np.array([known[name].encode(value) for value in values])
+        for name, values in rows.items()
+    }
     return parse(text, *variables).holds(columns).tolist()
 
 
@@ -159,13 +143,13 @@ def test_constraint_means_what_python_would_mean(
 
 
 def test_literal_can_escape_quotes_and_characters() -> None:
-    odd = Listed("odd", ('a"b', "a'b", "é", "tab\t", "back\\slash", "plain"))
+    odd = listed("odd", ('a"b', "a'b", "é", "tab\t", "back\\slash", "plain"))
     text = r'''odd in ["a\"b", 'a\'b', "\xe9", "tab\t", "back\\slash"] or odd == "\u00e9"'''
     assert holds(text, odd, odd=list(odd.values)) == [True] * 5 + [False]
 
 
 def test_characteristic_may_be_named_like_a_word_of_python() -> None:
-    words = [Listed(name, (1, 2)) for name in ("class", "from", "t", "if", "true", "naïve", "a b")]
+    words = [listed(name, (1, 2)) for name in ("class", "from", "t", "if", "true", "naïve", "a b")]
     text = "class == 1 and from == 1 and t == 1 and `if` == 1 and `true` == 1 and naïve == `a b`"
     constraint = parse(text, *words)
     assert constraint.variables == ("class", "from", "t", "if", "true", "naïve", "a b")
@@ -173,14 +157,14 @@ def test_characteristic_may_be_named_like_a_word_of_python() -> None:
 
 
 def test_characteristic_of_mixed_values_equals_its_numbers_and_its_text() -> None:
-    mixed = Listed("mixed", (10, "many", True))
+    mixed = listed("mixed", (10, "many", True))
     assert holds("mixed == 10", mixed, mixed=[10, "many", True]) == [True, False, False]
     assert holds('mixed in ["many", 10]', mixed, mixed=[10, "many", True]) == [True, True, False]
     assert codes_of("mixed == 1", mixed) == ["different-kinds"]
 
 
 def test_whole_numbers_are_exact_up_to_two_to_the_53() -> None:
-    large = Stepped("large", 200_000, first=2**53 - 199_999)
+    large = Integers(2**53 - 199_999, 2**53, name="large")
     codes = {"large": np.array([199_998, 199_999])}
     assert parse(f"large == {2**53}", large).holds(codes).tolist() == [False, True]
     assert parse(f"large < {2**53}", large).holds(codes).tolist() == [True, False]
@@ -194,20 +178,6 @@ def test_comparison_with_an_undefined_number_is_false(operation: str, comparison
     text = f"age {operation} rent {comparison}"
     assert holds(text, age=[40], rent=[0]) == [False]
     assert holds(f"not ({text})", age=[40], rent=[0]) == [True]
-
-
-def test_value_that_is_not_a_number_makes_only_its_own_comparison_false() -> None:
-    score = Listed("score", (float("nan"), 1.0))
-    codes = {"score": np.array([0, 1])}
-    assert parse("score != 2 * score", score).holds(codes).tolist() == [False, True]
-    assert parse("score < 5 or not score < 5", score).holds(codes).tolist() == [True, True]
-
-
-def test_no_inputs_give_no_results() -> None:
-    result = parse("age > 20 and income > rent").holds(
-        {name: np.empty(0, dtype=np.int64) for name in ("age", "income", "rent")}
-    )
-    assert (result.dtype, result.shape) == (np.bool_, (0,))
 
 
 def test_constraint_survives_pickling() -> None:
@@ -260,16 +230,16 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 
 
 @st.composite
-def schemas(draw: st.DrawFn) -> list[Listed]:
+def schemas(draw: st.DrawFn) -> list[Values]:
     whole = draw(st.lists(st.integers(-4, 4), min_size=1, max_size=5, unique=True))
     quarters = draw(st.lists(st.integers(-8, 8), min_size=1, max_size=5, unique=True))
     letters = st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=4, unique=True)
     return [
-        Listed("whole", tuple(whole)),
-        Listed("part-time", tuple(value / 4 for value in quarters)),
-        Listed("flag", (True, False)),
-        Listed("first", tuple(draw(letters))),
-        Listed("second", tuple(draw(letters))),
+        listed("whole", tuple(whole)),
+        listed("part-time", tuple(value / 4 for value in quarters)),
+        listed("flag", (True, False)),
+        listed("first", tuple(draw(letters))),
+        listed("second", tuple(draw(letters))),
     ]
 
 
@@ -288,7 +258,7 @@ def reading_numbers(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def comparisons(draw: st.DrawFn, schema: list[Listed]) -> str:
+def comparisons(draw: st.DrawFn, schema: list[Values]) -> str:
     whole, first = schema[0], schema[3]
     numbers, order = reading_numbers(), st.sampled_from(["<", "<=", ">", ">="])
     either = order | st.sampled_from(["==", "!="])
@@ -312,7 +282,7 @@ def comparisons(draw: st.DrawFn, schema: list[Listed]) -> str:
     return draw(st.sampled_from(["flag", "flag == true", "False != flag", "flag in [true]"]))
 
 
-def conditions(schema: list[Listed]) -> st.SearchStrategy[str]:
+def conditions(schema: list[Values]) -> st.SearchStrategy[str]:
     joined = st.sampled_from(
         ["{} and {}", "{} or {}", "not {} or {}", "({} or {})", "({}) == ({})"]
     )
@@ -354,44 +324,25 @@ def test_columns_and_tables_agree_with_python_on_every_input(data: st.DataObject
         assert parse(text, *schema).holds(columns).tolist() == expected
 
 
-# Tables and columns
+# Of many values
 
 
-def test_small_characteristics_are_not_decoded_again_after_parsing() -> None:
-    age, rent = Listed("age", tuple(range(50))), Listed("rent", (1, 2))
-    constraint = parse("age > 3 and age * 2 < rent + 80", age, rent)
-    before = (age.decoded, rent.decoded)
-    constraint.holds({"age": np.arange(50), "rent": np.zeros(50, dtype=np.int64)})
-    assert (age.decoded, rent.decoded) == before
-
-
-def test_characteristic_of_65536_values_still_gets_a_table() -> None:
-    income = Stepped("income", 65_536)
-    constraint = parse("income > 3", income)
-    income.decoded.clear()
-    assert constraint.holds({"income": np.array([3, 65_535])}).tolist() == [False, True]
-    assert income.decoded == []
-
-
-def test_large_column_is_decoded_once_per_call() -> None:
-    income = Stepped("income", 65_537)
+def test_large_columns_are_computed_as_small_ones_are_looked_up() -> None:
+    income = Integers(0, 65_536, name="income")
     constraint = parse("income > 3 and 2 * income < 100 or income % 7 in [0, 1]", income)
-    income.decoded.clear()
     codes = np.arange(65_537)
     expected = (codes > 3) & (2 * codes < 100) | (codes % 7 < 2)
     assert np.array_equal(constraint.holds({"income": codes}), expected)
-    assert income.decoded == [65_537]
 
 
-def test_values_of_a_huge_characteristic_are_never_all_decoded() -> None:
-    huge = Stepped("huge", 10**12)
-    assert codes_of("huge == -1 or huge in [1000000000000]", huge) == ["not-a-value"] * 2
+def test_a_huge_characteristic_is_compared_by_its_ends() -> None:
+    huge = Integers(0, 10**12, name="huge")
+    assert codes_of("huge == -1 or huge in [1000000000001]", huge) == ["not-a-value"] * 2
     parse("huge == 5 and huge != 7.5", huge)
-    assert max(huge.decoded) == 2
 
 
 def test_large_text_characteristic_is_compared_by_value() -> None:
-    key = Stepped("key", 100_001, text=True)
+    key = listed("key", (f"k{number}" for number in range(100_001)))
     constraint = parse('key == "k7" or key in ["k8", "nonsense"]', key)
     assert constraint.holds({"key": np.array([6, 7, 8])}).tolist() == [False, True, True]
     assert codes_of("key == 7", key) == ["different-kinds"]
@@ -400,87 +351,19 @@ def test_large_text_characteristic_is_compared_by_value() -> None:
 # What is said about wrong constraints
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("agee > 3", "unknown-name: there is no characteristic 'agee'; did you mean 'age'?"),
-        ("`x y` > 3", "unknown-name: there is no characteristic 'x y'; choose from: age, race"),
-        ("race == green", "no characteristic 'green'; put text in quotes: \"green\""),
-        ("race < home", "not-ordered: only numbers have an order, 'race < home' orders text"),
-        ("employed < true", "not-ordered: only numbers have an order"),
-        ("race + 1 > 3", "not-a-number: arithmetic needs numbers, 'race' is text"),
-        ("-race == 3", "not-a-number: arithmetic needs numbers, 'race' is text"),
-        ("employed + 1 > 3", "arithmetic needs numbers, 'employed' is true or false"),
-        ("race == 3", "different-kinds: text can't equal a number, received 'race == 3'"),
-        (
-            'age == "30"',
-            "a number can't equal text, received 'age == \"30\"'; write numbers without",
-        ),
-        ("age != race", "different-kinds: a number can't equal text"),
-        ("employed == 1", "compare it with true or false, written without quotes"),
-        ('employed == "true"', "compare it with true or false, written without quotes"),
-        ('race == "gren"', "not-a-value: 'race' has no value 'gren'; did you mean 'green'?"),
-        ('race != "gren"', "not-a-value: 'race' has no value 'gren'; did you mean 'green'?"),
-        ('race in ["green", "purpel"]', "'race' has no value 'purpel'; did you mean 'purple'?"),
-        ("age == 17", "not-a-value: 'age' has no value 17; its nearest value is 18"),
-        ("20.5 != age", "not-a-value: 'age' has no value 20.5; its nearest value is 20"),
-        ("income == 3e5", "'income' has no value 300000; its nearest value is 200000"),
-        ("age", "not-a-condition: a condition is needed, 'age' is a number; compare it"),
-        ("not race", "not-a-condition: a condition is needed, 'race' is text; compare it"),
-        ('race == "green" or "purple"', "repeat the comparison on each side of and, or; or use in"),
-        ("1 < 2", "constant-condition: '1 < 2' reads no characteristic"),
-        ("age > 20 and true", "constant-condition: 'true' reads no characteristic"),
-        ("age = 30", "wrong-operator: '=' is not an operator of constraints; write '==' instead"),
-        ("employed && age > 20", "write 'and' instead"),
-        ("employed || age > 20", "write 'or' instead"),
-        ("!employed", "write 'not' instead"),
-        ("employed AND age > 20", "write 'and' instead"),
-        ("age ≤ 30", "write '<=' instead"),
-        ("age is 30 is 30", "wrong-operator: 'age is 30 is 30' uses 'is'; write '==' instead"),
-        ("age is not 30", "wrong-operator: 'age is not 30' uses 'is'; write '!=' instead"),
-        ("18 < age in [20]", "chained-in: in can't be part of a chain"),
-        ('race in "green"', "not-a-list: in needs a list of values, received '\"green\"'"),
-        ("race in []", "not-a-list: in needs a list of values, received '[]'"),
-        ("race in [home]", "not-a-literal: a list holds literal values, 'home' names"),
-        ("age / 0 > 1", "division-by-zero: 'age / 0' divides by zero"),
-        ("age % (1 - 1) > 1", "division-by-zero"),
-        ("age > 1__0", "invalid-number: '1__0' is not a number"),
-        ("age ** 2 > 3", "the operator ** is not part of a constraint, received 'age ** 2'"),
-        ("age ^ 2 > 3", "the operator ^ is not part of a constraint"),
-        ("age @ 2 > 3", "such an expression is not part of a constraint, received 'age @ 2'"),
-        ("len(race) > 3", "a function call is not part of a constraint, received 'len(race)'"),
-        ("race.name == 3", "put a name with a dot in it in backquotes"),
-        ("age[0] > 3", "an index is not part of a constraint, received 'age[0]'"),
-        ("employed if age > 3 else employed", "if … else is not part of a constraint"),
-        ("lambda: employed", "unsupported-syntax: such an expression"),
-        ("[x for x in age]", "unsupported-syntax: such an expression"),
-        ("{1: 2}", "unsupported-syntax: such an expression"),
-        ("(x := 3) > age", "the operator := is not part of a constraint"),
-        ("age in [*race]", "a star is not part of a constraint"),
-        (
-            'f"{age}" == race',
-            "text has no prefix, received 'f' at column 1; write it in plain quotes",
-        ),
-        ("race == None", "None is not part of a constraint"),
-        ("income > 150,000", "write 150000, not 150,000"),
-        ("[age] == 3", "a list outside in is not part of a constraint"),
-        ("age 30", "syntax: can't be read at column 5, near '30'"),
-        ("age > 18 and\n  (race == 'green'", "syntax: can't be read at column 16, near"),
-        ("`marital-status` == ) 1", "syntax: can't be read at column 21, near ') 1'"),
-        ("age > ", "syntax: ends too early, at column 6"),
-        ('race == "green', 'unclosed-quote: the quote " opened at column 9 is never closed'),
-        ("`age > 3", "unclosed-quote: the quote ` opened at column 1 is never closed"),
-        (
-            "race == “green”",
-            "the character '“' at column 9 has no meaning here; use straight quotes",
-        ),
-        ("age > 3 # old", "the character '#' at column 9 has no meaning here"),
-        ("", "empty-constraint: is empty"),
-        (" \n ", "empty-constraint: is empty"),
-    ],
-)
-def test_mistake_says_what_is_wrong_and_what_to_do(text: str, message: str) -> None:
+CATALOGUE = Path(__file__).with_name("faulty_constraints.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("line", CATALOGUE)
+def test_every_faulty_constraint_gets_the_message_behind_it(line: str) -> None:
+    text, message = line.split("  #! ")
     assert message in "\n".join(mistakes_of(text))
+
+
+def test_a_mistake_in_several_lines_has_its_place() -> None:
+    (said,) = mistakes_of("age > 18 and\n  (race == 'green'")
+    assert "syntax: can't be read at column 16, near" in said
+    assert codes_of(" \n ") == ["empty-constraint"]
 
 
 def test_name_with_a_dash_is_advised_to_go_in_backquotes() -> None:
@@ -489,20 +372,14 @@ def test_name_with_a_dash_is_advised_to_go_in_backquotes() -> None:
 
 
 def test_all_mistakes_of_an_expression_are_reported_together() -> None:
-    text = 'agee > 3 && race == "gren" and employed + 1 > 3 and income and age ** 2 = "x"'
+    text = 'agee > 3 and race == "gren" and employed + 1 > 3 and income and age ** 2 == "x"'
     assert codes_of(text) == [
-        *("wrong-operator", "wrong-operator", "unknown-name", "not-a-value"),
+        *("unknown-name", "not-a-value"),
         *("not-a-number", "not-a-condition", "unsupported-syntax"),
     ]
-
-
-def test_same_mistake_is_said_once() -> None:
-    assert codes_of("agee > 3 or agee < 2 or agee == 1") == ["unknown-name"]
-
-
-def test_any_number_may_be_ordered_against_a_characteristic() -> None:
-    constraint = parse("age > 1000 or age < -0.5 or income >= 1e300")
-    assert constraint.variables == ("age", "income")
+    assert codes_of("agee > 3 && age = 30 and age ? 3") == [
+        *("wrong-operator", "wrong-operator", "unexpected-character")
+    ]
 
 
 # Text that means harm
@@ -514,27 +391,17 @@ def test_any_number_may_be_ordered_against_a_characteristic() -> None:
         ("age > 3 " + " " * 10_000, "too-long"),
         ("(" * 4000 + "employed" + ")" * 4000, "too-deep"),
         ("(" * 9000, "too-deep"),
-        ("-" * 9000 + "age > 3", "too-deep"),
-        ("not " * 2000 + "employed", "too-deep"),
         ("age" + "+age" * 2000 + " > 3", "too-deep"),
-        ("age" + ".x" * 4000, "too-deep"),
-        ("age" + "[0]" * 3000, "too-deep"),
-        ("age" + "()" * 4000, "too-deep"),
-        ("age" + "**2" * 3000, "too-deep"),
-        ("lambda:" * 1400 + "0", "too-deep"),
         ("1if 1else " * 900 + "1", "too-deep"),
-        ("1and lambda:" * 800 + "1", "too-deep"),
         (")" * 90, "syntax"),
         ("age\0> 3", "unexpected-character"),
-        ('race == "gr\0en"', "not-a-value"),
+        ('race == "gr\0en"', "unexpected-character"),
         ("age > " + "9" * 5000, "invalid-number"),
         ("age > 1e999", "invalid-number"),
-        ('race == "\ud800"', "not-a-value"),
-        ("\ud800 > 3", "unexpected-character"),
+        ('race == "\ud800"', "unexpected-character"),
         ("`\ud800` > 3", "unknown-name"),
         ("__import__('os').system('true')", "unsupported-syntax"),
         (None, "not-text"),
-        (b"age > 3", "not-text"),
         (["age > 3"], "not-text"),
     ],
 )
@@ -555,67 +422,17 @@ def test_deepest_allowed_nesting_is_evaluated() -> None:
 
 
 def test_many_misspelt_names_do_not_take_minutes() -> None:
-    variables = [Listed(f"characteristic {index}", (1, 2)) for index in range(100)]
+    variables = [listed(f"characteristic {index}", (1, 2)) for index in range(100)]
     text = " or ".join(f"charakteristic{index} == 1" for index in range(350))
     started = time.process_time()
     assert len(mistakes_of(text, *variables)) == 350
     assert time.process_time() - started < 60  # about 1 s
 
 
-FRAGMENTS = [
-    *(
-        "age",
-        "race",
-        "employed",
-        "income",
-        "x",
-        "`marital-status`",
-        '"green"',
-        "'",
-        "`",
-        "3",
-        "0",
-        "1e9",
-    ),
-    *(
-        ".",
-        "..",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        ":",
-        "=",
-        "==",
-        "!=",
-        "<",
-        ">=",
-        "!",
-        "&&",
-        "|",
-        "~",
-    ),
-    *("+", "-", "*", "/", "//", "%", "**", "^", "@", "not", "and", "or", "in", "is", "if", "else"),
-    *(
-        "lambda",
-        "for",
-        "None",
-        "true",
-        "await",
-        "yield",
-        "\\",
-        "\n",
-        "#",
-        "f'",
-        "\ud83d",
-        "\0",
-        "é",
-        "²",
-    ),
-]
+PIECES = """age race employed income x `marital-status` "green" ' ` 3 0 1e9 . .. ( ) [ ] { } , : =
+== != < >= ! && | ~ + - * / // % ** ^ @ not and or in is if else lambda for None true await
+yield # f' é ²"""
+FRAGMENTS = [*PIECES.split(), "\\", "\n", "\ud83d", "\0"]
 
 
 @settings(max_examples=400, deadline=None)
@@ -628,3 +445,15 @@ def test_any_text_is_a_constraint_or_a_schema_error(fragments: list[str], space:
     else:
         columns = {name: np.zeros(3, dtype=np.int64) for name in constraint.variables}
         assert constraint.holds(columns).shape == (3,)
+
+
+def test_value_that_is_not_a_number_makes_only_its_own_comparison_false() -> None:
+    score = Listed("score", (float("nan"), 1.0))
+    codes = {"score": np.array([0, 1])}
+    assert parse("score != 2 * score", score).holds(codes).tolist() == [False, True]
+    assert parse("score < 5 or not score < 5", score).holds(codes).tolist() == [True, True]
+
+
+def test_any_number_may_be_ordered_against_a_characteristic() -> None:
+    constraint = parse("age > 1000 or age < -0.5 or income >= 1e300")
+    assert constraint.variables == ("age", "income")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import themis
@@ -25,8 +26,14 @@ def people() -> dict[str, list[Any]]:
     }
 
 
+def records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 @pytest.mark.parametrize(
-    "kind", [pd.DataFrame, pl.DataFrame, dict], ids=["pandas", "polars", "dict"]
+    "kind",
+    [pd.DataFrame, pl.DataFrame, dict, records, pa.table],
+    ids=["pandas", "polars", "dict", "records", "arrow"],
 )
 def test_a_table_becomes_a_schema_of_what_is_in_it(kind: Any) -> None:
     with pytest.warns(themis.ColumnsWarning, match="left out: name: its name says"):
@@ -40,14 +47,10 @@ def test_a_table_becomes_a_schema_of_what_is_in_it(kind: Any) -> None:
     assert (age.min, age.max) == (18, 69)
     assert isinstance(debts, Values)
     assert (debts.values, debts.missing) == ((0, 1, 2, 3), 0.1)
-
-
-def test_the_rows_of_the_same_table_all_fit() -> None:
-    frame = pd.DataFrame(people()).drop(columns=["name", "good"])
-    schema = Schema.from_frame(frame)
-    audit = themis.Audit(lambda person: person["age"] > 40, schema, profile=frame)
-    assert audit.profile_facts is not None
-    assert (audit.profile_facts["used"], audit.profile_facts["dropped"]) == (200, 0)
+    rows = kind(people())
+    facts = themis.Audit(lambda person: person["age"] > 40, schema, profile=rows).profile_facts
+    assert facts is not None
+    assert (facts["used"], facts["dropped"]) == (200, 0)
 
 
 def test_columns_that_are_not_there_are_named() -> None:
@@ -55,6 +58,13 @@ def test_columns_that_are_not_there_are_named() -> None:
         Schema.from_frame(pd.DataFrame(people()), protected=["sx"])
     with pytest.raises(themis.RequestError, match="there is no 'god'; did you mean 'good'"):
         Schema.from_frame(pd.DataFrame(people()), target="god")
+
+
+def test_names_that_look_alike_in_another_unicode_form_are_a_mistake() -> None:
+    with pytest.raises(themis.SchemaError, match=r"'é' \(in Unicode forms .* appears twice"):
+        Schema({"é": [1, 2], "e\u0301": [1, 2]})
+    with pytest.raises(themis.RequestError, match=r"did you mean 'é'\? It looks alike in another"):
+        Schema.from_frame({"é": [1, 2], "sex": ["f", "m"]}, protected=["e\u0301"])
 
 
 COLUMN = pd.Series(["b", "a", "b", "c"])
@@ -81,20 +91,8 @@ def test_values_may_come_in_arrays_columns_and_categoricals(
     assert isinstance(each, Values)
     assert each.values == values
     assert [type(value) for value in each.values] == [type(value) for value in values]
-
-
-def test_a_column_with_repeated_values_is_a_mistake_not_a_guess() -> None:
     with pytest.raises(themis.SchemaError, match="the value 'b' appears twice"):
         Schema(x=COLUMN)
-
-
-def test_a_list_of_names_is_one_set() -> None:
-    schema = Schema(sex=["f", "m"], age=range(18, 60), city=["A", "B"])
-    audit = themis.Audit(lambda p: p["sex"] == "f" and p["age"] > 30, schema)
-    for measure in (audit.causal, audit.group):
-        both = measure(["sex", "age"])
-        assert both.against == ("sex", "age")
-        assert both.score == measure("sex", "age").score == measure("sex,age").score
 
 
 def test_a_schema_and_an_audit_show_themselves() -> None:
@@ -136,3 +134,20 @@ def test_a_value_that_reaches_a_person_is_not_listed(own: list[str], listed: boo
     job, _ = Schema.from_frame(table, protected=["sex"]).characteristics
     assert isinstance(job, Values)
     assert set(job.values) == {"cook", "clerk", *(own if listed else ())}
+
+
+def test_the_rows_of_the_same_table_all_fit() -> None:
+    frame = pd.DataFrame(people()).drop(columns=["name", "good"])
+    schema = Schema.from_frame(frame)
+    audit = themis.Audit(lambda person: person["age"] > 40, schema, profile=frame)
+    assert audit.profile_facts is not None
+    assert (audit.profile_facts["used"], audit.profile_facts["dropped"]) == (200, 0)
+
+
+def test_a_list_of_names_is_one_set() -> None:
+    schema = Schema(sex=["f", "m"], age=range(18, 60), city=["A", "B"])
+    audit = themis.Audit(lambda p: p["sex"] == "f" and p["age"] > 30, schema)
+    for measure in (audit.causal, audit.group):
+        both = measure(["sex", "age"])
+        assert both.against == ("sex", "age")
+        assert both.score == measure("sex", "age").score == measure("sex,age").score

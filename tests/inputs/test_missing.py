@@ -14,7 +14,7 @@ from themis.errors import SchemaError
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
-from themis.inputs.rows import rows_of
+from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs, reference_person
 
@@ -38,25 +38,10 @@ def test_no_value_is_the_code_behind_the_values(kind: Characteristic, values: li
     assert kind.level_range(kind.levels - 1) == (kind.size, kind.size + 1)
 
 
-def test_a_schema_with_missing_values_is_described_and_read_again() -> None:
-    schema = Schema(
-        race=themis.Values(["green", "blue"], missing=0.1, missing_as_counterfactual=True),
-        age=themis.Integers(18, 20, missing=0.5),
-    ).where("age is missing or age > 18")
-    assert schema.size == 3 * 4
-    assert Schema.from_dict(schema.to_dict()) == schema
-    assert schema.to_dict()["inputs"]["race"]["missing_as_counterfactual"] is True
-
-
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, "often", True, float("nan")])
 def test_a_share_lies_between_nothing_and_everything(share: Any) -> None:
     with pytest.raises(SchemaError, match="a share above 0 and below 1"):
         themis.Integers(0, 3, missing=share)
-
-
-def test_what_is_never_missing_is_no_counterfactual() -> None:
-    with pytest.raises(SchemaError, match="no value is ever missing"):
-        themis.Values(["a"], missing_as_counterfactual=True)
 
 
 # Constraints ----------------------------------------------------------------------------------
@@ -98,20 +83,6 @@ TABLES: list[tuple[str, Callable[[Any, Any], bool | None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "truth"), TABLES)
-@pytest.mark.parametrize("tabulated", [True, False])
-def test_conditions_have_three_truths_and_only_what_is_false_is_forbidden(
-    text: str, truth: Callable[[Any, Any], bool | None], tabulated: bool, monkeypatch: Any
-) -> None:
-    if not tabulated:
-        monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
-    flag = themis.Values([False, True], missing=0.1)
-    schema = Schema(p=flag, q=flag).where(text)
-    for p, q in itertools.product([False, True, None], repeat=2):
-        codes = np.array([[flag.encode(p), flag.encode(q)]])
-        assert schema.valid(codes).tolist() == [truth(p, q) is not False], (p, q)
-
-
 NUMBERS: list[tuple[str, Callable[[Any, Any], bool | None]]] = [
     ("a < b", lambda a, b: None if a is None or b is None else a < b),
     ("a != b", lambda a, b: None if a is None or b is None else a != b),
@@ -131,18 +102,28 @@ NUMBERS: list[tuple[str, Callable[[Any, Any], bool | None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "truth"), NUMBERS)
+FLAGS = (themis.Values([False, True], missing=0.1), "pq", [False, True, None])
+DIGITS = (themis.Integers(0, 3, missing=0.1), "ab", [0, 1, 2, 3, None])
+CASES = [*((*case, *FLAGS) for case in TABLES), *((*case, *DIGITS) for case in NUMBERS)]
+
+
+@pytest.mark.parametrize(("text", "truth", "kind", "names", "values"), CASES)
 @pytest.mark.parametrize("tabulated", [True, False])
-def test_a_comparison_with_a_missing_value_is_unsure(
-    text: str, truth: Callable[[Any, Any], bool | None], tabulated: bool, monkeypatch: Any
+def test_conditions_have_three_truths_and_only_what_is_false_is_forbidden(
+    text: str,
+    truth: Callable[[Any, Any], bool | None],
+    kind: Characteristic,
+    names: str,
+    values: list[Any],
+    tabulated: bool,
+    monkeypatch: Any,
 ) -> None:
     if not tabulated:
         monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
-    number = themis.Integers(0, 3, missing=0.1)
-    schema = Schema(a=number, b=number).where(text)
-    for a, b in itertools.product([0, 1, 2, 3, None], repeat=2):
-        codes = np.array([[number.encode(a), number.encode(b)]])
-        assert schema.valid(codes).tolist() == [truth(a, b) is not False], (a, b)
+    schema = Schema(dict.fromkeys(names, kind)).where(text)
+    for one, two in itertools.product(values, repeat=2):
+        codes = np.array([[kind.encode(one), kind.encode(two)]])
+        assert schema.valid(codes).tolist() == [truth(one, two) is not False], (one, two)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +182,8 @@ def test_small_blocks_give_every_input_its_probability() -> None:
     assert found[None, 2] == pytest.approx(0.25 * 0.75 / 4)
     assert found[None, None] == pytest.approx(0.25 * 0.25)
     assert sum(found.values()) == pytest.approx(1.0)
-
-
-def test_the_reference_person_has_values() -> None:
     mostly = Schema(a=themis.Integers(0, 8, missing=0.9), b=themis.Values(["x"], missing=0.9))
-    assert reference_person(Population.of(mostly)).tolist() == [4, 0]
+    assert reference_person(Population.of(mostly)).tolist() == [4, 0], "the usual one has values"
 
 
 # Given rows -----------------------------------------------------------------------------------
@@ -215,6 +193,32 @@ def test_rows_without_a_value_fit(nothing: Any) -> None:
     people = people_of(rows_of([{"a": 1, "b": nothing}, {"a": nothing, "b": "y"}]), schema)
     assert people.codes.tolist() == [[1, 2], [4, 1]]
     assert people.facts["dropped"] == 0
+    listed = Schema(a=themis.Values(["", "x"], missing=0.1))
+    assert people_of(rows_of([{"a": ""}, {"a": "NA"}]), listed).codes.tolist() == [[0], [2]]
+
+
+@pytest.mark.parametrize(("text", "truth"), NUMBERS)
+@pytest.mark.parametrize("tabulated", [True, False])
+def test_a_comparison_with_a_missing_value_is_unsure(
+    text: str, truth: Callable[[Any, Any], bool | None], tabulated: bool, monkeypatch: Any
+) -> None:
+    if not tabulated:
+        monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
+    number = themis.Integers(0, 3, missing=0.1)
+    schema = Schema(a=number, b=number).where(text)
+    for a, b in itertools.product([0, 1, 2, 3, None], repeat=2):
+        codes = np.array([[number.encode(a), number.encode(b)]])
+        assert schema.valid(codes).tolist() == [truth(a, b) is not False], (a, b)
+
+
+def test_a_schema_with_missing_values_is_described_and_read_again() -> None:
+    schema = Schema(
+        race=themis.Values(["green", "blue"], missing=0.1, missing_as_counterfactual=True),
+        age=themis.Integers(18, 20, missing=0.5),
+    ).where("age is missing or age > 18")
+    assert schema.size == 3 * 4
+    assert Schema.from_dict(schema.to_dict()) == schema
+    assert schema.to_dict()["inputs"]["race"]["missing_as_counterfactual"] is True
 
 
 def test_a_listed_empty_text_is_a_value() -> None:

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.show.test_display import causal, group
+from tests.show.test_display import causal
 from tests.show.test_notebook import SEARCHED
 from themis.results.model import CheckResult
 from themis.results.notes import Ending
-from themis.show.terminal.checks import limit_text
 from themis.testing.claims import AuditInTest
 
 SCHEMA = themis.Schema(race=["green", "purple"], income=range(1000), age=range(1000))
@@ -83,19 +82,6 @@ def test_a_search_passes_only_if_every_set_was_decided_and_none_found() -> None:
     with pytest.raises(themis.DiscriminationError, match=r"1 minimal set found \(race\)"):
         replace(SEARCHED, minimal_sets=(causal(low=0.12),)).assert_nothing_found()
     replace(SEARCHED, minimal_sets=(), found=(), undecided=()).assert_nothing_found()
-
-
-@pytest.mark.parametrize("score", [causal(), group(), causal(witnesses=causal().witnesses * 9)])
-@pytest.mark.parametrize("width", [40, 72])
-def test_messages_fit_and_have_no_colour(score: Any, width: int) -> None:
-    answer = CheckResult(
-        name="race at most 0.05", measure=score.measure, against=("race",), search=False,
-        max_score=0.05, confidence=0.99, verdict="violated", score=score.score, low=score.low,
-        high=score.high,
-    )  # fmt: skip
-    shown = limit_text(answer, score, width=width)
-    assert max(map(len, shown.splitlines()[1:])) <= width
-    assert "\x1b" not in shown
 
 
 @pytest.mark.parametrize(

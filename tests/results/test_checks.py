@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.projects import BIASED, FAIR, SMALL, enter, process, run, write_project
+from tests.projects import BIASED, FAIR, enter, process, run, write_project
 from themis.audit.checker import run_checks
 from themis.results.model import CausalScore, SearchResult
 from themis.results.notes import Ending
@@ -25,7 +24,6 @@ from themis.settings import Stopping
 
 Project = Callable[..., Path]
 RACE = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
-RATES = '[[checks]]\nagainst = ["race"]\nmeasure = "group"\nmax_score = 0.1\n'
 SEX = '[[checks]]\nagainst = ["sex"]\nmax_score = 0.1\n'
 SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.1\n"
 SCORE = CausalScore(
@@ -68,10 +66,6 @@ def test_verdict_needs_the_whole_interval_on_one_side() -> None:
     assert verdict(0.25) == "holds"
     assert verdict(0.2) == "not enough evidence"
     assert verdict(0.15) == "not enough evidence"
-
-
-def test_exact_score_at_the_limit_holds() -> None:
-    assert verdict(0.2, low=0.2, high=0.2, method="exact") == "holds"
 
 
 def test_nothing_run_is_no_evidence() -> None:
@@ -162,11 +156,6 @@ def test_near_limit_is_measured_again_and_more_precisely() -> None:
     assert len(result.scores) == 1
 
 
-def test_far_limit_is_measured_once() -> None:
-    result = run_checks(audit(0.5), [check(0.1, "race")])
-    assert result.scores[0].error == 0.05
-
-
 def test_checks_share_one_budget_and_leave_the_settings_alone() -> None:
     own = audit(0.1, max_executions=3_000)
     before = own.settings
@@ -176,6 +165,9 @@ def test_checks_share_one_budget_and_leave_the_settings_alone() -> None:
     assert own.settings == before
     assert [each.verdict for each in result.checks] == ["not enough evidence"] * 3
     assert {each.reason.split(" with ")[0] for each in result.checks} == {"the budget ended"}
+    notes = [str(note) for each in result.scores for note in each.notes]
+    assert any("the budget ended before" in each for each in notes)
+    assert not [each for each in notes if "max_executions" in each], "that is what others left"
 
 
 @pytest.mark.slow
@@ -199,28 +191,8 @@ def test_checks_that_hold_end_with_0(project: Project) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("All 3 checks pass\n")
     assert "\x1b" not in done.stdout
-    assert "That a search passes means: no combination is above 15 %." in " ".join(
-        done.stdout.split()
-    )
-
-
-def test_violated_check_ends_with_1_and_shows_two_people(project: Project) -> None:
-    project(extra=RACE + SEX)
-    done = process("check")
-    assert done.returncode == 1, done.stderr
-    shown = " ".join(done.stdout.split())
-    assert shown.startswith("1 of 2 checks is violated")
-    assert "causal race at most 0.1 violated" in shown
-    assert "causal sex at most 0.1 passes" in shown
-    assert "race │ green ‹ purple decision │ 1 0 both have" in shown
-
-
-def test_violated_search_lists_the_sets(project: Project) -> None:
-    project(inputs=SMALL, extra=SEARCH)
-    done = run("check")
-    assert done.exit_code == 1
-    assert "2 minimal sets found: income; race" in done.stdout
-    assert "green → purple" in done.stdout  # of the protected one, not of the worst
+    said = "That a search passes means: no combination that was searched is above 15 %."
+    assert said in " ".join(done.stdout.split())
 
 
 def test_file_without_checks_ends_with_2_and_a_remedy(project: Project) -> None:
@@ -276,57 +248,11 @@ def test_violation_counts_more_than_missing_evidence(project: Project) -> None:
     assert "1 of 2 checks is violated, 1 is undecided" in done.stdout
 
 
-def test_json_lists_every_check(project: Project) -> None:
-    project(extra=RACE + RATES + SEARCH)
-    done = run("check", "--json", "-o", "result.json")
-    data = json.loads(done.stdout)
-    assert data == json.loads(Path("result.json").read_text())
-    assert data["command"] == "check"
-    first, second, third = data["checks"]
-    assert set(first) >= {
-        "name", "measure", "against", "search", "max_score", "verdict", "score", "low", "high",
-        "sets",
-    }  # fmt: skip
-    assert (first["against"], first["search"], first["verdict"]) == (["race"], False, "violated")
-    assert second["measure"] == "group"
-    assert (third["against"], third["search"]) == (None, True)
-    assert third["sets"] == data["search"]["minimal_sets"] == [["income"], ["race"]]
-    assert first["low"] > 0.1
-
-
 def test_same_seed_gives_the_same_verdicts(project: Project) -> None:
     project(BIASED.replace("60", "42"), extra=RACE + SEARCH)
     first, second = (json.loads(run("check", "--json").stdout) for _ in range(2))
     del first["timing"], second["timing"]
     assert first == second
-
-
-def test_quiet_prints_one_line_per_check(project: Project) -> None:
-    project(extra=RACE + SEX)
-    shown = run("check", "-q").stdout
-    assert shown == "causal race at most 0.1: violated\ncausal sex at most 0.1: passes\n"
-
-
-@pytest.mark.parametrize("width", [60, 80])
-@pytest.mark.slow
-def test_no_line_is_longer_than_the_terminal(
-    project: Project, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    project(extra=RACE + RATES + SEX + SEARCH)
-    monkeypatch.setenv("COLUMNS", str(width))
-    for extra in ([], ["-v"], ["-q"], ["--max-executions", "450"]):
-        shown = run("check", *extra).stdout
-        assert max(map(len, shown.splitlines())) <= width
-
-
-def test_markup_in_names_is_shown_literally(project: Project) -> None:
-    inputs = '"[bold]r" = ["[red]x[/red]", "b\\nc"]\nage = { min = 0, max = 9 }\n'
-    limits = '[[checks]]\nagainst = ["[bold]r"]\nmax_score = 0.1\n'
-    project("return int('red' in str(person))", inputs=inputs, extra=limits)
-    shown = run("check").stdout
-    assert "causal [bold]r at most 0.1" in shown
-    assert re.search(r"│  \[red\]x\[/red\] +‹ b\\nc\n", shown)
-    assert "Every verdict is exact" in shown
 
 
 @pytest.mark.parametrize("search", [False, True])
@@ -344,12 +270,13 @@ def test_groups_do_not_hold_where_no_output_was_favourable(search: bool) -> None
     def loan(person: dict[str, Any]) -> str:
         return "yes" if person["sex"] == "m" and person["income"] > 5 else "no"
 
-    def verdict(favourable: str) -> Any:
-        return run_checks(themis.Audit(loan, schema, favourable=[favourable]), [check]).checks[0]
+    def verdict(favourable: str, similar_texts: Any = "same") -> Any:
+        audit = themis.Audit(loan, schema, favourable=[favourable], similar_texts=similar_texts)
+        return run_checks(audit, [check]).checks[0]
 
-    assert verdict("yes").verdict == "violated"
-    assert verdict("YES").verdict == "not enough evidence"
-    assert "'yes' and 'YES' differ only in case" in verdict("YES").reason
+    assert verdict("yes").verdict == verdict("YES").verdict == "violated"
+    assert verdict("YES", "different").verdict == "not enough evidence"
+    assert "never came" in verdict("YES", "different").reason
     assert "favourable" in verdict("accepted").reason
     if not search:
         score = themis.Audit(loan, schema, favourable=["accepted"]).group("sex")

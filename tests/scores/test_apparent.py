@@ -395,20 +395,6 @@ def test_small_groups_are_marked_and_whole_number_weights_count_people() -> None
     assert not any(group.few for group in many.groups)
 
 
-def test_rows_and_all_inputs_stand_side_by_side_unless_only_the_rows_are_wanted() -> None:
-    audit = themis.Audit(themis.batch(decide), SCHEMA)
-    both = audit.apparent(people(100), "race")
-    assert [(s.measure, s.population, s.counterfactuals) for s in both.scores] == [
-        ("causal", "rows", "generated"),
-        ("causal", "rows", "within"),
-        ("group", "rows", "generated"),
-        ("causal", "inputs", "generated"),
-        ("group", "inputs", "generated"),
-    ]
-    only = audit.apparent(people(100), "race", only_data=True)
-    assert {s.population for s in only.scores} == {"rows"}
-
-
 def test_drawing_from_the_rows_gives_intervals_that_hold_the_exact_scores() -> None:
     data = people(20_000)
     audit = themis.Audit(themis.batch(decide), SCHEMA, confidence=0.99)

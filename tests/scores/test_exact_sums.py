@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import themis
-from themis.scores.exact import summed
+from themis.inputs.sums import summed
 
 
 @pytest.mark.parametrize("kind", ["equal", "few", "any", "none"])
@@ -49,3 +49,17 @@ def test_a_score_that_equals_its_limit_is_not_above_it(measure: str, share: floa
 def test_no_causal_score_is_above_one() -> None:
     schema = themis.Schema(sex=["f", "m"], race=list("abc"), rest=range(100_000))
     assert themis.Audit(themis.batch(decide), schema).causal("rest", exact=True).score == 1.0
+
+
+@pytest.mark.parametrize("distinct", [20, 1_000_000], ids=["copies", "distinct"])
+def test_a_million_rows_of_weight_a_tenth_add_up(distinct: int) -> None:
+    places = np.arange(1_000_000)
+    rows = {"sex": np.where(places % 2, "f", "m"), "rest": places // 2 % (distinct // 2)}
+    schema = themis.Schema(sex=["f", "m"], rest=range(500_000))
+    audit = themis.Audit(themis.batch(decide), schema, error=0.001)
+    weights = np.full(len(places), 0.1)
+    for counterfactuals in ("generated", "within"):
+        result = audit.apparent(
+            rows, "sex", weights=weights, counterfactuals=counterfactuals, only_data=True
+        )
+        assert [Fraction(str(each.score)) for each in result.scores] == [Fraction(3, 10)] * 2

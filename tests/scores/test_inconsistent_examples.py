@@ -66,13 +66,6 @@ def test_the_example_is_in_the_result_and_shown_everywhere(make: Any, how: str, 
     assert f"income {values['input']['income']}" in render_page(saved)
 
 
-def test_a_score_or_search_that_stands_alone_has_the_example() -> None:
-    for ask in (lambda a: a.causal("race"), lambda a: a.search(0.1, among=["race"])):
-        answer = ask(themis.Audit(compared_with_others(), SCHEMA, error=0.1, seed=2))
-        assert answer.stopped is Ending.INCONSISTENT
-        assert example_in(answer.notes).values["how"] == "neighbours"
-
-
 def test_the_two_outputs_are_those_that_the_input_got() -> None:
     given: dict[tuple[Any, ...], set[bool]] = {}
     rng = np.random.default_rng(5)

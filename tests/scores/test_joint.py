@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from io import StringIO
 from typing import Any
 
 import pytest
 
 from themis import Audit, Integers, Schema, Values
 from themis.results.model import CausalScore
-from themis.results.saved import result_from_dict
-from themis.show.terminal.results import render_result
-from themis.show.terminal.searches import render_search
 from themis.show.words.explanations import (
     joint_pair_sentence,
     joint_sentences,
-    other_changes_first,
     where_losing,
 )
-from themis.show.words.searches import telling_witness
 
 SMALL = Schema(a=[0, 1], b=[0, 1, 2], d=range(10))
 LARGE = Schema(a=[0, 1], b=[0, 1, 2], d=Integers(0, 99_999), e=Integers(0, 999))
@@ -31,11 +25,6 @@ def both(person: Any) -> int:
     scale = 10_000 if person["d"] > 9 or "e" in person else 1
     need = 2 + 4 * (person["a"] == 1 and person["b"] == 2) + (person["b"] == 1)
     return int(person["d"] >= need * scale)
-
-
-def needs_both(person: Any) -> bool:
-    """Only both changes matter, and only to some."""
-    return not (person["a"] == 1 and person["b"] == 2 and person["d"] > 2)
 
 
 def truth(schema: Schema, decide: Any) -> dict[str, float]:
@@ -121,21 +110,6 @@ def test_a_sampled_search_shows_a_pair_that_needs_the_whole_set() -> None:
     assert joint.only_count == round(joint.only * joint.inputs)
 
 
-def test_terminals_show_first_a_pair_that_needs_the_whole_set() -> None:
-    """Of a score and of a search, also where other pairs come before it."""
-    result = Audit(needs_both, SMALL, deterministic=True).score([["a", "b"]], ["causal"])
-    found = Audit(needs_both, SMALL, deterministic=True).search_all(0.5, among=["a", "b"])
-    assert found.searches[0].found == (("a", "b"),)
-    for shown in (render_result(result, file=StringIO()), render_search(found, file=StringIO())):
-        assert "neither change alone changes the decision; both together do" in shown
-    score = result.scores[0]
-    assert isinstance(score, CausalScore)
-    last = replace(score, witnesses=tuple(reversed(score.witnesses)))
-    assert len(last.witnesses) > 1
-    assert last.witnesses[0].joint is None
-    assert other_changes_first(last.witnesses)[0] == telling_witness(last) == score.witnesses[0]
-
-
 def test_with_a_tolerance_no_change_means_none_beyond_it() -> None:
     score = Audit(both, SMALL).causal("a", "b")
     score = replace(score, distance="threshold 5", output="limit")
@@ -150,18 +124,6 @@ def test_one_characteristic_has_nothing_joint_and_neither_has_what_one_does_alon
     assert score.joint is not None
     assert (score.joint.only, score.joint.alone) == (0.0, {"a": 1.0, "b": 0.0})
     assert all(each.joint is None for each in score.witnesses)
-
-
-def test_what_is_joint_is_saved_and_read() -> None:
-    result = Audit(both, SMALL).score([["a", "b"]], ["causal"])
-    (again,) = result_from_dict(result.to_dict()).scores
-    (score,) = result.scores
-    assert isinstance(again, CausalScore)
-    assert isinstance(score, CausalScore)
-    assert again.joint is not None
-    assert score.joint is not None
-    assert again.joint.only == pytest.approx(score.joint.only)
-    assert again.witnesses[0].joint == score.witnesses[0].joint
 
 
 def crossed(person: Any) -> int:
@@ -185,20 +147,3 @@ def test_who_loses_where_is_told_apart_by_direction(size: int) -> None:
     text = str(where_losing(score))
     assert "omen lose where group = orange" in text
     assert "en lose where group = teal" in text
-
-
-def test_pooled_regions_would_not_tell_them_apart() -> None:
-    schema = Schema(sex=["women", "men"], group=["orange", "teal"], income=range(100))
-    score = Audit(crossed, schema).causal("sex")
-    assert all(each.loses is not None for each in score.regions)
-
-
-def test_with_one_direction_only_one_loses() -> None:
-    schema = Schema(sex=["women", "men"], group=["orange", "teal"], income=Integers(0, 99_999))
-
-    def decide(person: Any) -> int:
-        unfair = person["sex"] == "women" and person["group"] == "teal"
-        return int(person["income"] >= (60_000 if unfair else 30_000))
-
-    score = Audit(decide, schema).causal("sex")
-    assert {str(each.loses) for each in score.regions} == {"{'sex': 'women'}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import warnings
 from itertools import combinations
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -251,18 +250,3 @@ def test_sampled_intervals_hold(
         check_witnesses(world, causal)
         check_witnesses(world, paper.causal(*names))  # its interval is not certified
         paper.group(*names)
-
-
-@pytest.mark.parametrize(("features", "seed"), EVERY[::18])
-def test_a_suite_of_all_that_was_run_is_replayed(
-    features: Features, seed: int, tmp_path: Path
-) -> None:
-    world = joint_world(features, seed)
-    profile = as_given(usable(world, world.rows(features, seed)), features)
-    path = tmp_path / f"suite.{'csv' if seed % 2 else 'jsonl'}"
-    with audit(world, profile=profile, suite=path, show_rows=True) as run:
-        flips = [run.causal(*names).score > 0 for names in SETS]
-    again = audit(world, profile=profile).replay(path)
-    assert again.changed == 0
-    assert not again.unknown_rows
-    assert (again.count("still") > 0) == any(flips)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import themis
-from themis.scores import group_answers
+from themis.scores import group_tally
 
 GROUPS = 60
 
@@ -25,7 +25,7 @@ def audit() -> themis.Audit:
 
 def test_of_many_groups_the_lowest_and_highest_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = audit().group("g")
-    monkeypatch.setattr(group_answers, "LISTED", 12)
+    monkeypatch.setattr(group_tally, "LISTED", 12)
     ends = audit().group("g")
     assert len(whole.groups) == GROUPS
     assert [each.values["g"] for each in ends.groups] == [0, 1, GROUPS - 2, GROUPS - 1]
@@ -40,7 +40,7 @@ def test_of_many_groups_the_lowest_and_highest_are_listed(monkeypatch: pytest.Mo
 def test_of_many_groups_of_people_the_ends_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"g": list(range(GROUPS)) * 2, "x": [GROUPS // 2] * 2 * GROUPS}
     whole = audit().apparent(rows, "g", measures=["group"], only_data=True).scores[0]
-    monkeypatch.setattr(group_answers, "LISTED", 12)
+    monkeypatch.setattr(group_tally, "LISTED", 12)
     ends = audit().apparent(rows, "g", measures=["group"], only_data=True).scores[0]
     assert isinstance(whole, themis.GroupScore)
     assert isinstance(ends, themis.GroupScore)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 import themis
-from tests.report_results import plain
 from themis.results.notes import Ending
 from themis.results.outcomes import Outcomes, Rate
-from themis.results.saved import result_from_dict, result_schema
 from themis.show.reports.markdown import render_markdown
-from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_apparent
 from themis.show.words.verdicts import verdict
 
@@ -179,28 +173,12 @@ def test_a_rate_of_nobody_is_none_with_a_reason_and_never_zero() -> None:
     assert "…" not in table  # a number that is cut says something else
 
 
-def test_where_nobody_is_selected_there_is_no_ratio() -> None:
-    rows = [*row("f", 10, True), *row("m", 10, True), *row("m", 10, False), *row("f", 10, False)]
-    (table,) = measured(rows, against="sex", decide=lambda person: False).outcomes
-    parity = table.gaps[0]
-    assert (parity.difference, parity.ratio, parity.why) == (0.0, None, "all-zero")
-    assert [group.precision.rate for group in table.groups] == [None, None]
-
-
 def test_outcomes_are_read_as_outputs_are_written() -> None:
     frame = people(5)
     expected = measured(frame).outcomes
     for spelled in ({True: "true", False: "false"}, {True: 1, False: 0}, {True: "1", False: "0.0"}):
         found = measured(frame.assign(repaid=frame["repaid"].map(spelled))).outcomes
         assert [each.groups for each in found] == [each.groups for each in expected]
-
-
-def test_favourable_outcomes_may_be_named() -> None:
-    frame = people(6)
-    named = frame.assign(repaid=np.where(frame["repaid"], "paid", "late"))
-    found = measured(named, label_favourable="paid").outcomes
-    assert [each.groups for each in found] == [each.groups for each in measured(frame).outcomes]
-    assert (found[0].favourable, found[0].unfavourable) == (("paid",), ("late",))
 
 
 @pytest.mark.parametrize(
@@ -238,40 +216,6 @@ def test_one_minus_confidence_is_divided_by_all_rates_of_all_tables() -> None:
                 assert (rate.low, rate.high) == pytest.approx((low, high))
 
 
-def test_outcomes_are_understood_by_the_labels_of_the_outputs() -> None:
-    frame = people(15)
-    expected = [each.groups for each in measured(frame).outcomes]
-    labels = {"yes": ["approved*"], "no": ["denied*"]}
-    spelled = frame.assign(repaid=np.where(frame["repaid"], "Approved, thanks", "no"))
-    audit = themis.Audit(
-        lambda person: "approved at once" if decide(person) else "Denied!",
-        SCHEMA,
-        labels=labels,
-        favourable=["yes"],
-    )
-    found = audit.apparent(spelled, [["sex"], ["race"]], label="repaid", only_data=True).outcomes
-    assert [each.groups for each in found] == expected
-
-
-def test_of_outputs_that_are_numbers_the_favourable_outcomes_must_be_named() -> None:
-    frame = people(16)
-    output = themis.Output(name="limit", min=0, max=100, cut=50)
-    audit = themis.Audit(lambda person: 90.0 if decide(person) else 10.0, SCHEMA, outputs=[output])
-    with pytest.raises(themis.RequestError, match="the outputs are numbers; say which outcomes"):
-        audit.apparent(frame, "sex", label="repaid", only_data=True)
-    found = audit.apparent(frame, "sex", label="repaid", label_favourable=True, only_data=True)
-    assert found.outcomes[0].groups == measured(frame, against="sex").outcomes[0].groups
-    assert found.outcomes[0].output == "limit"
-
-
-def test_an_output_that_is_no_favourable_text_is_suggested() -> None:
-    frame = people(8).assign(repaid="aproved")
-    subject = {True: "approved", False: "denied"}
-    audit = themis.Audit(lambda person: subject[decide(person)], SCHEMA, favourable=["approved"])
-    with pytest.raises(themis.RequestError, match="did you mean 'approved'"):
-        audit.apparent(frame, "sex", label="repaid")
-
-
 @pytest.mark.parametrize(
     ("outcomes", "declared", "most"),
     [
@@ -299,21 +243,6 @@ def test_outcomes_that_are_no_outputs_are_noticed_early(
     with pytest.raises(themis.RequestError, match=r"'yes', .*label_favourable=\[…\]"):
         audit.apparent(frame, "sex", label="repaid")
     assert len(asked) <= most
-
-
-def test_the_classes_of_a_model_say_before_it_is_run_which_outcomes_it_has() -> None:
-    from sklearn.tree import DecisionTreeClassifier
-
-    frame = people(9)
-    model = DecisionTreeClassifier(max_depth=2).fit(frame[["income"]], frame["repaid"].map(str))
-    schema = themis.Schema(income=range(50))
-    audit = themis.Audit(model, schema, favourable=["True"])
-    assert audit.apparent(frame, "income", label="repaid", only_data=True).outcomes
-    audit = themis.Audit(model, schema, favourable=["True"])
-    frame["repaid"] = np.where(frame["repaid"], "True", "never")
-    with pytest.raises(themis.RequestError, match="choose from: False, True"):
-        audit.apparent(frame, "income", label="repaid")
-    assert audit.runner.executions == 0
 
 
 def test_known_outcomes_and_proxies_are_of_the_named_output() -> None:
@@ -348,41 +277,6 @@ def test_outcomes_change_no_score_no_verdict_and_cost_nothing() -> None:
         free = {"executions": 0, "cache_hits": 0, "account": None}  # the first to ask runs the rows
         assert replace(one, **free) == replace(other, **free)
     assert (without.executions, verdict(without)) == (beside.executions, verdict(beside))
-
-
-def test_the_same_question_again_runs_nothing_and_gives_the_same() -> None:
-    audit, frame = themis.Audit(decide, SCHEMA), people(10)
-    first = audit.apparent(frame, "sex", label="repaid")
-    again = audit.apparent(frame, "sex", label="repaid")
-    assert (again.executions, again.outcomes) == (0, first.outcomes)
-    other = frame.assign(repaid=~frame["repaid"])
-    assert audit.apparent(other, "sex", label="repaid").outcomes != first.outcomes
-
-
-def test_the_people_of_a_profile_have_outcomes_too(tmp_path: Path) -> None:
-    frame = people(11)
-    expected = measured(frame).outcomes
-    given = themis.Audit(decide, SCHEMA, profile=frame)
-    assert given.apparent(label="repaid", only_data=True).outcomes == expected
-    frame.to_csv(tmp_path / "people.csv", index=False)
-    written = themis.Audit(decide, SCHEMA, profile=tmp_path / "people.csv")
-    found = written.apparent(label="repaid", only_data=True).outcomes
-    assert [each.groups for each in found] == [each.groups for each in expected]
-
-
-def test_outcomes_are_saved_read_and_shown() -> None:
-    result = measured(people(12), against="sex")
-    saved = json.loads(json.dumps(result.to_dict()))
-    jsonschema.validate(saved, result_schema())
-    again = result_from_dict(saved)
-    assert again.to_dict() == result.to_dict()
-    assert isinstance(again.outcomes[0], Outcomes)
-    rate = result.outcomes[0].groups[0].true_positive_rate
-    for page in (render_markdown(again), render_page(again), render_apparent(again, width=100)):
-        assert "Outcomes known from repaid" in page
-        assert f"{100 * (rate.rate or 0):.1f} %" in plain(page)
-        assert "random sample" in page
-        assert "no verdict rests" in " ".join(page.split())
 
 
 def test_an_interrupt_ends_the_run_also_while_outcomes_are_looked_at() -> None:

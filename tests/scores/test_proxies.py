@@ -125,26 +125,25 @@ def sampled_ends(people: list[dict[str, Any]], decide: Any, parts: int) -> tuple
     return max(0.0, f[0] - m[1], m[0] - f[1]), max(f[1] - m[0], m[1] - f[0])
 
 
-def test_of_a_large_range_the_values_of_people_at_equal_distances_are_tried() -> None:
-    schema = themis.Schema(sex=SEXES, hours=range(1_000))
-    people = [{"sex": SEXES[n % 2], "hours": 3 * n} for n in range(100)]
-    result = proxies(people, lambda person: person["hours"] > 150, schema)
-    (proxy,) = result.proxies
-    assert [each.value for each in proxy.settings] == [12 + 30 * n for n in range(10)]
-    assert (proxy.possible, proxy.at_least, proxy.changed) == (1_000, False, 1.0)
-    narrow = proxies(people, lambda person: person["hours"] == 9, schema).proxies[0]
-    assert (narrow.at_least, narrow.changed) == (True, 0.01)
-    parts = 2 * (1 + 1_000)  # also those that were not tried
-    ends = sampled_ends(people, lambda person: person["hours"] > 150, parts)
-    assert (proxy.low, proxy.high) == pytest.approx(ends)
-    assert result.executions <= 100 + 2 * 100 + 10 * 100 + result.account.noise
+@pytest.mark.parametrize("hours", [(10.5, 60.5), (10.5, 60), (10, 60), (None, None)])
+def test_numbers_between_the_steps_are_tried_as_they_are(hours: tuple[Any, Any]) -> None:
+    schema = themis.Schema(sex=SEXES, hours=themis.Integers(0, 100, missing=0.1))
+    people = [{"sex": sex, "hours": own} for sex, own in zip(SEXES, hours, strict=True)]
+    (proxy,) = proxies(people, lambda person: (person["hours"] or 0) > 40, schema).proxies
+    assert [each.value for each in proxy.settings] == [each for each in hours if each is not None]
+    assert proxy.changed == (0.0 if hours == (None, None) else 1.0)
 
 
-def test_a_range_that_goes_with_the_set_is_associated_with_it() -> None:
+@pytest.mark.parametrize("beyond", [0, 0.5])
+def test_a_range_that_goes_with_the_set_is_associated_with_it(beyond: float) -> None:
     schema = themis.Schema(sex=SEXES, hours=range(1_000), shoe=range(1_000))
     rng = np.random.default_rng(1)
     people = [
-        {"sex": sex, "hours": int(rng.integers(0, 400)) + 500 * (sex == "m"), "shoe": int(shoe)}
+        {
+            "sex": sex,
+            "hours": int(rng.integers(0, 400)) + 500 * (sex == "m") + beyond,
+            "shoe": int(shoe) + beyond,
+        }
         for sex, shoe in zip(rng.choice(SEXES, 500), rng.integers(0, 1_000, 500), strict=True)
     ]
     found = {e.name: e for e in proxies(people, lambda p: p["hours"] > 600, schema).proxies}
@@ -165,13 +164,6 @@ def test_what_follows_a_characteristic_is_changed_with_it() -> None:
     (proxy,) = proxies(people, lambda person: person["robe"], schema).proxies
     assert proxy.name == "job"  # what is derived cannot be set by itself
     assert proxy.changed == 1.0
-
-
-def test_a_missing_value_is_not_made_up() -> None:
-    schema = themis.Schema(sex=SEXES, level=themis.Integers(0, 3, missing=0.5))
-    people = [{"sex": sex, "level": level} for sex in SEXES for level in (None, 1, 2)]
-    (proxy,) = proxies(people, lambda person: person["level"] == 1, schema).proxies
-    assert [each.unreal for each in proxy.settings] == [2, 2, 2, 2]
 
 
 def test_a_budget_that_ends_keeps_what_was_found_and_may_be_asked_again() -> None:

@@ -23,7 +23,6 @@ from themis.scores.explanations import regions
 from themis.scores.explanations.conditions import Condition, meets_all
 from themis.scores.explanations.regions import (
     FEWEST,
-    ROWS,
     SeenRows,
     directed,
     known_regions,
@@ -31,7 +30,6 @@ from themis.scores.explanations.regions import (
 )
 from themis.scores.explanations.suggestions import Suggestion, evidence, suggest_regions
 from themis.show.notebook import html_of
-from themis.show.words import explanations as words
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -149,27 +147,6 @@ def test_a_whole_domain_gives_the_numbers_of_the_definition() -> None:
     assert region.share == pytest.approx(0.2 * 0.5)
     assert region.lift == pytest.approx(region.coverage / region.share)
     assert region.flips == 22
-
-
-def test_contexts_that_were_all_drawn_give_exact_numbers() -> None:
-    schema = themis.Schema(race=range(200), a=range(20), b=range(20))
-
-    def decide(table: themis.InputTable) -> Any:
-        return (table["race"] < 150) | (table["a"] < 18)
-
-    audit = themis.Audit(themis.batch(decide), schema, error=0.001, max_assignments=1_000)
-    (region,) = audit.causal("race").regions
-    assert region.conditions == ("a ≥ 18",)
-    assert region.coverage == region.coverage_low == region.coverage_high == 1
-    assert region.share == pytest.approx(0.1)
-
-
-def test_a_search_says_where_the_flips_of_a_found_set_are() -> None:
-    audit = themis.Audit(themis.batch(planted), SCHEMA, seed=1, error=0.02)
-    found = audit.search(0.05, among=["race", "sex"])
-    (score,) = found.minimal_sets
-    assert isinstance(score, themis.CausalScore)
-    assert score.regions[0].conditions[-1] == "education = HS"
 
 
 def test_few_flips_of_a_quick_subject_are_looked_at_further() -> None:
@@ -345,7 +322,6 @@ def leaky_back(codes: NDArray[Any]) -> NDArray[np.float64]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_coverages_of_both_directions_hold_together_as_often_as_stated() -> None:
     everyone = BaseInputs(Population.of(SCHEMA), 999).rows(0, 65_536)
     chances = (leaky(everyone), leaky_back(everyone))
@@ -374,14 +350,17 @@ def test_coverages_of_both_directions_hold_together_as_often_as_stated() -> None
     assert wrong <= 0.2 * 100
 
 
-def test_who_loses_is_not_asked_of_rows_that_were_left_early() -> None:
-    seen, codes = SeenRows(), BaseInputs(Population.of(SCHEMA), 1).rows(0, 300)
-    states = np.full(100, FLIP, dtype=np.int8)
-    seen.add(codes[:100], states, np.ones(100, dtype=np.int32))
-    seen.add(codes[100:200], states)
-    seen.add(codes[200:], states, np.ones(100, dtype=np.int32))
-    inputs, flips = seen.table_of(0)
-    assert (len(inputs), int(flips.sum())) == (100, 100)
+@pytest.mark.parametrize(("often", "told"), [(0.005, True), (0.2, False)])
+def test_who_loses_is_still_said_where_a_few_rows_failed(often: float, told: bool) -> None:
+    def decide(table: themis.InputTable) -> Any:
+        answers = planted(table).astype(object)
+        answers[hashed(codes_of(table), 0) < often] = None
+        return answers
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, seed=0, error=0.02, max_failures=0.5)
+    score = audit.causal("race")
+    assert score.unknown > 0
+    assert [each.loses for each in score.regions] == [{"race": "purple"}] * told
 
 
 def test_counting_on_the_rows_that_suggested_would_be_noticed() -> None:
@@ -398,32 +377,6 @@ def test_counting_on_the_rows_that_suggested_would_be_noticed() -> None:
     assert wrong > 0.3 * stated > 10
 
 
-@pytest.mark.parametrize("share", [0.5, 0.95])
-def test_coverages_of_finite_populations_hold_although_some_suggested(share: float) -> None:
-    schema = themis.Schema(race=["green", "purple"], a=range(50), b=list("abcdefghij"))
-    every = np.array([[0, a, b] for a in range(50) for b in range(10)])
-    wrong = stated = 0
-    for run in range(120):
-        rng = np.random.default_rng(run)
-        chance = np.where((every[:, 1] > 35) & (every[:, 2] < 6), 0.8, 0.05)
-        flips = rng.random(len(every)) < chance
-        drawn = rng.permutation(len(every))[: int(share * len(every))]
-        seen = SeenRows()
-        seen.add(every[drawn], np.where(flips[drawn], FLIP, CONSTANT).astype(np.int8))
-        for region in sampled_regions(seen, schema, RACE, 0.8, finite=True):
-            stated += 1
-            truth = meets(region.conditions, every, schema)[flips].mean()
-            wrong += not region.coverage_low <= truth <= region.coverage_high
-    assert stated > 80
-    assert wrong <= 0.2 * stated
-
-
-def test_ends_for_a_fixed_number_are_those_of_clopper_and_pearson() -> None:
-    assert clopper_pearson(0, 10, 0.05) == (0.0, pytest.approx(1 - 0.025**0.1))
-    assert clopper_pearson(10, 10, 0.05) == (pytest.approx(0.025**0.1), 1.0)
-    assert clopper_pearson(3, 10, 0.05) == (pytest.approx(0.0667395), pytest.approx(0.6524529))
-
-
 @given(flips=st.integers(1, 60), rows=st.integers(60, 200), part=st.floats(0.05, 0.9))
 @settings(max_examples=30, deadline=None)
 def test_as_much_evidence_by_chance_is_as_rare_as_it_says(
@@ -433,12 +386,11 @@ def test_as_much_evidence_by_chance_is_as_rare_as_it_says(
     inside = max(1, int(part * rows))
     ways = [comb(inside, x) * comb(rows - inside, flips - x) for x in range(flips + 1)]
     chances = np.array([way / comb(rows, flips) for way in ways])
-    known = np.array([evidence(flips, x / flips, inside / rows) for x in range(flips + 1)])
+    known = np.array([flips * evidence(x / flips, inside / rows) for x in range(flips + 1)])
     for limit in (0.5, 1.0, 3.0, 8.0):
         assert chances[known >= limit].sum() <= np.exp(-limit) + 1e-12
 
 
-# The run itself ---------------------------------------------------------------------------
 def test_the_same_seed_gives_the_same_regions() -> None:
     def found(seed: int) -> Any:
         return themis.Audit(themis.batch(planted), SCHEMA, seed=seed).causal("race").regions
@@ -447,17 +399,7 @@ def test_the_same_seed_gives_the_same_regions() -> None:
     assert found(3) == found(3)
 
 
-def test_only_a_bounded_number_of_rows_is_kept() -> None:
-    seen = SeenRows()
-    for _ in range(10):
-        seen.add(np.zeros((ROWS // 3, 2), dtype=np.int32), np.zeros(ROWS // 3, dtype=np.int8))
-    assert seen.count == ROWS
-    assert len(seen.table()[0]) == ROWS
-
-
-def test_the_papers_procedure_names_no_region() -> None:
-    audit = themis.Audit(themis.batch(planted), SCHEMA, seed=1, stopping="paper")
-    assert audit.causal("race", error=0.01).regions == ()
+# The run itself ---------------------------------------------------------------------------
 
 
 # How it is said ---------------------------------------------------------------------------
@@ -482,29 +424,6 @@ def test_conditions_say_what_they_mean(condition: Condition, text: str) -> None:
 
 
 REGION = Region(("hours ≥ 41", "education = HS"), 0.842, 0.781, 0.89, 0.031, 27.2, 210)
-
-
-@pytest.mark.parametrize(
-    ("region", "sentence"),
-    [
-        (
-            REGION,
-            "where hours ≥ 41 and education = HS: 84.2 % of the changes (between 78.1 % and "
-            "89.0 %) among 3.1 % of test inputs, 27 times their share",
-        ),
-        (
-            replace(REGION, conditions=("a = 1",), coverage=1.0, coverage_high=1.0, lift=3.21),
-            "where a = 1: 100 % of the changes (at least 78.1 %) among 3.1 % of test inputs, "
-            "3.2 times their share",
-        ),
-        (
-            replace(REGION, coverage_low=0.842, coverage_high=0.842, conditions=("a = 1",)),
-            "where a = 1: 84.2 % of the changes among 3.1 % of test inputs, 27 times their share",
-        ),
-    ],
-)
-def test_a_region_is_one_sentence(region: Region, sentence: str) -> None:
-    assert words.region_sentence(region, causal()) == sentence
 
 
 def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:

@@ -7,22 +7,16 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import themis
 from tests.engine.test_suites import read
-from tests.projects import enter, run
 from themis.errors import RowsWarning
-from themis.inputs.people import people_of
-from themis.inputs.population import Population
-from themis.inputs.rows import rows_of
 from themis.inputs.schema import Schema
 
 Row = tuple[Any, ...]
 NAMES = ("race", "age", "rate")
 GRID = {"race": ["green", "blue"], "age": [20, 22, 24, 26], "rate": [0.0, 0.5, 1.0]}
-BINS = (24,)  # of age: 20 to 22, 24 to 26
 SCHEMA = Schema(
     race=["green", "blue"],
     age=themis.Integers(20, 26, step=2),
@@ -193,17 +187,6 @@ def test_a_profile_is_measured_and_searched_with_every_row(seed: int) -> None:
         assert any(set(each) <= names for each in found.found)
 
 
-def test_sampled_groups_of_a_profile_know_who_lies_in_a_bin() -> None:
-    rows = [("green", 23, 0.5)] * 3 + [("green", 24, 0.5), ("green", 40, 0.5)]
-    kept = people_of(rows_of(named(rows)), BINNED)
-    population = Population.of_people(kept.schema, kept.codes, kept.weights)
-    low, high = (population.at_levels({1: level}) for level in (0, 1))
-    assert low is not None
-    assert high is not None
-    assert [low.blocks[0].probabilities().tolist(), high.size] == [[1.0], 1]
-    assert kept.schema.decode_row(low.combinations(np.array([0]))[0])["age"] == 23
-
-
 @pytest.mark.parametrize("schema", [SCHEMA, BINNED])
 @pytest.mark.parametrize("names", [("age",), ("race", "age"), ("rate",)])
 def test_scores_of_all_inputs_do_not_depend_on_given_rows(
@@ -279,44 +262,3 @@ def test_what_still_does_not_fit_is_a_warning_and_a_note_on_every_score() -> Non
     with pytest.warns(RowsWarning, match="1 of 31 rows"):
         profile = themis.Audit(decide, SCHEMA, profile=rows)
     assert "rows-left-out" in [note.code for note in profile.causal("race").notes]
-
-
-def test_two_tables_with_other_values_are_not_confused(tmp_path: Path) -> None:
-    """The codes behind the schema's mean other values in each; caches and answers know it."""
-    audit = themis.Audit(lambda row: int(row["race"] == "red"), SCHEMA)
-    scores = [
-        audit.apparent([{"race": race, "age": 20, "rate": 0.0}], against=["race"], only_data=True)
-        for race in ("red", "grey")
-    ]
-    assert [each.scores[0].score for each in scores] == [1.0, 0.0]
-
-
-def test_a_table_makes_a_file_that_takes_each_of_its_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Measurements with many digits are off the guessed grid; some fields are empty."""
-    enter(tmp_path, monkeypatch)
-    chance = random.Random(0)
-    lines = ["sex,age,hours,wage,class"]
-    for n in range(200):
-        wage = "" if n % 9 == 0 else repr(chance.uniform(3, 90))
-        sex, hours = "f" if n % 2 else "m", chance.gauss(40, 9)
-        lines.append(f"{sex},{17 + n % 50},{hours!r},{wage},{n % 2}")
-    Path("people.csv").write_text("\n".join(lines) + "\n")
-    made = run("init", "--from", "people.csv", "--protected", "sex", "--target", "class")
-    assert made.exit_code == 0, made.output
-    Path("decide.py").write_text("def decide(row):\n    return int((row['wage'] or 0) > 20)\n")
-    text = Path("themis.toml").read_text()
-    head = 'version = 1\n[subject]\nkind = "python"\nfunction = "decide:decide"\n'
-    body = text[text.index("[inputs]") :].split("\n[[checks]]")[0]
-    assert '[profile]\ndata = "people.csv"\n' in body
-    Path("themis.toml").write_text(head + body)
-    audit = themis.Audit.from_file("themis.toml")
-    facts = audit.profile_facts
-    assert (facts["rows"], facts["used"], facts["dropped"]) == (200, 200, 0)
-    score = audit.group("sex")
-    assert score.population == "profile"
-    rows = [line.split(",") for line in lines[1:]]
-    rates = {sex: [float(row[3] or 0) > 20 for row in rows if row[0] == sex] for sex in ("f", "m")}
-    expected = {sex: sum(each) / len(each) for sex, each in rates.items()}
-    assert {g.values["sex"]: g.rate for g in score.groups} == pytest.approx(expected)

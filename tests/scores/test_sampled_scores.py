@@ -14,14 +14,13 @@ from themis.engine import runner as runner_module
 from themis.engine.account import Budget
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
-from themis.engine.variants import Variants
-from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.scores.causal import measure_causal
 from themis.scores.group import measure_group
+from themis.scores.question import Question
 from themis.settings import Settings
 from themis.subjects import base as base_module
-from themis.subjects.decisions import Labels
+from themis.subjects.labels import Labels
 from themis.subjects.loading import subject_from
 
 RACES = ["green", "purple", "blue"]
@@ -51,10 +50,11 @@ def sampler(subject: Any, space: themis.Schema, seed: int, **options: Any) -> Sa
     return Sampler(Population.of(space), runner, seed, **options)
 
 
-def variants(sample: Sampler, *names: str, limit: int = 1_000) -> Variants:
-    columns = sample.population.schema.columns_of(names)
-    assignments = Assignments(sample.population.schema, columns)
-    return Variants.of(assignments, limit=limit, base=sample.base)
+def sampled(sample: Sampler, measure: str, *names: str, **settings: Any) -> Any:
+    """A score from base inputs, also where the whole domain could be run."""
+    assignments = sample.assignments(sample.population.schema.columns_of(names))
+    procedure = measure_causal if measure == "causal" else measure_group
+    return procedure(Question(sample, assignments, Settings(**settings))).score
 
 
 SPACES = {
@@ -89,16 +89,14 @@ def test_interval_contains_the_exact_score_as_often_as_stated(
     confidence, runs = 0.9, 60
     exact = getattr(themis.Audit(themis.batch(decide), space, error=0.001), measure)(*names)
     assert exact.method == "exact"
-    settings = Settings(confidence=confidence, error=0.08)
-    procedure = measure_causal if measure == "causal" else measure_group
     covered = 0
     for seed in range(runs):
         sample = sampler(themis.batch(decide), space, seed)
-        result = procedure(sample, variants(sample, *names), settings)
+        result = sampled(sample, measure, *names, confidence=confidence, error=0.08)
         assert result.conclusive
         covered += result.low - 1e-12 <= exact.score <= result.high + 1e-12
         if measure == "causal":
-            assert result.high - result.low <= 2 * settings.error + 1e-9
+            assert result.high - result.low <= 0.16 + 1e-9
     # 0.9 less three standard deviations of 60 coin tosses
     assert covered / runs >= confidence - 3 * (0.1 * 0.9 / runs) ** 0.5
 
@@ -119,16 +117,6 @@ def test_result_does_not_depend_on_the_batch_size(space: themis.Schema) -> None:
     assert measured(5, themis.batch(decide)) == expected
     assert measured(17, themis.batch(decide)) == expected
     assert measured(17, themis.batch(decide)) == measured(50, themis.batch(decide))
-
-
-def test_another_seed_gives_another_sample() -> None:
-    first, second = (
-        themis.Audit(themis.batch(decide), schema(), seed=seed).causal(
-            "race", error=0.1, confidence=0.8
-        )
-        for seed in (1, 2)
-    )
-    assert first.samples != second.samples or first.witnesses != second.witnesses
 
 
 LARGE = themis.Schema(
@@ -181,27 +169,14 @@ def test_the_execution_budget_is_never_exceeded_and_the_end_is_said(measure: str
     assert "budget" in str(result.notes[0])
 
 
-def test_the_time_budget_ends_a_slow_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
-
-    def slow(row: dict[str, Any]) -> bool:
-        clock.now += 0.005
-        return bool(row["income"] > 10)
-
-    result = themis.Audit(slow, LARGE, max_seconds=0.3).causal("race", "age")
-    assert result.stopped == "budget"
-    assert 30 < result.executions <= 70
-
-
 @pytest.mark.slow
 def test_interval_of_a_budgeted_run_covers_the_truth() -> None:
     truth = themis.Audit(themis.batch(decide), schema(), error=0.001).causal("race").score
-    settings = Settings(confidence=0.9, error=0.01)
     covered = 0
     for seed in range(200):
         sample = sampler(themis.batch(decide), schema(), seed)
         sample.runner.start(Budget(max_executions=150))
-        result = measure_causal(sample, variants(sample, "race"), settings)
+        result = sampled(sample, "causal", "race", confidence=0.9, error=0.01)
         covered += result.low <= truth <= result.high
     assert covered >= 180 - 3 * (200 * 0.09) ** 0.5
 
@@ -220,8 +195,6 @@ def test_failed_executions_widen_the_interval_to_every_possible_answer(
         return int(row["income"] > 12 + 2 * RACES.index(row["race"]))
 
     space = schema()
-    procedure = measure_causal if measure == "causal" else measure_group
-    settings = Settings(confidence=0.99, error=0.08)
     for completion in (0, 1):
 
         def whole(row: dict[str, Any], completion: int = completion) -> int:
@@ -229,7 +202,7 @@ def test_failed_executions_widen_the_interval_to_every_possible_answer(
 
         truth = getattr(themis.Audit(whole, space, error=0.001), measure)(*names).score
         sample = sampler(broken, space, 5)
-        result = procedure(sample, variants(sample, *names), settings)
+        result = sampled(sample, measure, *names, confidence=0.99, error=0.08)
         assert result.unknown > 0
         assert result.low - 1e-9 <= truth <= result.high + 1e-9
 
@@ -251,38 +224,11 @@ def test_a_lower_bound_never_exceeds_the_truth() -> None:
     truth = themis.Audit(themis.batch(decide), space, error=0.001).causal("age", "income").score
     for seed in range(40):
         sample = sampler(themis.batch(decide), space, seed)
-        result = measure_causal(
-            sample, variants(sample, "age", "income", limit=30), Settings(error=0.1)
-        )
+        result = sampled(sample, "causal", "age", "income", max_assignments=30, error=0.1)
         assert result.low <= truth <= result.high
 
 
-def test_early_exit_spends_fewer_executions_than_whole_rows() -> None:
-    def flips_at_once(row: dict[str, Any]) -> bool:
-        return bool(row["age"] > 60)
-
-    audit = themis.Audit(flips_at_once, LARGE, seed=1)
-    result = audit.causal("age")
-    assert result.score == 1.0
-    assert result.executions < 40 * result.samples  # of 103 assignments a row
-
-
 WIDE = themis.Integers(0, 10**7)
-
-
-def test_bins_are_groups_of_those_who_occur() -> None:
-    ages = themis.Integers(18, 120, bins=[40, 65])
-    working = themis.Schema(age=ages, income=WIDE).where("18 <= age < 67")
-    old = themis.Audit(lambda person: person["age"] < 65, working)
-    assert [each.values["age"] for each in old.group("age").groups][-1] == "65 to 120"
-    assert old.group("age").low > 0.9
-    assert old.causal("age").low > 0.9  # everybody has somebody over 65 to be compared with
-    several = themis.Schema(age=themis.Integers(0, 99, bins=[50]), job=["a", "b"], income=WIDE)
-    fair = themis.Audit(lambda person: True, several.where("age >= 10 or job == 'a'"))
-    score = fair.group("age", "job")
-    assert len(score.groups) == 4
-    assert (score.low, {each.rate for each in score.groups}) == (0, {1.0})
-    assert not fair.search(0.1, measure="group", error=0.03).found
 
 
 def test_members_of_bins_are_inside_them_however_large_they_are() -> None:
@@ -308,22 +254,6 @@ def test_results_count_what_they_took_themselves() -> None:
     assert second.cache_hits > 0
 
 
-def test_inputs_run_again_to_find_a_culprit_are_counted_apart() -> None:
-    calls = [0]
-
-    def loan(table: themis.InputTable) -> Any:
-        calls[0] += len(table)
-        if (table["income"] == 7).any():
-            raise ValueError("no income of 7")
-        return table["income"] > 3
-
-    schema = themis.Schema(race=["green", "purple"], income=range(50))
-    audit = themis.Audit(themis.batch(loan), schema, max_failures=1.0, probe=0)
-    result = audit.score([["race"]])
-    assert result.spent.isolating > 0
-    assert result.executions == result.spent.sampling + result.spent.isolating == calls[0]
-
-
 @pytest.mark.parametrize("vectorised", [False, True])
 @pytest.mark.parametrize("repeats", [1, 5])
 def test_a_time_budget_is_met_within_a_few_executions(
@@ -344,13 +274,6 @@ def test_a_time_budget_is_met_within_a_few_executions(
     audit = themis.Audit(subject, schema, max_seconds=seconds, repeats=repeats)
     assert audit.causal("sex").stopped == "budget"
     assert handed_over[0] <= seconds / pause + 4 + 4 * repeats
-
-
-def test_the_most_and_the_least_favoured_of_equal_groups_are_two() -> None:
-    score = themis.Audit(lambda person: True, themis.Schema(race=["green", "purple"])).group("race")
-    assert score.most_favoured is not None
-    assert score.least_favoured is not None
-    assert score.most_favoured.values != score.least_favoured.values
 
 
 @pytest.mark.parametrize("kind", ["row", "batch"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import themis
-from tests import missing_worlds
-from tests.missing_worlds import sets_of
-from tests.tied_worlds import LEADER, random_world
+from tests.joint_worlds import FREE, LEADER, SETS, plain_world
 from tests.worlds import Case, cases
 from themis.events import Progress
-from themis.scores import scorer, sweep
-from themis.subjects.model_files import load_model
+from themis.scores import domain, scorer
 
 QUICK = settings(
     max_examples=15,
@@ -33,7 +29,7 @@ QUICK = settings(
 def swept(monkeypatch: pytest.MonkeyPatch) -> None:
     """No domain is held, and pieces have a few inputs."""
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "PIECE", 7)
+    monkeypatch.setattr(domain, "PIECE", 7)
 
 
 def held(measured: Any) -> Any:
@@ -76,7 +72,7 @@ def test_a_sweep_gives_what_the_domain_gives_that_is_held(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         whole = [getattr(case.audit(), each)(*case.names) for each in ("causal", "group")]
         patch.setattr(scorer, "EXACT_LIMIT", 0)
-        patch.setattr(sweep, "PIECE", 5)
+        patch.setattr(domain, "PIECE", 5)
         audit = case.audit(exact=True)
         swept = [getattr(audit, each)(*case.names) for each in ("causal", "group")]
     assert list(map(held, swept)) == list(map(held, whole))
@@ -87,23 +83,25 @@ def test_a_sweep_gives_what_the_domain_gives_that_is_held(case: Case) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_sweeps_keep_missing_values_in_the_context(swept: None, seed: int) -> None:
-    here = missing_worlds.world(seed)
-    run = themis.Audit(here.decide, here.schema, seed=1, deterministic=True, exact=True)
-    for names in sets_of(here):
-        causal, group = run.causal(*names), run.group(*names)
-        assert causal.method == group.method == "exact"
-        assert causal.score == pytest.approx(here.causal(set(names)), abs=1e-9)
-        assert group.score == pytest.approx(here.group(set(names)), abs=1e-9)
+    missing = {LEADER: "kept", FREE: "counterfactual"}
+    world = plain_world(seed, binned=seed == 1, constraint="missing", **missing)
+    run = world.audit(deterministic=True, exact=True)
+    for names in SETS:
+        causal, group, expected = run.causal(*names), run.group(*names), world.group(names)
+        assert group.method == "exact"
+        assert expected is None or group.score == pytest.approx(expected, abs=1e-9)
+        if causal.method == "exact":
+            assert causal.score == pytest.approx(world.causal(names), abs=1e-9)
 
 
 @pytest.mark.parametrize("binned", [False, True])
 @pytest.mark.parametrize("seed", [5, 8])
 def test_sweeps_rewrite_what_follows(swept: None, seed: int, binned: bool) -> None:
-    world = random_world(seed, binned=binned)
-    run = themis.Audit(world.decide, world.schema, seed=1, deterministic=True, exact=True)
+    world = plain_world(seed, binned=binned)
+    run = world.audit(deterministic=True, exact=True)
     causal = run.causal(LEADER)
     assert causal.method == "exact"
-    assert causal.score == pytest.approx(float(world.causal((LEADER,))), abs=1e-9)
+    assert causal.score == pytest.approx(world.causal((LEADER,)), abs=1e-9)
     held_fast = run.causal("mate")
     assert [n.values["reason"] for n in held_fast.notes if n.code == "exact-not-possible"] == [
         "following"
@@ -137,7 +135,7 @@ def loan(people: themis.InputTable) -> Any:
     return points > np.where(people["race"] > 0, 49, 39)
 
 
-def test_a_failure_leaves_an_interval_and_with_bins_no_exact_score(swept: None) -> None:
+def test_a_failure_leaves_an_interval(swept: None) -> None:
     def fails(row: dict[str, int]) -> bool:
         if row["income"] == 9:
             raise ValueError
@@ -150,11 +148,9 @@ def test_a_failure_leaves_an_interval_and_with_bins_no_exact_score(swept: None) 
     assert (causal.low, causal.high, causal.unknown) == (0.1, 0.2, 4)
     assert (group.low, group.high, group.unknown) == (0.0, 0.2, 8)
     binned = themis.Schema(race=range(2), income=themis.Integers(0, 9, bins=[5]), age=range(4))
-    sampled = themis.Audit(fails, binned, **options).causal("income")
-    assert sampled.method == "sampled"
-    assert [n.values["reason"] for n in sampled.notes if n.code == "exact-not-possible"] == [
-        "failures"
-    ]
+    causal = themis.Audit(fails, binned, **options).causal("income")
+    assert (causal.method, causal.samples) == ("exact", 80)
+    assert (causal.low, causal.high) == (0.7, 0.9)
 
 
 @pytest.mark.parametrize("measure", ["causal", "group"])
@@ -163,7 +159,7 @@ def test_what_an_interrupt_leaves_holds_the_truth(
 ) -> None:
     truth = getattr(themis.Audit(loan, LARGE), measure)("race", exact=True)
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "PIECE", 10_000)
+    monkeypatch.setattr(domain, "PIECE", 10_000)
     calls = 0
 
     @themis.batch
@@ -206,27 +202,9 @@ def test_the_papers_procedures_are_never_exact() -> None:
 
 
 @pytest.mark.slow
-def test_a_sweep_is_the_same_in_other_processes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    from themis.engine.executors import spread
-
-    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
-    scores = []
-    for where in (None, "processes:2"):
-        with themis.Audit(loan, LARGE, exact=True, executor=where) as audit:
-            scores.append([audit.causal("race"), audit.group("race")])
-    assert scores[0] == scores[1]
-    assert scores[0][0].method == "exact"
-    assert scores[0][0].samples == 288_000
-
-
-@pytest.mark.slow
-@pytest.mark.slow
 def test_memory_stays_flat_however_many_inputs_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "PIECE", 2**13)
+    monkeypatch.setattr(domain, "PIECE", 2**13)
     peaks = []
     for ages in (10, 10, 100):  # the first one imports what is needed
         schema = themis.Schema(
@@ -245,7 +223,7 @@ def test_memory_stays_flat_however_many_inputs_are_swept(monkeypatch: pytest.Mon
 
 def test_where_the_flips_are_is_found_by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "PIECE", 4_000)
+    monkeypatch.setattr(domain, "PIECE", 4_000)
     region = themis.Values(["a", "b", "c", "d"], weights=[6, 2, 1, 1])
     schema = themis.Schema(region=region, race=range(2), income=range(100), age=range(50))
 
@@ -259,139 +237,3 @@ def test_where_the_flips_are_is_found_by_weight(monkeypatch: pytest.MonkeyPatch)
     (found,) = score.regions
     assert [found.coverage_low > 0.99, found.share_low < 0.2 < found.share_high] == [True, True]
     assert all(row["region"] == "b" for witness in score.witnesses for row in witness.inputs)
-
-
-def test_wide_sets_are_swept_unless_their_table_is_too_wide(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    schema = themis.Schema(race=range(20), income=range(30), age=range(4))
-
-    @themis.batch
-    def decide(people: themis.InputTable) -> Any:
-        return people["age"] * 300 > people["race"] * people["income"]
-
-    whole = themis.Audit(decide, schema).causal("race", "income")
-    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "MOST_TOGETHER", 600)
-    swept = themis.Audit(decide, schema, exact=True).causal("race", "income")
-    assert (swept.method, swept.score) == (whole.method, whole.score) == ("exact", 0.25)
-    monkeypatch.setattr(sweep, "MOST_TOGETHER", 599)
-    for measure in ("causal", "group"):
-        score = getattr(themis.Audit(decide, schema, exact=True), measure)("race", "income")
-        assert [n.values["reason"] for n in score.notes if n.code == "exact-not-possible"] == [
-            "too-wide"
-        ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_network_is_swept_and_each_batch_moves_once(
-    monkeypatch: pytest.MonkeyPatch, device: str
-) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed: make test-slow does it")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no GPU for PyTorch")
-    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "PIECE", 6_000)
-    module = torch.nn.Sequential(torch.nn.Linear(3, 1))
-    with torch.no_grad():
-        module[0].weight[:] = torch.tensor([[-25.0, 1.0, 1.0]])
-        module[0].bias[:] = -99.0
-    moved: list[int] = []
-    move = torch.as_tensor
-
-    def counted(inputs: Any, **options: Any) -> Any:
-        moved.append(len(inputs))
-        return move(inputs, **options)
-
-    schema = themis.Schema(race=range(3), income=range(100), savings=range(100))
-    audit = themis.Audit(themis.model(module, cut=0.0, device=device), schema, exact=True, probe=0)
-    monkeypatch.setattr(torch, "as_tensor", counted)
-    score = audit.causal("race")
-    points = np.add.outer(np.arange(100), np.arange(100))
-    assert score.score == pytest.approx(((points >= 99) & (points < 149)).mean())
-    assert moved[:5] == [6_000] * 5  # the whole domain; what follows explains the score
-
-
-NETWORK = themis.Schema(race=range(3), income=range(60), savings=range(60))
-WEIGHTS = (  # whole numbers: sums are the same in whatever order they are made
-    np.array([[-20, 1, 1], [3, 2, -1], [5, -1, 2], [1, 1, 0]], dtype=np.float32),
-    np.array([-50, -20, -30, 4], dtype=np.float32),
-    np.array([[2, -1, 1, -1]], dtype=np.float32),
-    np.array([-7], dtype=np.float32),
-)
-
-
-def _save_network(path: Path) -> None:
-    """The network as an ONNX file whose label is 1 from zero on."""
-    helper, numpy_helper, kinds = _onnx().helper, _onnx().numpy_helper, _onnx().TensorProto
-    names = ("w1", "b1", "w2", "b2", "zero")
-    arrays = (*WEIGHTS, np.zeros(1, np.float32))
-    flat = numpy_helper.from_array(np.array([-1]), "flat")
-    parts = [numpy_helper.from_array(each, name) for each, name in zip(arrays, names, strict=True)]
-    nodes = [
-        helper.make_node("Gemm", ["x", "w1", "b1"], ["h"], transB=1),
-        helper.make_node("Relu", ["h"], ["r"]),
-        helper.make_node("Gemm", ["r", "w2", "b2"], ["y"], transB=1),
-        helper.make_node("GreaterOrEqual", ["y", "zero"], ["high"]),
-        helper.make_node("Cast", ["high"], ["number"], to=kinds.INT64),
-        helper.make_node("Reshape", ["number", "flat"], ["label"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "network",
-        [helper.make_tensor_value_info("x", kinds.FLOAT, [None, 3])],
-        [helper.make_tensor_value_info("label", kinds.INT64, [None])],
-        [*parts, flat],
-    )
-    opset = [helper.make_opsetid("", 17)]
-    _onnx().save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
-
-
-def _onnx() -> Any:
-    return pytest.importorskip("onnx", reason="onnx is not installed: make test-slow does it")
-
-
-def _swept(subject: Any) -> tuple[float, ...]:
-    with themis.Audit(subject, NETWORK, exact=True, probe=0) as audit:
-        causal, group = audit.causal("race"), audit.group("race")
-    assert causal.method == group.method == "exact"
-    return causal.score, causal.low, causal.high, group.score, *(each.rate for each in group.groups)
-
-
-@pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
-    monkeypatch.setattr(sweep, "PIECE", 2_000)
-
-
-@pytest.mark.slow
-def test_an_onnx_model_is_swept_like_the_network_that_it_is(pieces: None, tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    _save_network(tmp_path / "network.onnx")
-    first, bias, second, shift = WEIGHTS
-
-    @themis.batch
-    def network(people: themis.InputTable) -> Any:
-        hidden = np.maximum(people.to_numpy().astype(np.float32) @ first.T + bias, 0)
-        return ((hidden @ second.T + shift)[:, 0] >= 0).astype(int)
-
-    found = _swept(load_model(tmp_path / "network.onnx", NETWORK))
-    assert found == _swept(network)
-    assert 0.05 < found[0] < 0.95
-
-
-@pytest.mark.slow
-def test_an_onnx_model_is_swept_like_the_torch_module(pieces: None, tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    torch = pytest.importorskip("torch", reason="torch is not installed: make test-slow does it")
-    _save_network(tmp_path / "network.onnx")
-    layers = (torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
-    with torch.no_grad():
-        for layer, (weight, own) in zip(layers, (WEIGHTS[:2], WEIGHTS[2:]), strict=True):
-            layer.weight.copy_(torch.from_numpy(weight))
-            layer.bias.copy_(torch.from_numpy(own))
-    module = torch.nn.Sequential(layers[0], torch.nn.ReLU(), layers[1])
-    assert _swept(load_model(tmp_path / "network.onnx", NETWORK)) == _swept(
-        themis.model(module, cut=0.0)
-    )

@@ -8,11 +8,12 @@ import pytest
 
 import themis
 from themis.audit.checker import run_checks
+from themis.results.finding import finding
 from themis.results.verdicts import Check
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.words.headlines import headline
-from themis.show.words.verdicts import state_of, verdict
+from themis.show.words.verdicts import verdict
 
 ONE: dict[str, Any] = {
     "a value": {"race": ["green"]},
@@ -40,7 +41,7 @@ def test_a_set_with_one_value_is_not_called_fair(schema: themis.Schema) -> None:
     causal, group = result.scores
     assert headline(causal) == "There is nothing to change: no test input can have another race"
     assert "single group of race" in headline(group)
-    assert [state_of(each) for each in result.scores] == ["open", "open"]
+    assert [finding(each).state for each in result.scores] == ["open", "open"]
     assert verdict(result).word == "undecided"
     for page in (render_page(result), render_markdown(result)):
         assert "never changes" not in page
@@ -59,14 +60,3 @@ def test_a_limit_on_a_set_with_one_value_is_not_decided(measure: Any) -> None:
         "changed, and nothing is known about it",
         "there is a single group of race, so that there is nothing to compare",
     )
-
-
-def test_sets_beside_it_keep_their_sentence() -> None:
-    schema = themis.Schema(race=["green"], age=range(10), sex=["f", "m"])
-    result = themis.Audit(by_race, schema).score([["race"], ["age"], ["sex"]])
-    said = verdict(result).sentence
-    assert said.startswith("The decision changes with age")
-    assert "no difference found for sex (exactly none)" in said
-    assert said.endswith("there is nothing to compare for race")
-    both = themis.Audit(by_race, schema).score([["race", "sex"]]).scores[0]
-    assert "never changes" in headline(both)  # sex was changed

@@ -8,9 +8,6 @@ import pytest
 
 import themis
 from themis.errors import RequestError
-from themis.results.saved import result_from_dict
-from themis.show.reports.formats import FORMATS
-from themis.show.terminal.searches import render_search
 
 SPACE = themis.Schema(
     sex=["female", "male"],
@@ -74,32 +71,3 @@ def test_a_found_set_is_run_again_for_noise_all_the_same(decided: themis.Result)
 def test_the_papers_search_can_not_only_decide() -> None:
     with pytest.raises(RequestError, match="decide_only: the paper's search measures every set"):
         search(decide_only=True, stopping="paper", deterministic=True)
-
-
-def test_it_is_saved_and_read_again(decided: themis.Result) -> None:
-    (again,) = result_from_dict(decided.to_dict()).searches
-    assert again.decide_only
-    assert again.found == decided.searches[0].found
-    assert decided.searches[0].to_dict()["decide_only"] is True
-    assert "decide_only" not in search(decide_only=False).to_dict()
-
-
-def test_the_terminal_shows_what_decided_and_that_nothing_was_measured(
-    decided: themis.Result,
-) -> None:
-    text = " ".join(render_search(decided, width=100).split())
-    assert "of" in text
-    assert "inputs get a different output" in text
-    assert "were not measured, only decided" in text
-    assert "~" not in text
-
-
-@pytest.mark.parametrize("name", list(FORMATS))
-def test_every_format_names_the_set_that_was_found(name: str, decided: themis.Result) -> None:
-    text = str(FORMATS[name].render(decided))
-    table = name in ("csv", "parquet")  # of scores: there are none
-    assert table != ("age" in text)
-
-
-def test_the_command_of_the_report_is_the_one_that_was_given(decided: themis.Result) -> None:
-    assert "--decide-only" in str(FORMATS["html"].render(decided))

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import themis
-from themis.engine import runner as runner_module
-from themis.search import folding, searcher
-from themis.search.folding import Folding
+from themis.search import searcher
+from themis.search.whole_domain import Folding
 from themis.subjects.decisions import NO_COUNTERFACTUAL
 
 SHAPE = (2, 3, 4, 2, 3)
@@ -40,14 +39,11 @@ def by_definition(cells: Any, weights: Any, columns: tuple[int, ...]) -> int:
 
 @pytest.mark.parametrize("kept", [0, 100, 2**22])
 @pytest.mark.parametrize("seed", range(4))
-def test_sets_fold_to_their_contexts_in_any_order(
-    monkeypatch: pytest.MonkeyPatch, seed: int, kept: int
-) -> None:
-    monkeypatch.setattr(folding, "KEPT", kept)
+def test_sets_fold_to_their_contexts_in_any_order(seed: int, kept: int) -> None:
     rng = np.random.default_rng(seed)
     cells, weights = domain(rng)
     sets = [each for size in range(1, 5) for each in itertools.combinations(range(5), size)]
-    own = Folding(cells, weights)
+    own = Folding(cells, weights, kept)
     for number in rng.permutation(len(sets)).tolist():
         found = own.of(sets[number])
         assert int(found.weights[found.flips].sum()) == by_definition(cells, weights, sets[number])
@@ -84,30 +80,3 @@ def test_ctrl_c_while_found_sets_are_measured_keeps_what_was_found(
     assert found.stopped == "interrupted"
     assert found.found == whole.found
     assert [each.against for each in found.minimal_sets] == list(whole.found[:2])
-
-
-def test_found_sets_are_measured_no_longer_than_the_limit_allows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What takes no execution takes time, too."""
-    late: list[bool] = []
-    monkeypatch.setattr(runner_module.Runner, "is_late", property(lambda _: bool(late)))
-    own = searcher.Searcher._score_of
-
-    def then_late(self: Any, *given: Any) -> Any:
-        score = own(self, *given)
-        late.append(True)
-        return score
-
-    monkeypatch.setattr(searcher.Searcher, "_score_of", then_late)
-    found = themis.Audit(themis.batch(decide), SCHEMA, seed=1).search(0.3, max_seconds=600)
-    assert len(found.found) > 3
-    assert len(found.minimal_sets) == 1
-
-
-def test_each_found_set_is_told_when_it_was_measured() -> None:
-    told: list[Any] = []
-    audit = themis.Audit(themis.batch(decide), SCHEMA, seed=1)
-    found = audit.search(0.3, listen=told.append)
-    last = [each.against for each in told[-len(found.found) :]]
-    assert last == list(found.found)

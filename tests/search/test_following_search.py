@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
-from typing import Literal
 
 import numpy as np
 import pytest
 
 import themis
-from tests.tied_worlds import FOLLOWER, LEADER, random_world
+from tests.joint_worlds import FOLLOWER, FREE, LEADER, SETS, plain_world
 from themis.engine import memory
 from themis.search import whole_domain
 from themis.search.flips import FlipBook
@@ -21,47 +19,17 @@ ROWS = 30
 
 
 @pytest.mark.parametrize("seed", MANY)
-@pytest.mark.parametrize("measure", ["causal", "group"])
-def test_a_search_finds_the_minimal_sets(seed: int, measure: Literal["causal", "group"]) -> None:
-    world = random_world(seed)
-    audit = world.audit()
-    truth = world.causal if measure == "causal" else world.group
-    scores = sorted({truth(names) for names in world.sets()})
-    for threshold in {scores[0], scores[len(scores) // 2], scores[-1]} - {0, 1}:
-        found = audit.search(float(threshold), measure=measure)
-        assert found.method == "exact"
-        assert {frozenset(names) for names in found.found} == world.minimal_sets(measure, threshold)
-
-
-@pytest.mark.parametrize("seed", MANY)
-def test_more_characteristics_never_lower_a_score(seed: int) -> None:
-    """For each input, what flips under a set flips under every superset; so the search may prune.
-
-    A variant in which a follower was rewritten is one of the superset that holds the follower.
-    """
-    world = random_world(seed)
-    inputs = [row for row, _ in world.inputs]
-    flips = {names: [bool(world.flips(row, names)) for row in inputs] for names in world.sets()}
-    for one, other in combinations(world.sets(), 2):
-        if set(one) < set(other):
-            assert all(b >= a for a, b in zip(flips[one], flips[other], strict=True))
-            assert world.causal(one) <= world.causal(other)
-            assert world.group(one) <= world.group(other)
-
-
-@pytest.mark.parametrize("seed", MANY)
 @pytest.mark.parametrize("remembers", [False, True])
 def test_the_flips_of_every_set_are_those_of_its_variants(
     seed: int, remembers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = random_world(seed)
+    missing = {LEADER: "counterfactual", FREE: "kept"} if seed % 2 else {}
+    world = plain_world(seed, **missing)
     monkeypatch.setattr(memory, "WHOLE_LIMIT", memory.WHOLE_LIMIT if remembers else 0)
     audit, schema = world.audit(), world.schema
     book = FlipBook(audit.sampler, tuple(range(len(schema))), cap=50_000)
     base = [schema.decode_row(row) for row in audit.sampler.base.rows(0, ROWS)]
-    sets = world.sets()
-    random.Random(seed).shuffle(sets)
-    for names in sets:
+    for names in random.Random(seed).sample(SETS, len(SETS)):
         mask = sum(1 << column for column in schema.columns_of(names))
         states = book.states(mask, 0, ROWS)
         assert (states == FLIP).tolist() == [bool(world.flips(row, names)) for row in base]
@@ -97,7 +65,7 @@ def test_a_flip_of_the_leader_is_known_for_the_set_with_its_follower(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a domain that is not remembered, too: nothing is tried for inputs that flip already."""
-    world = random_world(8)
+    world = plain_world(8)
     monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
     audit, schema = world.audit(), world.schema
     book = FlipBook(audit.sampler, tuple(range(len(schema))), cap=50_000)
@@ -115,11 +83,11 @@ def test_a_sampled_search_misses_no_set_far_above(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(whole_domain, "DENSE_LIMIT", 0)
-    world = random_world(seed)
+    world = plain_world(seed)
     found = world.audit(error=0.05).search(0.3, measure="causal")
     assert found.method == "sampled"
     listed = [set(names) for names in (*found.found, *found.undecided)]
-    for names in world.sets():
+    for names in SETS:
         score = world.causal(names)
         assert not score > 0.35 or any(each <= set(names) for each in listed)
     assert all(world.causal(names) > 0.25 for names in found.found)

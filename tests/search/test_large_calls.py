@@ -10,17 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 import themis
-from themis.engine import tables
 from themis.engine.runner import Runner
 from themis.results.parts import TestedSet
 from themis.scores.reruns import Rerunner
 from themis.search import flips
-from themis.search.flip_cells import UNTRIED
+from themis.search.deciding import SearchRequest
 from themis.search.flips import FlipBook
 from themis.search.group_decider import GroupDecider
-from themis.search.request import SearchRequest
-from themis.subjects.base import BudgetEndedError
-from themis.subjects.readings import FLIP, UNKNOWN
 
 A_B_C = tuple(range(3))
 WORLDS = {
@@ -69,15 +65,6 @@ def test_inputs_are_settled_together_as_they_are_one_set_after_another(
         known = together.known(mask, 60)
         assert (known == apart.states(mask, 0, 60)).all()
         assert len(set(known.tolist())) > 1, "it shows something"
-
-
-def test_nothing_is_run_for_inputs_that_are_settled() -> None:
-    settled = book("plain")
-    settled.exhaust(range(1, 8), 50)
-    before = settled.sampler.runner.account
-    settled.exhaust([0b011], 50)
-    assert (settled.probe(0b111, 0, 50) != UNTRIED).all()
-    assert settled.sampler.runner.account == before
 
 
 def searched(calls: bool, **options: Any) -> tuple[themis.SearchResult, int]:
@@ -196,20 +183,6 @@ def test_what_was_decided_before_an_interrupt_is_listed(measure: Any) -> None:
     }
 
 
-def test_calls_end_when_the_time_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    audit = themis.Audit(themis.batch(rule), WORLDS["plain"], seed=4, favourable="yes")
-    own = FlipBook(audit.sampler, A_B_C, cap=50_000)
-    own.inputs.run_until(60)
-    before = audit.runner.account.calls
-    monkeypatch.setattr(Runner, "batch_size", property(lambda _: 10))
-    monkeypatch.setattr(
-        Runner, "out_of_time", property(lambda runner: runner.account.calls > before + 2)
-    )
-    with pytest.raises(BudgetEndedError):
-        own.exhaust([0b111], 60)
-    assert audit.runner.account.calls == before + 3
-
-
 def test_an_interrupt_within_a_check_ends_its_search() -> None:
     schema = themis.Schema({name: range(4) for name in "abcdef"} | {"rest": range(10**6)})
     decide = Interrupted(any_of_six)
@@ -246,33 +219,6 @@ def test_pairs_of_found_sets_are_their_own() -> None:
     assert parts <= result.account.explanations
 
 
-def test_findings_that_share_inputs_are_run_again_in_few_calls() -> None:
-    schema = themis.Schema({name: range(4) for name in "abcdef"} | {"rest": range(10**6)})
-    audit = themis.Audit(themis.batch(any_of_six), schema, seed=1)
-    again: list[int] = []
-    repeat = audit.runner.repeat
-
-    def repeating(codes: NDArray[Any], **options: Any) -> Any:
-        again.append(len(codes))
-        return repeat(codes, **options)
-
-    audit.runner.repeat = repeating  # type: ignore[method-assign, assignment]
-    result = audit.search(0.1, among=list("abcdef"), max_size=1)
-    assert len(result.found) == 6
-    assert all(each.reruns and each.reruns.made > 40 for each in result.minimal_sets)
-    assert len(again) <= 3 + 1 + 7  # findings, pairs that are shown, and the look for noise
-
-
-def test_sets_too_large_to_be_settled_at_once_are_decided_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    expected, few = searched(True, threshold=0.35)
-    monkeypatch.setattr(flips, "SETTLED_AT_ONCE", 2**14)
-    result, more = searched(True, threshold=0.35)
-    assert result.found == expected.found
-    assert more > few
-
-
 def test_sets_too_wide_to_be_settled_at_once_take_few_calls_too() -> None:
     sizes: list[int] = []
 
@@ -304,51 +250,3 @@ def test_sets_with_too_many_assignments_are_sampled_together() -> None:
     pairs = {each.against: each.decision for each in result.tested if len(each.against) == 2}
     assert pairs == {("a", "b"): "above", ("a", "c"): "undecided", ("b", "c"): "undecided"}
     assert len(sizes) <= 25  # 79 when each was tried by itself
-
-
-def test_a_sample_of_the_assignments_finds_flips_and_excludes_none() -> None:
-    audit = themis.Audit(themis.batch(rule), WORLDS["plain"], seed=4, favourable="yes")
-    sampled, whole = FlipBook(audit.sampler, A_B_C, cap=4), book("plain")
-    sampled.exhaust([0b011, 0b111], 60)
-    for mask in (0b011, 0b111):
-        known, truth = sampled.known(mask, 60), whole.states(mask, 0, 60)
-        assert (truth[known == FLIP] == FLIP).all()
-        assert set(known.tolist()) == {FLIP, UNKNOWN}
-    before = audit.sampler.runner.account
-    assert (sampled.probe(0b111, 0, 60) == sampled.known(0b111, 60)).all()
-    assert audit.sampler.runner.account == before, "nothing was left to try"
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_some_inputs_are_settled_as_all_are(world: str) -> None:
-    some, every = book(world), book(world)
-    chosen = np.array([3, 4, 17, 40, 58])
-    some.exhaust([0b111], 60, chosen)
-    every.exhaust([0b111], 60)
-    known = some.known(0b111, 60)
-    assert (known[chosen] == every.known(0b111, 60)[chosen]).all()
-    assert (known == UNTRIED).any()
-    assert some.sampler.runner.account.executions < every.sampler.runner.account.executions
-
-
-def test_the_table_of_another_set_is_asked_only_where_it_knows_enough(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def executions(least: int, *sets: str) -> int:
-        monkeypatch.setattr(tables, "FEWEST_RECALLED", least)
-        schema = themis.Schema(a=[0, 1, 2], b=range(6), c=[0, 1], d=range(10**8))
-        audit = themis.Audit(themis.batch(rule), schema, seed=4, favourable="yes")
-        return sum(audit.group(names).executions for names in sets)
-
-    both = "a", "a,b"
-    assert executions(0, *both) < executions(10**9, *both)
-    assert executions(10**9, "a,b", "a,b") == executions(10**9, "a,b")
-
-
-def test_at_the_end_all_sets_are_told_as_decided() -> None:
-    told: list[themis.SearchProgress] = []
-    audit = themis.Audit(themis.batch(rule), WORLDS["plain"], seed=4, favourable="yes")
-    result = audit.search(0.1, listen=told.append)
-    assert result.found
-    assert told[0].decided < told[-1].total == result.sets_total
-    assert told[-1].decided == result.sets_total - len(result.undecided)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import themis
 from tests.worlds import Case, cases
 from themis.results.notes import Ending
-from themis.search import deciders as causal_decider
+from themis.search import causal_decider as causal_decider
 from themis.search import searcher
 from themis.settings import Settings
 
@@ -220,42 +220,6 @@ def test_nothing_known_is_executed_again() -> None:
     assert again.found == result.found
 
 
-def test_a_smaller_question_after_a_larger_one_is_free() -> None:
-    audit = themis.Audit(themis.batch(loan), LARGE, seed=3)
-    audit.search(0.2, among=["race", "sex", "city"], max_size=2)
-    part = audit.search(0.2, among=["race", "sex", "city"], max_size=1)
-    assert part.executions <= 2_000  # only rows that a larger share of the error asks for
-
-
-@pytest.mark.slow
-def test_found_sets_come_with_scores_witnesses_and_direction() -> None:
-    audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
-    result = audit.search(0.15, max_size=2)
-    assert ("income",) in result.found
-    assert result.found == tuple(each.against for each in result.minimal_sets)
-    for each in result.minimal_sets:
-        assert each.low > 0.1 - 1e-9 or each.against == ("income",)
-        assert each.high - each.low <= 0.1 + 1e-9
-        assert each.witnesses
-        for witness in each.witnesses:
-            assert set(witness.differs_in) <= set(each.against)
-            assert witness.outputs[0] != witness.outputs[1]
-    race = next(each for each in result.minimal_sets if "race" in each.against)
-    assert isinstance(race, themis.CausalScore)
-    assert race.direction
-    assert race.flip_rate is not None
-
-
-@pytest.mark.slow
-def test_why_says_what_happened_to_every_set() -> None:
-    result = themis.Audit(themis.batch(loan), LARGE, seed=1).search(0.15, max_size=2)
-    assert result.why("income").startswith("above 10 %: ")
-    assert result.why("city").startswith("not above 20 %: ")
-    assert result.why("city", "income") == "follows: it contains income, which is above 10 %"
-    assert result.sets_tested + result.sets_pruned == result.sets_total == 21
-    assert result.sets_open == 0
-
-
 @pytest.mark.parametrize("measure", ["causal", "group"])
 def test_a_budget_is_kept_and_what_is_open_is_said(measure: Any) -> None:
     audit = themis.Audit(themis.batch(loan), LARGE, seed=1, max_executions=3_000)
@@ -268,18 +232,20 @@ def test_a_budget_is_kept_and_what_is_open_is_said(measure: Any) -> None:
     assert "open" in result.why("age", "city", "id")
 
 
-def test_what_a_found_set_prunes_is_counted_although_a_budget_ends_the_search() -> None:
-    audit = themis.Audit(themis.batch(loan), LARGE, seed=1, max_executions=20_000)
-    result = audit.search(0.15)
-    assert (result.found, result.stopped) == ((("race",),), "budget")
-    assert result.sets_pruned == 2**5 - 1  # race with any of the five others
-
-
 def test_sets_that_can_not_be_exhausted_are_undecided_or_found_never_dropped() -> None:
     audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
     result = audit.search(0.15, among=["id", "age", "city"], max_size=2, max_executions=3_000_000)
     assert ("id",) in result.undecided  # a million values: "no flip" can't be proved
     assert not result.found
+
+
+def test_a_group_search_among_huge_integers_finds_what_matters() -> None:
+    def decide(table: themis.InputTable) -> Any:
+        return (table["sex"] == 1) & (table["a"] % 2 == 0)
+
+    schema = themis.Schema(sex=range(2), a=range(10**9), b=range(10**9))
+    audit = themis.Audit(themis.batch(decide), schema, seed=1, max_executions=100_000)
+    assert set(audit.search(0.2, "group").found) == {("a",), ("sex",)}
 
 
 def test_group_search_is_not_pruned_by_causal_under_constraints() -> None:
@@ -301,17 +267,6 @@ def test_group_search_uses_the_causal_bound_on_free_domains() -> None:
     ).searches
     assert any("causal score" in each.reason for each in group.tested)
     assert not group.found
-
-
-@pytest.mark.slow
-def test_wide_schemas_are_searched_lazily_within_a_budget() -> None:
-    wide = themis.Schema({f"c{i}": range(10) for i in range(20)})
-    audit = themis.Audit(themis.batch(lambda t: t["c0"] >= 5), wide, seed=1)
-    assert audit.search_plan().sets == 2**20 - 1
-    result = audit.search(0.5, max_executions=200_000)
-    assert ("c0",) in result.found
-    assert result.sets_total == 2**20 - 1
-    assert result.stopped == "budget"
 
 
 @pytest.mark.slow
@@ -369,11 +324,6 @@ def test_an_exact_score_that_equals_the_threshold_is_found_as_a_tie(low: int, te
         assert answer.why("race").startswith("exactly ")
     audit.causal("race").assert_below(tenths / 10)
     audit.group("race").assert_below(tenths / 10)
-
-
-def test_a_search_is_planned_with_no_more_than_all_inputs() -> None:
-    audit = themis.Audit(lambda person: True, themis.Schema(a=range(3), b=range(4), c=range(5)))
-    assert audit.search_plan().executions_at_least <= 60
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import themis
 from tests.simulated_flips import SimulatedBook, constant_first
-from themis.search import estimates as search_estimates
-from themis.search.estimates import SpotRule, spot_estimate
-from themis.search.tried_inputs import TriedInputs
-from themis.statistics.intervals import clopper_pearson
+from themis.search.estimates import SpotRule, TriedInputs, spot_estimate
 from themis.statistics.proportions import Interval, ProportionRule
 
 RULE = SpotRule(confidence=0.9, error=0.05)
@@ -74,39 +70,11 @@ def test_a_fraction_of_the_proofs_is_needed() -> None:
     assert sum(book.proofs for book in books) / len(books) < all_of_them / 2
 
 
-def test_where_nearly_all_flip_nothing_is_proved() -> None:
-    book = SimulatedBook(1, 0.99, 0.99, 5_000)
-    estimate(book)
-    assert book.proofs == 0
-
-
 WIDE = themis.Schema(a=range(40), b=range(50), c=range(30), d=range(40))
 
 
 def sums(table: themis.InputTable) -> Any:
     return table["a"] + table["b"] + 3 * table["c"] + table["d"] > 107
-
-
-@pytest.mark.slow
-def test_scores_of_found_sets_agree_with_those_measured_by_themselves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def found() -> themis.CausalScore:
-        audit = themis.Audit(themis.batch(sums), WIDE, seed=1, cost="executions")
-        result = audit.search(0.75, among=["a", "b"])
-        (score,) = result.minimal_sets
-        assert score.against == ("a", "b")
-        assert score.stopped == "error reached"
-        assert score.unknown == 0
-        return score
-
-    fewer = found()
-    truth = themis.Audit(themis.batch(sums), WIDE, seed=2, error=0.005).causal("a", "b")
-    assert fewer.low <= truth.score <= fewer.high
-    assert fewer.high - fewer.low <= 0.1
-    assert fewer.witnesses
-    monkeypatch.setattr(search_estimates, "SPOT_COST", 10**9)
-    assert 1.5 * fewer.executions < found().executions
 
 
 @pytest.mark.parametrize(("confidence", "error"), [(0.5, 0.9), (0.5, 0.45), (0.9, 0.3)])
@@ -130,9 +98,15 @@ def test_the_stages_share_what_may_be_wrong() -> None:
     assert sum(stage.alpha for stage in RULE.stages()) == pytest.approx(1 - RULE.confidence)
 
 
-def test_what_may_be_wrong_with_a_stage_is_shared_by_the_open_inputs_and_the_ends() -> None:
-    stage = RULE.stages()[1]
-    rest = stage.alpha * (1 - search_estimates._PART)
-    ends = search_estimates._ends(stage, np.array([7, 9]), 2)
-    assert ends[0] == clopper_pearson(7, stage.rows, rest)[0]
-    assert ends[1] == clopper_pearson(11, stage.rows, rest)[1]
+def test_failures_do_not_make_the_score_of_a_found_set_cost_more_than_a_plain_one() -> None:
+    def decide(person: dict[str, int]) -> bool:
+        if person["y"] % 100 == 0:
+            raise ValueError
+        return person["sex"] == 1 and person["x"] < 300
+
+    schema = themis.Schema(sex=range(2), x=range(1_000), y=range(10**6))
+    audits = [themis.Audit(decide, schema, seed=3, max_failures=0.1) for _ in range(2)]
+    plain = audits[0].causal("sex")
+    (found,) = audits[1].search(0.1, among=["sex"]).minimal_sets
+    assert plain.unknown > 0
+    assert (found.samples, found.low, found.high) == (plain.samples, plain.low, plain.high)

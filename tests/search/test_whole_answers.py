@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,8 @@ from hypothesis import strategies as st
 import themis
 from tests.worlds import Case, cases
 from themis.audit.checker import run_checks
-from themis.results.parts import Reruns
 from themis.results.verdicts import Check
-from themis.scores.exact import whole_numbers
 from themis.search import whole_domain
-from themis.search.walk import Search
 
 Set = tuple[str, ...]
 Scores = dict[Set, Fraction]
@@ -103,18 +99,6 @@ def test_exact_searches_answer_by_the_definition_ties_included(case: Case, measu
         assert_defined(result, scores, threshold)
 
 
-@pytest.mark.parametrize("measure", ["causal", "group"])
-def test_the_samples_of_an_exact_search_are_the_inputs_that_occur(measure: Any) -> None:
-    schema = themis.Schema(sex=["f", "m"], age=range(18, 40), paid=["yes", "no"])
-    schema = schema.constrained({"young": "age >= 30 or paid == 'no'"})
-    audit = themis.Audit(lambda person: int(person["age"] > 30), schema, deterministic=True)
-    result = audit.search(0.1, measure, exact=True)
-    valid = 2 * (22 * 2 - 12)
-    assert result.method == "exact"
-    assert {each.samples for each in result.tested} == {valid}
-    assert {each.samples for each in result.minimal_sets} == {valid}
-
-
 def without_weights(most: int) -> st.SearchStrategy[Case]:
     return cases(binned=False, weighted=False, most=most)
 
@@ -144,14 +128,6 @@ def test_a_sampled_search_that_met_every_input_answers_by_the_definition(
     assert methods.count("exact") >= 15
 
 
-def test_weights_are_compared_as_whole_numbers_or_not_at_all() -> None:
-    assert whole_numbers(np.array([0.1, 0.2, 0.7])).tolist() == [1, 2, 7]  # type: ignore[union-attr]
-    thirds = np.array([1 / 3, 1 / 7, 1 - 1 / 3 - 1 / 7])
-    assert whole_numbers(thirds).tolist() == [7, 3, 11]  # type: ignore[union-attr]
-    unrelated = np.random.default_rng(1).random(20)
-    assert whole_numbers(unrelated / unrelated.sum()) is None
-
-
 def test_thirds_tie_although_no_float_is_a_third() -> None:
     space = themis.Schema(a=range(2), b=range(3))
     audit = themis.Audit(themis.batch(lambda t: (t["a"] == 1) & (t["b"] == 0)), space)
@@ -177,16 +153,6 @@ def test_a_search_that_would_go_on_for_longer_runs_what_is_missing() -> None:
     assert result.minimal_sets[0].low == result.minimal_sets[0].high
 
 
-def test_a_search_that_is_over_soon_does_not_run_what_is_missing() -> None:
-    budget = 10**9  # so that executions are what is spared
-    audit = themis.Audit(
-        themis.batch(near), NARROW, error=0.05, deterministic=True, max_executions=budget
-    )
-    result = audit.search(0.9, among=["a", "b"])
-    assert result.method == "sampled"
-    assert result.executions < NARROW.size / 10
-
-
 def test_a_search_after_all_was_run_is_exact_and_free() -> None:
     audit = themis.Audit(themis.batch(near), NARROW, deterministic=True)
     audit.runner.run(audit.sampler.population.combinations(np.arange(NARROW.size)))
@@ -199,21 +165,6 @@ def test_a_search_after_all_was_run_is_exact_and_free() -> None:
 def test_a_budget_that_ends_with_the_last_input_does_not_leave_sets_open() -> None:
     audit = themis.Audit(themis.batch(near), NARROW, error=0.02, deterministic=True)
     assert audit.search(0.25, among=["a", "b"], max_executions=NARROW.size).conclusive
-
-
-def test_findings_are_run_again_once_although_the_search_begins_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def repeats(rows: int) -> tuple[int, str]:
-        monkeypatch.setattr(whole_domain, "ROWS", rows)
-        space = themis.Schema(a=range(2), b=range(3), c=range(4))
-        audit = themis.Audit(lambda row: row["a"] == 1, space, error=0.02, seed=1)
-        result = audit.search(0.3)
-        assert result.found == (("a",),)
-        assert result.minimal_sets[0].reruns is not None
-        return audit.runner.account.noise, result.method
-
-    assert repeats(0) == repeats(8)
 
 
 def test_a_check_holds_when_a_score_only_equals_its_limit() -> None:
@@ -241,17 +192,6 @@ def test_what_equals_the_threshold_leaves_open_whether_a_larger_set_is_above() -
     audit.search(1, among=["race"]).assert_nothing_found()
     with pytest.raises(themis.DiscriminationError):
         audit.search(0, among=["race"]).assert_nothing_found()
-
-
-@pytest.mark.parametrize(("low", "explains"), [(0.4, 0.02), (0.1, 0.01)])
-def test_what_noise_may_explain_grows_with_a_score_and_never_shrinks(
-    low: float, explains: float
-) -> None:
-    """Reruns of a sampled search count for the exact one that follows it."""
-    seen = SimpleNamespace(_seen={3: (Reruns(40, 1, explains=0.01), 0.2)})
-    again = Search._rerun(seen, 3, low)  # type: ignore[arg-type]
-    assert again is not None
-    assert again.explains == pytest.approx(explains)
 
 
 @pytest.mark.parametrize("threshold", [1 / 3, 0.333333333333])

@@ -11,15 +11,10 @@ import pytest
 from tests.report_results import result
 from tests.show.test_notebook import SEARCHED
 from tests.show.test_report_page import Document
-from themis.results.notes import Note
-from themis.results.parts import TestedSet
 from themis.settings import Stopping
 from themis.show.reports.page import render_page
 from themis.show.terminal.searches import render_search
-from themis.show.words.decisions import decision_words, unlisted_words
-
-EXACT = (Note.of("exact-score", score=0.07),)
-TIE = (Note.of("equals-threshold", score=0.1),)
+from themis.show.words.decisions import unlisted_words
 
 
 def test_a_set_that_was_excluded_is_not_called_below_the_threshold() -> None:
@@ -28,10 +23,8 @@ def test_a_set_that_was_excluded_is_not_called_below_the_threshold() -> None:
     assert SEARCHED.why("race,age") == "follows: it contains race, which is above 5 %"
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_pages_and_terminals_say_what_is_proven(whole: bool) -> None:
-    found = SEARCHED if whole else replace(SEARCHED, sets_total=99)
-    searched = replace(result(command="search"), searches=(found,), scores=())
+def test_pages_and_terminals_say_what_is_proven() -> None:
+    searched = replace(result(command="search"), searches=(SEARCHED,), scores=())
     page = Document(render_page(searched)).text.replace("\u202f", " ").replace("\xa0", " ")
     terminal = render_search(searched, file=io.StringIO(), width=100, everything=True)
     for text in (page, terminal):
@@ -55,9 +48,3 @@ def test_pages_and_terminals_say_what_is_proven(whole: bool) -> None:
 )
 def test_how_much_is_excluded(changes: dict[str, Any], words: str) -> None:
     assert unlisted_words(replace(SEARCHED, **changes)) == words
-
-
-def test_exact_scores_within_a_sampled_search() -> None:
-    assert decision_words(SEARCHED, TestedSet(("age",), "below", EXACT)) == "below 10 %"
-    assert decision_words(SEARCHED, TestedSet(("age",), "above", TIE)) == "exactly 10 %"
-    assert decision_words(SEARCHED, TestedSet(("age",), "undecided", ())) == "undecided"

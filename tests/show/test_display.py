@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,8 @@ from rich.cells import cell_len
 import themis
 from tests import report_results as samples
 from tests.clocks import Clock
-from tests.report_results import notes, plain
-from themis import cli
-from themis.events import Activity, Progress
+from tests.report_results import notes
+from themis.events import Activity, Began, Progress, RowsRead
 from themis.results.comparison import compare
 from themis.results.model import CausalScore, GroupScore, Result
 from themis.results.notes import Ending
@@ -27,14 +25,12 @@ from themis.results.parts import Group, Harm, Reruns, Witness
 from themis.settings import Stopping
 from themis.show.intervals import Axis
 from themis.show.terminal import parts, progress
-from themis.show.terminal.checks import STYLES, render_checks
+from themis.show.terminal.checks import render_checks
 from themis.show.terminal.comparisons import render_differences
 from themis.show.terminal.parts import make_console
-from themis.show.terminal.progress import ProgressLine, ReadingLines, SearchProgressLine
+from themis.show.terminal.progress import ProgressLine, ReadingLines
 from themis.show.terminal.results import (
-    interval_text,
     render_apparent,
-    render_headlines,
     render_result,
 )
 from themis.show.terminal.searches import render_search
@@ -122,64 +118,30 @@ def text(shown: Result, *, width: int = 80, **options: Any) -> str:
     return render_result(shown, file=io.StringIO(), width=width, **options)
 
 
-def test_causal_headline_says_what_is_measured_and_how_surely() -> None:
-    assert headlines.headline(causal()) == (
-        "For 11.3 % of test inputs the decision changes when only race is changed "
-        "(99 % confidence interval: 6.3–16.3 %)"
-    )
+PAPER = {"stopping": Stopping.PAPER}
 
 
-def test_headline_of_a_larger_set_names_all_of_it() -> None:
-    assert headlines.headline(causal(against=("race", "sex"))).startswith(
-        "For 11.3 % of test inputs the decision changes when only race and sex are changed"
-    )
-
-
-def test_headline_of_a_lower_bound_says_at_least() -> None:
-    headline = headlines.headline(causal(lower_bound=True, high=1.0))
-    assert "at least 6.3 %" in headline
-    assert "100 %" not in headline
-
-
-def test_exact_headline_says_that_every_input_was_run() -> None:
-    headline = headlines.headline(causal(method="exact", low=0.113, high=0.113))
-    assert headline == (
-        "For 11.3 % of test inputs the decision changes when only race is changed "
-        "(exact: every input was run)"
-    )
-
-
-def test_no_flip_is_not_said_to_be_certain() -> None:
-    headline = headlines.headline(causal(score=0.0, low=0.0, high=0.01))
-    assert headline == (
-        "No effect of race found: the decision changed for none of 702 test inputs when only "
-        "race was changed "
-        "(at most 1.0 %, 99 % confidence)"
-    )
-    exact = headlines.headline(causal(score=0.0, low=0.0, high=0.0, method="exact"))
-    assert exact.startswith("The decision never changes when only race is changed")
-
-
-def test_paper_headline_says_that_the_interval_is_not_certified() -> None:
-    assert "not certified" in headlines.headline(causal(stopping=Stopping.PAPER))
-    assert "99 % confidence" not in headlines.headline(causal(stopping=Stopping.PAPER))
-    assert "not certified" in headlines.headline(group(stopping=Stopping.PAPER, low=0.0))
-
-
-def test_a_score_without_samples_claims_nothing() -> None:
-    assert "is unknown" in headlines.headline(causal(samples=0))
-    assert "is unknown" in headlines.headline(group(samples=0))
-
-
-def test_group_headline_gives_the_difference_in_points() -> None:
-    assert headlines.headline(group()) == (
-        "Rates of favourable decisions differ by 20.0 percentage points between purple and green "
-        "(99 % confidence interval: 15.0–25.0 points)"
-    )
-    equal = headlines.headline(group(score=0.01, low=0.0, high=0.03))
-    assert equal.startswith("No difference found in rates of favourable decisions between purple")
-    assert "they differed by 20.0 percentage points in the test" in equal
-    assert equal.endswith("a gap above 3.0 percentage points is ruled out (99 % confidence)")
+@pytest.mark.parametrize(
+    ("score", "said", "unsaid"),
+    [
+        (causal(), "only race is changed (99 % confidence interval: 6.3–16.3 %)", "certain"),
+        (causal(against=("race", "sex")), "when only race and sex are changed", "together"),
+        (causal(lower_bound=True, high=1.0), "at least 6.3 %", "100 %"),
+        (causal(method="exact", low=0.113, high=0.113), "(exact: every input was run)", "interval"),
+        (causal(score=0.0, low=0.0, high=0.01), "(at most 1.0 %, 99 % confidence)", "never"),
+        (causal(score=0.0, low=0.0, high=0.0, method="exact"), "The decision never changes", "%"),
+        (causal(**PAPER), "not certified", "99 % confidence"),
+        (group(**PAPER, low=0.0), "not certified", "99 % confidence"),
+        (causal(samples=0), "is unknown", "%"),
+        (group(), "differ by 20.0 percentage points between purple and green", "20.0 %"),
+        (group(score=0.01, low=0.0, high=0.03), "a gap above 3.0 percentage points is ruled", "≤"),
+    ],
+)
+def test_a_headline_says_what_is_measured_and_how_surely(
+    score: CausalScore | GroupScore, said: str, unsaid: str
+) -> None:
+    assert said in headlines.headline(score)
+    assert unsaid not in headlines.headline(score)
 
 
 @pytest.mark.parametrize(
@@ -233,18 +195,6 @@ def test_control_characters_are_made_visible(value: Any, shown: str) -> None:
     assert words.visible(value) == shown
 
 
-def test_direction_of_harm_names_the_change() -> None:
-    shown = text(result(causal()))
-    assert "green → purple: 6.6 % lose the favourable decision, 0 % gain it" in shown
-
-
-def test_witnesses_stand_side_by_side_with_the_difference_marked() -> None:
-    shown = text(result(causal()))
-    assert re.search(r"race\s+│\s+green\s+‹ purple", shown)
-    assert re.search(r"age\s+│\s+30\s+30", shown)
-    assert re.search(r"decision\s+│\s+1\s+0", shown)
-
-
 def test_two_witnesses_are_shown_unless_everything_is_asked_for() -> None:
     pairs = tuple(
         Witness(({"race": "green", "age": age}, {"race": "purple", "age": age}), (1, 0))
@@ -256,24 +206,17 @@ def test_two_witnesses_are_shown_unless_everything_is_asked_for() -> None:
     assert "1009" in text(result(causal(witnesses=pairs)), everything=True)
 
 
-def test_shown_witnesses_differ_in_their_direction_where_they_can() -> None:
-    forth = Witness(({"sex": "f", "age": 70}, {"sex": "m", "age": 70}), (1, 0))
-    back = Witness(({"sex": "m", "age": 20}, {"sex": "f", "age": 20}), (1, 0))
-    shown = text(result(causal(witnesses=(forth, forth, back))))
-    assert re.search(r"age\s+│\s+70\s+70\s+│\s+20\s+20", shown)
-
-
 def test_many_groups_are_collapsed_to_both_ends() -> None:
     groups = tuple(Group({"age": n}, n / 100, n / 100, n / 100, 9) for n in range(1, 31))
     shown = text(result(group(groups=groups)))
-    assert "… 20 more …" in shown
+    assert "… 20 groups between these are not shown" in shown
     assert "age 30" in shown
     assert "age 1 " in shown
     assert "age 15" not in shown
 
 
 def test_impact_ratio_stands_to_the_four_fifths_line() -> None:
-    assert "below four\n  fifths (0.80)" in text(result(group()))
+    assert "below four fifths (0.80)" in " ".join(text(result(group())).split())
     unsure = group(impact_ratio=0.79, impact_ratio_low=0.7, impact_ratio_high=0.9)
     assert "the test cannot tell" in str(score_words.impact(unsure))
 
@@ -307,13 +250,6 @@ def test_inconclusive_scores_are_said_to_be() -> None:
     shown = text(result(causal(stopped=Ending.BUDGET, notes=notes("the budget ended"))))
     assert "inconclusive: 1 of 1 score" in shown
     assert "note: the budget ended" in shown
-
-
-def test_headlines_alone_have_one_sentence_per_score() -> None:
-    shown = render_headlines(result(causal(), group()), file=io.StringIO())
-    assert (
-        " ".join(shown.split()) == f"{headlines.headline(causal())} {headlines.headline(group())}"
-    )
 
 
 NASTY = (
@@ -356,11 +292,10 @@ def test_long_names_of_groups_cut_no_number(width: int) -> None:
         Group({"sex": sex, "grew up": home}, 0.716, 0.635, 0.789, 12_670) for sex, home in values
     )
     shown = text(result(group(against=("sex", "grew up"), groups=groups)), width=width)
-    table = shown[shown.index(" points)") : shown.index("highest rate")]
-    for number in ("71.6 %", "of 12,670", "63.5 % –", "78.9 %"):
-        assert table.count(number) == len(groups), table
+    table = " ".join(shown[shown.index("tested") :].split())
+    for number in ("71.6 %", "12,670", "63.5 %", "78.9 %", "männlich <b>"):
+        assert table.count(number) >= 2, table
     assert "…" not in table
-    assert table.count("█") >= (0 if width == 44 else len(groups))  # words before bars
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -383,12 +318,6 @@ def test_the_overview_cuts_no_number(width: int) -> None:
     flat = " ".join(text(result(*scores), width=width).partition("──")[0].split())
     for number in ("11.3 %", "6.3 – 16.3 %", "20.0 points", "15.5 – 25.0 points"):
         assert flat.count(number) >= 2, flat
-    rows = [replace(each, population="rows") for each in scores]
-    beside = [*rows, *(replace(each, population="inputs") for each in scores)]
-    data = {"file": "a.csv", "rows": 9, "used": 9, "dropped": 0, "distinct": 9, "ignored": []}
-    shown = render_apparent(result(*beside, data=data), file=io.StringIO(), width=width)
-    for number in ("11.3 % (6.3 – 16.3)", "20.0 points (15.5 – 25.0)"):
-        assert " ".join(shown.partition("They may")[0].split()).count(number) == 2, shown
 
 
 def test_piped_output_has_no_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,8 +350,6 @@ def test_no_colour_is_unreadable_on_light_or_dark_terminals(
     }
     assert {"1", "2", "31", "35"} <= used <= READABLE
     assert parts.ShellLine("themis score").style == ""
-    assert interval_text(causal()).style == "", "an interval is never dim"
-    assert set(STYLES.values()) <= {"bold red", "green", "bold", "magenta"}
 
 
 def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,22 +359,6 @@ def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NO_COLOR", "1")
     shown = render_result(result(causal()), file=Terminal(), width=80)
     assert not re.search(r"\x1b\[[\d;]*3\dm", shown)
-
-
-def test_no_text_is_yellow_which_a_light_terminal_does_not_show() -> None:
-    sources = [*Path(parts.__file__).parent.glob("*.py"), *Path(cli.__file__).parent.glob("*.py")]
-    assert len(sources) > 10
-    assert not [each.name for each in sources if "yellow" in re.sub("#.*", "", each.read_text())]
-
-
-def test_all_scores_of_a_page_are_drawn_on_one_scale() -> None:
-    small = causal(against=("sex",), score=0.02, low=0.01, high=0.03)
-    large = causal(score=0.6, low=0.5, high=0.7)
-    shown = render_result(result(small, large), width=100)
-    assert set(re.findall(r"(\d+) %$", shown, re.MULTILINE)) >= {"100"}
-    assert "█ 5 %" not in shown
-    bars = [line for line in shown.splitlines() if "causal score" in line]
-    assert [line.count("█") > 20 for line in bars] == [False, True]
 
 
 def test_rows_of_the_table_that_differ_in_people_or_statistic_are_told_apart() -> None:
@@ -517,7 +428,7 @@ def test_progress_line_names_what_follows_the_sampling_and_what_is_left_of_it() 
     line = ProgressLine(enabled=False)
     line.listen(Progress("causal", ("sex",), 233, 233, 0.06, 0.16, 1_404))
     activity = [Activity("sampling", 1_404)]
-    line.look = lambda: activity[0]
+    line.listen(Began(lambda: activity[0]))
     assert line.line().plain.startswith("causal sex · sampling 233 of 233 · 6.0 % to 16.0 %")
     activity[0] = Activity("noise", 1_500)
     assert line.line().plain.startswith("causal sex · checking for noise · 6.0 % to")
@@ -600,38 +511,11 @@ def test_in_a_log_the_line_is_said_now_and_then() -> None:
             third.set()
 
     with ProgressLine(enabled=False, say=say, delay_seconds=0.001) as line:
-        line.look = lambda: Activity("noise", 1_200, 30)
+        line.listen(Began(lambda: Activity("noise", 1_200, 30)))
         line.listen(Progress("causal", ("race",), 100, 400, 0.1, 0.3, 1_000))
         assert third.wait(60)
     words = "causal race · checking for noise, up to 30 to go · 10.0 % to 30.0 % · 1,200 executions"
     assert said[2].startswith(words)
-
-
-def test_notebook_tables_are_static_and_escaped() -> None:
-    evil = "<script>alert(1)</script>"
-    people = ({evil: evil}, {evil: "b"})
-    score = causal(
-        against=(evil,),
-        witnesses=(Witness(people, (evil, 0)),),
-        direction=(Harm({evil: evil}, {evil: "b"}, 0.1, 0.0, 9),),
-        notes=notes(evil),
-    )
-    groups = group(against=(evil,), groups=(Group({evil: evil}, 0.5, 0.4, 0.6, 9),) * 20)
-    failures = {evil: {"count": 1, "input": {}, "message": evil}}
-    for thing in (score, groups, result(score, groups, notes=notes(evil), failures=failures)):
-        html = thing._repr_html_()
-        assert "<script" not in html
-        assert "&lt;script&gt;" in html
-        assert html.count("<div") == html.count("</div>")
-
-
-def test_notebook_shows_the_headline_and_the_interval() -> None:
-    html = plain(
-        result(causal(direction=OFFSET), group(score=0.01, low=0.0, high=0.03))._repr_html_()
-    )
-    assert "For 11.3 % of test inputs the decision changes" in html
-    assert "hide this" in html
-    assert "seed 42" in html
 
 
 def test_reading_says_how_far_it_is_at_most_every_two_seconds() -> None:
@@ -639,15 +523,15 @@ def test_reading_says_how_far_it_is_at_most_every_two_seconds() -> None:
     lines = ReadingLines(said.append, clock=lambda: now[0])
     for second in range(5):
         now[0] = float(second)
-        lines(second * 10_000_000, 500_000_000)
+        lines(RowsRead(second * 10_000_000, 500_000_000))
     assert said == ["read 20 MB of 500 MB", "read 40 MB of 500 MB"]
 
 
 def test_the_live_line_shows_how_much_was_read_until_something_runs() -> None:
-    line = SearchProgressLine(enabled=False)
-    line.listen_to_rows(120_000_000, 500_000_000)
+    line = ProgressLine(enabled=False)
+    line.listen(RowsRead(120_000_000, 500_000_000))
     assert line.line().plain == "read 120 MB of 500 MB"
-    line.listen_to_rows(500_000_000, 500_000_000)
+    line.listen(RowsRead(500_000_000, 500_000_000))
     assert line.line().plain.startswith("loading")
 
 
@@ -655,9 +539,9 @@ def test_the_beginning_says_what_is_going_on() -> None:
     """A model may take seconds to load, and a slow subject minutes to try."""
     line = ProgressLine(enabled=False)
     assert line.line().plain.startswith("loading · ")
-    line.look = lambda: Activity("sampling", 0)
+    line.listen(Began(lambda: Activity("sampling", 0)))
     assert line.line().plain.startswith("running · ")
-    line.look = lambda: Activity("sampling", 24)
+    line.listen(Began(lambda: Activity("sampling", 24)))
     assert line.line().plain.startswith("running · 24 executions · ")
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,9 +11,7 @@ from tests import report_results as samples
 from tests.show.test_annex import annex
 from tests.show.test_wording import formats
 from themis.results.model import CausalScore, Result
-from themis.results.parts import Joint
-from themis.show.terminal.searches import render_search
-from themis.show.words.explanations import counted_people, joint_sentences, region_sentence
+from themis.show.words.explanations import counted_people
 from themis.show.words.headlines import headline
 from themis.show.words.searches import harms
 from themis.show.words.verdicts import measured_on
@@ -57,32 +53,6 @@ def test_draws_are_no_people_in_any_format() -> None:
     assert "drawn from 10,000 rows" in measured_on(result)
 
 
-def test_a_search_on_a_profile_counts_draws() -> None:
-    audit = themis.Audit(_decide, SCHEMA, profile=ROWS, error=0.1, deterministic=True)
-    shown = " ".join(render_search(audit.search_all(0.1), file=io.StringIO()).split())
-    assert re.search(r"\(counted on \d+ draws from the profile\)", shown)
-    assert not PEOPLE.search(shown)
-
-
-def test_what_only_both_change_is_counted_in_draws() -> None:
-    few = Joint({"sex": 0.5, "race": 0.0}, 0.1, 20, 2, 0.01, 0.3)
-    score = samples.causal(against=("sex", "race"), population="profile", joint=few)
-    assert next(joint_sentences(score)) == (
-        "For 2 of 20 draws from the profile the decision changes only if both are changed; for "
-        "10 of 20 already if only sex is, for 0 of 20 already if only race is (counted on 20 draws "
-        "from the profile)"
-    )
-
-
-def test_a_region_of_few_counts_those_that_were_tried() -> None:
-    facts = samples.all_facts()
-    region = next(s.regions[0] for s in facts.scores if isinstance(s, CausalScore) and s.regions)
-    few = replace(region, inputs=50, residents=10)
-    assert "among 10 of 50 draws from" in region_sentence(few, samples.causal(population="profile"))
-    given = samples.causal(population="rows", method="exact", samples=50)
-    assert "among 10 of 50 people, " in region_sentence(few, given)
-
-
 def test_rows_that_are_run_once_are_not_all_people() -> None:
     """Forty people of eight kinds: a change was counted on eight rows, and that is what is said."""
     rows = [{"sex": "female", "number": 1_000 * (n % 8)} for n in range(40)]
@@ -101,11 +71,3 @@ def test_people_of_whom_all_were_run_are_people() -> None:
     assert "Measured on 9 rows of a.csv" in measured_on(
         samples.result(score, data={"file": "a.csv", "used": 9})
     )
-
-
-def test_the_annex_counts_categories_in_people_not_in_draws() -> None:
-    """As many of each group are drawn as are needed, so that draws say nothing of how many are."""
-    shown = annex(drawn())
-    assert "Of an unknown category: 0 rows." in shown
-    assert "No category has fewer than 2 % of the people in the profile." in shown
-    assert "CategoryDrawsFavourable" in shown

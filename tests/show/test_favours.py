@@ -20,9 +20,9 @@ from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_headlines, render_result
-from themis.show.words.favours import favour_remedy
 from themis.show.words.headlines import headline
 from themis.show.words.verdicts import verdict
+from themis.show.words.wording import favour_remedy
 
 WRITE = "write favourable = [1]"
 
@@ -73,10 +73,6 @@ def test_the_verdict_is_open_and_the_causal_score_stays_as_it_is() -> None:
     assert "for race" not in found.sentence  # of which nothing is known
 
 
-def test_junit_has_an_error_for_it() -> None:
-    assert '<error message="No output was favourable' in render_junit(of(rates(0)))
-
-
 def test_every_output_favourable_tells_nothing_either() -> None:
     text = headline(rates(1))
     assert text == (
@@ -85,11 +81,6 @@ def test_every_output_favourable_tells_nothing_either() -> None:
     assert verdict(of(rates(1), notes=())).word == "undecided"
     rows = rates(1, population="rows", method="exact", high=0.0)
     assert "are equal" in headline(rows)  # a fact about these people
-
-
-def test_of_a_single_group_there_is_nothing_to_compare() -> None:
-    one = replace(rates(0), groups=rates(0).groups[:1])
-    assert "nothing to compare" in headline(one)
 
 
 @pytest.mark.parametrize(

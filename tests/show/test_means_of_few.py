@@ -23,16 +23,19 @@ import themis
 from tests import report_results as samples
 from themis.cli import app
 from themis.results.comparison import compare
-from themis.results.model import GroupScore, Result
+from themis.results.model import GroupScore, Result, Score
 from themis.results.parts import Group, Naming
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, limit_on
-from themis.results.withheld import FewerGroups, tells_of_few, withheld, withheld_check
-from themis.scores.counterparts import rests_on_few
+from themis.results.withheld import (
+    by_size,
+    tells_of_few,
+    withheld,
+    withheld_check,
+)
+from themis.scores.within import rests_on_few
 from themis.show.notebook import html_of, plot
-from themis.show.reports.annex import _unknown
-from themis.show.reports.comparisons import Topic, _markdown, render_comparison
-from themis.show.reports.document import Room
+from themis.show.reports.comparisons import render_comparison
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.comparisons import render_differences
@@ -40,7 +43,7 @@ from themis.show.terminal.results import render_apparent, render_result
 from themis.show.terminal.searches import render_search
 from themis.show.words.headlines import headline
 from themis.show.words.searches import harms
-from themis.show.words.verdicts import verdict
+from themis.show.words.verdicts import adds, verdict
 
 LIMIT = 0.01
 SIZES = {"a": 12, "b": 7}  # and c, of whom there are few
@@ -81,9 +84,8 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
     """All that is shown of a result, of its checks, and of it beside an earlier one."""
     bare = replace(result, checks=())
     for name, way in FORMATS.items():
-        if name != "parquet":
-            yield name, str(way.render(result))
-            yield f"{name} without checks", str(way.render(bare))
+        yield name, way.render(result)
+        yield f"{name} without checks", way.render(bare)
     pages: dict[str, Callable[..., str]] = {
         "result": render_result, "checks": render_checks, "apparent": render_apparent,
         "search": render_search,
@@ -96,7 +98,7 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
         yield name, page(withheld(result), file=io.StringIO(), everything=True)
     differences = withheld(compare(before, result))
     yield "diff", render_differences(differences, file=io.StringIO(), everything=True)
-    yield "diff.md", _markdown(differences, Topic())
+    yield "diff.md", render_comparison(compare(before, result), Path("diff.md"))
     yield "diff.html", render_comparison(compare(before, result), Path("diff.html"))
     yield "diff.json", str(differences.to_dict())
     for thing in (bare, *result.scores, *result.searches):
@@ -151,17 +153,20 @@ def of(race: str, rate: float, people: int, **more: Any) -> Group:
     return Group({"race": race}, rate, rate, rate, people, people=people, **more)
 
 
-def test_who_is_lowest_and_highest_is_said_of_those_shown() -> None:
+def test_a_difference_that_rests_on_few_has_no_size_and_one_that_does_not_has_all() -> None:
     score = withheld(score_of(of("a", 0.4, 40), of("b", 0.5, 40), of("c", 0.6, 1), of("d", 0.1, 2)))
+    assert (score.score, score.low, score.high) == (None, None, None)
     assert headline(score) == (
-        "Means of limit differ by 100 between race a and race b in the rows; some of 2 groups of "
-        "fewer than 5 people are further apart, and their means are not shown "
-        "(exact: every row was run)"
+        "Means of limit differ between groups of race in the rows; how much is not shown, as that "
+        "would tell of fewer than 5 people"
     )
-    assert next(harms(score, most=1)).startswith("highest mean shown: race b")
-    three = (of("a", 0.4, 40), of("b", 0.5, 40), of("e", 0.45, 40), of("c", 0.45, 1))
-    assert "highest of 3 groups of race that are shown in the rows" in headline(
-        withheld(score_of(*three))
+    assert not list(harms(score, most=1))
+    shown = score_of(of("a", 0.4, 40), of("b", 0.5, 40), of("e", 0.45, 40), of("c", 0.45, 1))
+    assert withheld(shown).score == pytest.approx(0.1)
+    assert headline(withheld(shown)) == (
+        "Means of limit differ by 100 between race a and race b, the lowest and highest of 3 "
+        "groups of race that are shown in the rows; the mean of a group of fewer than 5 people is "
+        "not shown (exact: every row was run)"
     )
 
 
@@ -174,12 +179,12 @@ def test_answers_are_counted_and_not_people() -> None:
         assert [(each.people, each.answers) for each in score.groups][2] == (6, 1)
         shown = withheld(score)
         assert [each.values["race"] for each in shown.groups] == ["a", "b"]
-        assert "a group of fewer than 5 people with an output is further apart" in headline(shown)
+        assert shown.score is None
         assert score.to_dict()["groups"][2]["answers"] == 1
-        assert "answers" not in score.to_dict()["groups"][0]
+        assert score.to_dict()["groups"][0]["answers"] is None
     found = measured({"a": 200, "b": 300, "c": 777}, 5, failing=1)
     (score,) = found["rows"].scores
-    assert type(withheld(score)) is GroupScore
+    assert withheld(score).groups == score.groups
     assert "6 people, 5 with an output" in next(harms(score, most=1))
 
 
@@ -187,32 +192,14 @@ def test_numbers_that_few_people_do_not_change_are_shown() -> None:
     score = score_of(of("a", 0.4, 40), of("b", 0.5, 40), of("c", 0.45, 1))
     assert not tells_of_few(score)
     shown = withheld(score)
-    assert isinstance(shown, FewerGroups)
+    assert len(shown.groups) == 2
     assert shown.score == pytest.approx(score.score)
     check = judge_score(limit_on("group", ("race",), LIMIT, "limit"), score, 0.99)
     assert withheld_check(check, [score]).score == check.score
     assert withheld(shown) is shown
 
 
-def test_ends_of_those_shown_allow_for_their_own_intervals() -> None:
-    groups = (
-        Group({"race": "a"}, 0.4, 0.3, 0.45, 40, people=40),
-        Group({"race": "b"}, 0.6, 0.5, 0.7, 40, people=40),
-        of("c", 0.9, 1),
-    )
-    shown = withheld(score_of(*groups, method="sampled", low=0.4, high=0.6))
-    assert (shown.low, shown.score, shown.high) == pytest.approx((0.05, 0.2, 0.4))
-    assert "was further apart in the test" in headline(shown)
-    wide = replace(groups[0], high=0.55)
-    shown = withheld(score_of(wide, *groups[1:], method="sampled", low=0.35, high=0.6))
-    assert headline(shown).startswith(
-        "Means of limit differ between groups of race in the rows, but not surely between those "
-        "shown: no difference found"
-    )
-
-
 def test_an_assertion_on_what_is_not_shown_says_so() -> None:
-    many = Group({"race": "green"}, 0.1, 0.1, 0.1, 60, people=60)
     one = Group({"race": "purple"}, 0.6, 0.6, 0.6, 1, people=1)
     two = Group({"race": "blue"}, 0.2, 0.2, 0.2, 2, people=2)
     ends = {"score": 0.4, "low": 0.4, "high": 0.4, "method": "exact"}
@@ -220,9 +207,7 @@ def test_an_assertion_on_what_is_not_shown_says_so() -> None:
     score = samples.group(groups=(one, two), **ends, **kind)
     with pytest.raises(themis.DiscriminationError, match="numbers are not shown"):
         score.assert_below(0.1)
-    shown = withheld(replace(score, groups=(many, one, two)))
     assert "0.4" not in repr(judge_score(limit_on("group", ("race",), 0.1, None), score, 0.99))
-    assert "those who were tested: a group of fewer than 5 people" in _unknown(shown, Room(rows=63))
 
 
 def test_beside_a_number_that_is_shown_none_is_told_to_be_the_same() -> None:
@@ -322,9 +307,34 @@ def test_an_average_of_few_differences_says_that_they_differ() -> None:
     assert headline(withheld(unsure)).startswith("Undecided for race: the output price changed")
     saved = result_from_dict(averaged(876.54, "within").to_dict())
     assert tells_of_few(saved.scores[0])
-    earlier = replace(saved.scores[0], of_few=False)  # and 2 rows have a counterpart
-    assert tells_of_few(earlier)
-    assert not tells_of_few(replace(earlier, score=0.0, low=0.0, high=0.0))
+
+
+@pytest.fixture(params=["causal", "group"])
+def score(request: pytest.FixtureRequest) -> Score:
+    """A score of each kind whose numbers would tell of few people."""
+    if request.param == "causal":
+        return averaged(876.54, "within").scores[0]
+    return score_of(of("a", 0.4, 40), of("b", 0.87654, 1))
+
+
+def test_numbers_that_are_not_shown_are_not_there(score: Score) -> None:
+    shown = withheld(score)
+    assert {shown.score, shown.low, shown.high} == {None}
+    data = shown.to_dict()
+    assert {data["score"], data["low"], data["high"]} == {None}
+    assert data["withheld"] == "few-people"
+    assert "whole" not in data
+    assert "8765" not in json.dumps(data)
+
+
+def test_no_set_is_dropped_or_put_first_by_a_number_that_is_not_shown(score: Score) -> None:
+    part = replace(score, against=("age",), population="inputs", score=0.1, low=0.1, high=0.1)
+    both = withheld(replace(score, against=("age", "race")))
+    assert adds(both, [part])
+    assert adds(part, [both])
+    assert sorted([both, part], key=by_size) == [part, both]
+    result = replace(averaged(876.54, "within"), scores=(part, both), checks=())
+    assert "age and race" in verdict(result).sentence
 
 
 @pytest.mark.parametrize("kind", ["within", "generated"])

@@ -9,7 +9,6 @@ import pytest
 
 import themis
 from themis.results.model import CausalScore, GroupScore
-from themis.results.notes import Note
 from themis.results.saved import result_from_dict
 from themis.show.reports.annex import render_annex
 from themis.show.reports.page import render_page
@@ -76,13 +75,6 @@ def test_rates_beside_known_outcomes_have_no_intervals_where_there_is_noise() ->
         assert ("which noise alone may set apart" in page) is noisy
         assert ("The intervals hold if" in page) is not noisy
         assert result_from_dict(result.to_dict()).outcomes[0].noisy is noisy
-
-
-def test_what_noise_explains_is_no_share_of_the_score() -> None:
-    text = str(Note.of("noise-in-score", high=0.692, measure="causal"))
-    assert text.endswith("noise alone may explain a score of 69.2 %")
-    searched = str(Note.of("noise-may-explain", high=0.131, measure="causal"))
-    assert searched == "noise alone may explain a score of 13.1 %"
 
 
 def test_pairs_and_losses_that_noise_may_make_are_told_as_such_in_every_format() -> None:

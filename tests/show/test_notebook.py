@@ -72,18 +72,10 @@ def bars(root: ElementTree.Element) -> list[tuple[float, float]]:
 # --- tables -------------------------------------------------------------------------------
 
 
-def test_a_group_shows_its_rate_and_interval() -> None:
-    html = plain(Group({"race": "green"}, 0.5, 0.45, 0.55, 702)._repr_html_())
-    assert "green" in html
-    assert "50.0 %" in html
-    assert "45.0 % – 55.0 %" in html
-
-
 def test_a_witness_marks_what_differs_and_nothing_else() -> None:
     html = Witness(PEOPLE, (1, 0))._repr_html_()
-    marked = re.findall(r'<b style="background[^"]*">(.*?)</b>', html)
-    assert marked == ["race", "green", "purple"]
-    assert "<b>decision</b>" in html
+    assert re.findall('class="changed"><bdi>(.*?)</bdi>', html) == ["green", "purple"]
+    assert "decision" in html
 
 
 @pytest.mark.parametrize(
@@ -99,13 +91,8 @@ def test_tables_are_escaped_and_balanced(thing: Any) -> None:
     html = thing._repr_html_()
     assert "<script" not in html
     assert "&lt;script&gt;" in html
-    for tag in ("div", "table", "tr", "td", "b", "span"):
-        assert html.count(f"<{tag}") == html.count(f"</{tag}>")
-
-
-def test_a_set_without_an_example_leaves_its_cell_empty() -> None:
-    searched = replace(SEARCHED, measure="group", minimal_sets=(group(),))
-    assert "&#x27;&#x27;" not in searched._repr_html_()
+    for tag in ("div", "table", "tr", "td", "bdi", "span"):
+        assert len(re.findall(f"<{tag}[ >]", html)) == html.count(f"</{tag}>")
 
 
 def test_scores_of_different_outputs_are_not_compared() -> None:
@@ -147,15 +134,7 @@ def test_a_search_draws_the_found_sets_and_the_threshold() -> None:
     assert "race" in texts(root)
     assert "threshold 10.0 %" in texts(root)
     nothing = replace(SEARCHED, found=(), minimal_sets=())
-    assert (
-        "no other combination of characteristics" in drawn(nothing.plot().svg).attrib["aria-label"]
-    )
-
-
-def test_a_result_draws_all_scores() -> None:
-    root = drawn(result(causal(), group()).plot().svg)
-    assert {"causal race", "group race"} <= set(texts(root))
-    assert drawn(result().plot().svg) is not None
+    assert "no other combination changes" in drawn(nothing.plot().svg).attrib["aria-label"]
 
 
 def test_a_picture_shows_itself_and_can_be_saved(tmp_path: Path) -> None:
@@ -164,12 +143,6 @@ def test_a_picture_shows_itself_and_can_be_saved(tmp_path: Path) -> None:
     assert plot.svg in plot._repr_html_()
     plot.save(tmp_path / "score.svg")
     assert (tmp_path / "score.svg").read_text(encoding="utf-8") == plot.svg
-
-
-def test_lines_and_letters_have_the_colour_of_the_page() -> None:
-    svg = causal().plot().svg
-    assert 'fill="currentColor"' in svg
-    assert set(re.findall(r'stroke="([^"]+)"', svg)) == {"currentColor"}
 
 
 @settings(max_examples=40, deadline=None)
@@ -187,12 +160,6 @@ def test_any_name_and_interval_is_a_well_formed_picture(
     assert max((len(each) for each in texts(root)[3:4]), default=0) <= 27
 
 
-def test_scripts_in_names_stay_inert() -> None:
-    svg = causal(against=(EVIL,)).plot().svg
-    assert "<script" not in svg
-    assert any("<script>" in each for each in texts(drawn(svg)))
-
-
 # --- data frames --------------------------------------------------------------------------
 
 
@@ -205,15 +172,6 @@ def test_scores_become_rows(library: Any) -> None:
     assert list(frame["samples"]) == [702, 702]
     assert list(frame["impact_ratio"])[1] == 0.6
     assert causal().to_frame(library).shape[0] == 1
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_search_has_a_row_for_each_set_it_looked_at(library: Any) -> None:
-    frame = SEARCHED.to_frame(library)
-    assert list(frame["against"]) == ["race", "sex", "age"]
-    assert list(frame["minimal"]) == [True, False, False]
-    assert list(frame["decision"]) == ["above", "undecided", "below"]
-    assert next(iter(frame["low"])) == 0.063
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -239,16 +197,6 @@ def test_names_that_clash_and_values_of_several_kinds_are_kept(library: Any) -> 
     clash = themis.to_frame(Group({"rate": "low"}, 0.5, 0.4, 0.6, 9), library)
     assert list(clash["rate"]) == ["low"]
     assert list(clash["rate_"]) == [0.5]
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_nothing_becomes_an_empty_frame(library: Any) -> None:
-    assert len(themis.to_frame((), library)) == 0
-    assert len(result().to_frame(library)) == 0
-
-
-def test_a_result_without_scores_has_the_columns_of_scores() -> None:
-    assert list(themis.to_frame(replace(result(), scores=()))["score"]) == []
 
 
 def test_pandas_comes_before_polars(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
 
 def test_wide_terminals_keep_the_tables() -> None:
     text = render_apparent(known(), file=io.StringIO(), width=80)
-    assert re.search("selected +true pos", text)
-    assert re.search("characteristic +association +changed", text)
+    assert re.search("selection +true +false", text)
+    assert re.search("characteristic +association +changed +smallest", text)
 
 
 def test_their_rows_become_blocks_on_narrow_screens() -> None:

@@ -171,61 +171,11 @@ def test_a_server_is_asked_for_the_page_and_for_nothing_else(browser: Browser) -
         server.shutdown()
 
 
-def _reason(page: Page, name: str) -> str:
-    """The selector of a set's reason."""
-    found = page.evaluate(
-        "[...document.querySelectorAll('.reasons li')].filter("
-        f"e => e.querySelector('b').textContent === {name!r}).map(e => e.id)"
-    )
-    return f"#{found[0]}"
-
-
-@pytest.mark.parametrize(("width", "link"), [(1100, "svg.lattice a"), (390, ".levels a")])
-def test_clicking_a_set_shows_why_it_is_in_or_out(
-    width: int, link: str, browser: Browser, folder: Path
-) -> None:
-    with opened(browser, folder / "small search page.html", width=width) as page:
-        for name, why in (
-            ("race, sex", "above 20\xa0%: its score is 30\xa0%, counted and not estimated"),
-            ("race, city", "below 20\xa0%: its score is 15\xa0%, counted and not estimated"),
-            ("race, children", "follows: it contains children, which is above 20\xa0%"),
-        ):
-            reason = _reason(page, name)
-            assert not page.evaluate(f"{SHOWN}(document.querySelector('{reason}'))")
-            page.click(f'{link}[href="{reason}"]')
-            assert page.evaluate(f"{SHOWN}(document.querySelector('{reason}'))")
-            assert why in page.evaluate(f"document.querySelector('{reason}').textContent")
-        assert page.evaluate("document.querySelectorAll('.reasons li:target').length") == 1
-
-
-def test_all_reasons_can_be_shown_at_once(browser: Browser, folder: Path) -> None:
-    with opened(browser, folder / "wide search page.html") as page:
-        count = "[...document.querySelectorAll('.reasons li')].filter(e => e.checkVisibility())"
-        assert page.evaluate(f"{count}.length") == 0
-        page.click("details:has(> .reasons) > summary")
-        assert page.evaluate(f"{count}.length") > 50
-
-
-def test_a_search_with_thousands_of_sets_makes_no_page_of_as_many_parts(
-    browser: Browser, folder: Path
-) -> None:
-    with opened(browser, folder / "wide search page.html") as page:
-        assert page.evaluate("document.querySelectorAll('*').length") < 6_000
-
-
 def test_everything_that_is_folded_is_open_on_paper(browser: Browser, folder: Path) -> None:
     with opened(browser, folder / "everything page.html", media="print") as page:
-        inside = "[...document.querySelectorAll('details:not(.inputs) > :not(summary)')]"
+        inside = "[...document.querySelectorAll('details > :not(summary)')]"
         assert page.evaluate(f"{inside}.length") > 3
         assert page.evaluate(f"{inside}.every({SHOWN})")
-    with opened(browser, folder / "small search page.html", media="print") as page:
-        assert page.evaluate(f"[...document.querySelectorAll('.reasons li')].every({SHOWN})")
-
-
-def test_paper_is_white_even_where_screens_are_dark(browser: Browser, folder: Path) -> None:
-    with opened(browser, folder / "demo page.html", media="print", dark=True) as page:
-        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert paper == "rgb(255, 255, 255)"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +186,7 @@ def test_before_anything_is_unfolded_a_report_is_short(
     browser: Browser, folder: Path, name: str
 ) -> None:
     with opened(browser, folder / f"{name} page.html", width=1200) as page:
-        assert page.evaluate("document.documentElement.scrollHeight") < 4_000
+        assert page.evaluate("document.documentElement.scrollHeight") < 5_000
         assert page.evaluate(
             "document.querySelector('.verdict').getBoundingClientRect().bottom < 600"
         )
@@ -247,7 +197,7 @@ def test_the_report_prints_on_a_handful_of_pages(browser: Browser, folder: Path)
         printed = page.pdf()
     assert printed.startswith(b"%PDF")
     pages = re.findall(rb"/Type\s*/Page\b", printed)
-    assert 2 <= len(pages) <= 9
+    assert 2 <= len(pages) <= 13
 
 
 def test_readers_that_hear_the_page_find_headings_tables_and_names(
@@ -262,7 +212,7 @@ def test_readers_that_hear_the_page_find_headings_tables_and_names(
                 name = node.get("name", {}).get("value", "")
                 roles.setdefault(node["role"]["value"], []).append(name)
         assert all(roles["image"])
-        assert "11.3 %, 6.3 % – 16.3 %" in roles["image"]
+        assert "11.3 %, 6.3 – 16.3 %" in roles["image"]
         assert "Scores with their intervals" in roles["table"]
         assert len(roles["row"]) > 10
         assert all(each for each in roles["link"])
@@ -290,19 +240,6 @@ def test_no_number_runs_into_the_next_one(
     with opened(browser, folder / f"{name}.html", width=width, media=media) as page:
         page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
         assert page.evaluate(OVERLAPS) == []
-
-
-def test_no_count_on_paper_runs_out_of_its_picture(browser: Browser, folder: Path) -> None:
-    with opened(browser, folder / "many groups page.html", width=688, media="print") as page:
-        counts = "[...document.querySelectorAll('.finding figcaption b')]"
-        assert page.evaluate(f"{counts}.length") > 4
-        assert page.evaluate(f"{counts}.filter(e => e.scrollWidth > e.clientWidth + 1).length") == 0
-
-
-def test_paper_has_tables_and_no_phone_layout(browser: Browser, folder: Path) -> None:
-    with opened(browser, folder / "demo page.html", width=688, media="print") as page:
-        head = "document.querySelector('.chart thead')"
-        assert page.evaluate(f"getComputedStyle({head}).display") == "table-header-group"
 
 
 # Words of up to twenty letters, outside of code, that stand on more than one line.
@@ -333,14 +270,3 @@ def test_on_paper_no_word_is_broken_and_no_card_is_cut(
         cards = "[...document.querySelectorAll('.finding')].slice(1)"
         kept = f"{cards}.every(e => getComputedStyle(e).breakInside === 'avoid')"
         assert page.evaluate(kept)
-
-
-def test_the_first_card_begins_on_the_first_printed_page(browser: Browser, folder: Path) -> None:
-    """What stands above it fills half a page: it goes on overleaf, between its parts."""
-    with opened(browser, folder / "apparent page.html", width=688, media="print") as page:
-        inside = "getComputedStyle(document.querySelector('{}')).breakInside"
-        assert page.evaluate(inside.format(".finding")) == "auto"
-        for part in (".finding .pictures", ".finding .sides", ".finding p"):
-            assert page.evaluate(inside.format(part)) == "avoid", part
-        after = "getComputedStyle(document.querySelector('.finding {}')).breakAfter"
-        assert [page.evaluate(after.format(each)) for each in (".kind", "h3")] == ["avoid"] * 2

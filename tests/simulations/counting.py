@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from themis.statistics.intervals import exact_ends
+from themis.statistics.intervals import clopper_pearson
 
 LEVEL = 0.01  # the chance that any cell of a table fails although all promises hold
 
@@ -64,7 +64,7 @@ class Tally:
 
     def lowest(self, *, cells: int) -> float:
         """The lower Clopper–Pearson end of the share of convictions, at LEVEL / cells."""
-        return exact_ends(self.convicted, self.runs, LEVEL / cells)[0]
+        return clopper_pearson(self.convicted, self.runs, 2 * LEVEL / cells)[0]
 
 
 def simulate(simulation: Simulation, runs: int, *, first: int = 0, go_on: bool = False) -> Tally:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
-from themis.statistics import thresholds
 from themis.statistics.thresholds import Spot, ThresholdRule
 
 
@@ -48,15 +45,6 @@ def test_each_error_is_at_most_delta(threshold: float, error: float, delta: floa
     assert wrong_below <= delta
 
 
-@pytest.mark.parametrize(("threshold", "error", "delta"), CASES)
-def test_every_run_is_decided_at_the_last_sample(
-    threshold: float, error: float, delta: float
-) -> None:
-    rule = ThresholdRule(threshold, error, delta)
-    for hits in range(rule.max_samples + 1):
-        assert rule.decide(hits, rule.max_samples - hits) != "undecided"
-
-
 def test_a_rule_that_asks_for_too_little_evidence_would_be_noticed() -> None:
     lenient = ThresholdRule(0.75, 0.05, 0.5)
     assert outcome(lenient, lenient.floor)[0] > 0.02
@@ -76,28 +64,12 @@ def test_the_evidence_for_above_has_a_mean_of_one_where_that_is_wrong(
         assert mean == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_proportion_in_the_middle_of_the_zone_is_above_after_some_more_samples() -> None:
-    """Where that is cheaper than to prove that it is below."""
-    rule = ThresholdRule(0.75, 0.05, 1e-3, "some")
-    assert rule.shows_above(3 * rule.max_samples, rule.max_samples)
-    plain = ThresholdRule(0.75, 0.05, 1e-3)
-    assert not plain.shows_above(3 * rule.max_samples, rule.max_samples)
-
-
 def test_clear_cases_take_few_samples() -> None:
     rule = ThresholdRule(0.75, 0.05, 0.01)
     means = {p: outcome(rule, p)[2] for p in (0.0, 0.5, 1.0)}
     assert means[0.0] <= 6
     assert means[0.5] <= 40
     assert means[1.0] <= 25
-
-
-def test_the_last_sample_is_near_the_best_fixed_design() -> None:
-    rule = ThresholdRule(0.1, 0.05, 0.01)
-    n = np.arange(1, 3000)
-    cut = stats.binom.isf(rule.delta, n, rule.floor) + 1
-    enough = stats.binom.cdf(cut - 1, n, rule.ceiling) <= rule.delta
-    assert rule.max_samples <= 1.3 * n[enough.argmax()]
 
 
 def test_unknown_samples_never_help_either_decision() -> None:
@@ -118,41 +90,3 @@ def test_no_decision_is_missed_by_drawing_safe_steps_at_once(start: tuple[int, i
     for drawn in range(1, steps):
         for more in range(drawn + 1):
             assert rule.decide(hits + more, misses + drawn - more) == "undecided"
-
-
-@pytest.mark.parametrize("spot", ["none", "some"])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.25, 0.5, 1.0])
-def test_the_guess_of_where_a_decision_will_be_is_right_if_samples_go_on_like_this(
-    spot: Spot, share: float
-) -> None:
-    rule = ThresholdRule(0.3, 0.05, 0.01, spot)
-    seen = 20
-    end = rule.likely_samples(round(share * seen), seen - round(share * seen))
-    decided = [
-        size
-        for size in range(seen, rule.max_samples + 1)
-        if rule.decide(round(share * size), size - round(share * size)) != "undecided"
-    ]
-    assert abs(end - decided[0]) <= max(0.1 * decided[0], 5)
-    assert rule.likely_samples(0, 0) == rule.safe_steps(0, 0)
-
-
-@given(st.floats(0.2, 0.4), st.integers(0, 40), st.integers(0, 20))
-def test_no_more_is_drawn_at_once_than_the_last_test_sees(
-    share: float, left: int, open_: int
-) -> None:
-    rule = ThresholdRule(0.3, 0.05, 0.01)
-    known = rule.max_samples - left - open_
-    hits = int(share * known)
-    assert 1 <= rule.safe_steps(hits, known - hits, open_) <= max(left, 1)
-
-
-@given(st.integers(0, 2_000), st.integers(0, 2_000), st.sampled_from([1, 5, 1_024]))
-def test_looking_ahead_in_parts_finds_the_same_step(hits: int, misses: int, first: int) -> None:
-    rule = ThresholdRule(0.3, 0.02, 0.01)
-    whole = rule.safe_steps(hits, misses)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thresholds, "FIRST_STEPS", first)
-        assert rule.safe_steps(hits, misses) == whole
-        patch.setattr(thresholds, "FIRST_STEPS", rule.max_samples)
-        assert rule.safe_steps(hits, misses) == whole

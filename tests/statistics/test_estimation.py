@@ -9,7 +9,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,17 +18,15 @@ from numpy.typing import NDArray
 from scipy import signal, special, stats
 
 from themis.errors import RequestError
-from themis.statistics import pairs
 from themis.statistics import proportions as estimation
-from themis.statistics.intervals import binomial_inclusion, hypergeometric_inclusion
+from themis.statistics.groups import GroupRule, GroupState
+from themis.statistics.intervals import binomial_inclusion
 from themis.statistics.proportions import (
-    TAIL_SHARE,
     Interval,
     PaperRule,
     ProportionRule,
     anytime_interval,
 )
-from themis.statistics.spreads import GroupRule, GroupState
 
 ROUNDING = 1e-12
 FAR_TOO_MANY = 200_000  # rows of a run; a rule that goes on is broken, and must not fill memory
@@ -51,10 +48,7 @@ def stops_of(rule: ProportionRule, coarse_to: int = 0) -> list[Look]:
     table = []
     for n in rule.looks(coarse_to):
         x = np.arange(n + 1)
-        if rule.population is None:
-            stop = binomial_inclusion(x, n, rule.error, gamma)
-        else:
-            stop = hypergeometric_inclusion(x, n, rule.population, rule.error, gamma)
+        stop = binomial_inclusion(x, n, rule.error, gamma)
         table.append((n, stop | (n == rule.max_samples)))
     return table
 
@@ -84,18 +78,6 @@ def with_replacement(table: list[Look], p: float, error: float) -> Performance:
         return np.convolve(alive, stats.binom.pmf(np.arange(new + 1), new, p))
 
     return exact(table, advance, p, error)
-
-
-def without_replacement(table: list[Look], size: int, marked: int, error: float) -> Performance:
-    def advance(alive: NDArray[np.float64], last: int, n: int) -> NDArray[np.float64]:
-        old = np.flatnonzero(alive)
-        extra = np.arange(n - last + 1)
-        moves = stats.hypergeom.pmf(extra, size - last, (marked - old)[:, None], n - last)
-        after = np.zeros(n + 1)
-        np.add.at(after, old[:, None] + extra, alive[old, None] * moves)
-        return after
-
-    return exact(table, advance, marked / size, error)
 
 
 def hardest_proportions(table: list[Look], error: float, many: int) -> NDArray[np.float64]:
@@ -145,17 +127,6 @@ def test_few_looks_cover_with_the_same_confidence(
     assert worst >= confidence
 
 
-def test_two_looks_cover_and_looks_in_between_go_on_as_usual() -> None:
-    rule = ProportionRule(0.95, 0.05)
-    table = stops_of(rule, coarse_to=10**6)
-    assert [n for n, _ in table] == [rule.first_look, rule.max_samples]
-    shares = hardest_proportions(table, 0.05, 20)
-    assert min(with_replacement(table, p, 0.05).coverage for p in shares) >= 0.95
-    looks = list(rule.looks(coarse_to=200))
-    assert looks[:3] == [rule.first_look, 200, 250]
-    assert looks[-1] == rule.max_samples
-
-
 def test_few_looks_with_a_larger_tail_share_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -170,144 +141,28 @@ def test_a_larger_tail_share_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -
     assert min(with_replacement(table, p, 0.05).coverage for p in np.linspace(0.3, 0.5, 81)) < 0.95
 
 
-@pytest.mark.parametrize(
-    ("confidence", "error", "means"),
-    [
-        (0.95, 0.05, (74, 217, 422)),
-        (0.99, 0.05, (106, 352, 702)),
-        pytest.param(0.95, 0.01, (378, 4142, 10147), marks=pytest.mark.slow),
-        pytest.param(0.99, 0.01, (538, 6981, 17157), marks=pytest.mark.slow),
-    ],
-)
-def test_mean_samples_are_as_documented(
-    confidence: float, error: float, means: tuple[int, ...]
-) -> None:
-    table = stops_of(ProportionRule(confidence, error))
-    ours = [with_replacement(table, p, error).mean_samples for p in (0.0, 0.1, 0.5)]
-    assert ours == pytest.approx(means, rel=2e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("confidence", [0.95, 0.99])
-def test_the_hardest_case_costs_little_more_than_the_best_fixed_size(confidence: float) -> None:
-    error = 0.05
-    p = np.linspace(0.4, 0.5, 101)
-    for fixed in itertools.count(300):
-        least, most = np.ceil(fixed * (p - error) - 1e-9), np.floor(fixed * (p + error) + 1e-9)
-        covered = stats.binom.cdf(most, fixed, p) - stats.binom.cdf(least - 1, fixed, p)
-        if covered.min() >= confidence:
-            break
-    ours = with_replacement(stops_of(ProportionRule(confidence, error)), 0.5, error).mean_samples
-    assert fixed < ours < 1.15 * fixed
-
-
-@pytest.mark.some_slow(core=5)
-@pytest.mark.parametrize(
-    ("confidence", "error", "size"),
-    [(0.95, 0.05, 20), (0.95, 0.05, 100), (0.99, 0.05, 100), (0.9, 0.1, 61), (0.8, 0.2, 7)],
-)
-def test_proportion_rule_covers_every_share_of_a_finite_population(
-    confidence: float, error: float, size: int
-) -> None:
-    for coarse_to in (0, size // 2, size):
-        table = stops_of(ProportionRule(confidence, error, size), coarse_to)
-        for marked in range(size + 1):
-            assert without_replacement(table, size, marked, error).coverage >= confidence
-
-
-def test_a_finite_population_saves_samples_and_keeps_the_coverage() -> None:
-    table = stops_of(ProportionRule(0.95, 0.05, 400))
-    results = [without_replacement(table, 400, marked, 0.05) for marked in range(2, 201, 33)]
-    assert min(result.coverage for result in results) >= 0.95
-    assert max(result.mean_samples for result in results) < 0.55 * 422
-
-
-# --- one proportion: looks, limits and intervals ------------------------------------------
-
-
-@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
-@pytest.mark.parametrize(
-    "error", [pytest.param(0.02, marks=pytest.mark.slow), 0.05, 0.1, 0.2, 0.4, 0.5, 0.7]
-)
-def test_max_samples_is_the_least_size_at_which_every_count_stops(
-    confidence: float, error: float
-) -> None:
-    gamma = TAIL_SHARE * (1 - confidence)
-    ours = ProportionRule(confidence, error).max_samples
-    assert binomial_inclusion(np.arange(ours + 1), ours, error, gamma).all()
-    smaller = np.arange(1, ours)
-    likely = np.clip(np.floor(smaller * (0.5 - error)) + np.arange(3)[:, None], 0, smaller)
-    unsettled = smaller[binomial_inclusion(likely, smaller, error, gamma).all(axis=0)]
-    assert len(unsettled) < 30, "one count that goes on settles a size; try the likely ones first"
-    for n in unsettled:
-        assert not binomial_inclusion(np.arange(n + 1), n, error, gamma).all()
-
-
-@pytest.mark.parametrize("size", [5, 50, 333])
-@pytest.mark.parametrize("error", [0.05, 0.1, 0.2])
-def test_max_samples_of_a_finite_population_is_nearly_the_least(size: int, error: float) -> None:
-    def all_stop(n: int) -> bool:
-        gamma = TAIL_SHARE * 0.05
-        return bool(hypergeometric_inclusion(np.arange(n + 1), n, size, error, gamma).all())
-
-    ours = ProportionRule(0.95, error, size).max_samples
-    least = next(n for n in itertools.count(1) if all_stop(n))
-    assert all_stop(ours)
-    assert least <= ours <= least + 2
-
-
-def test_max_samples_of_a_tiny_error_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried, tail = [], estimation.binomial_lower_tail
-
-    def counted(successes: Any, trials: int, error: float) -> Any:
-        tried.append(trials)
-        return tail(successes, trials, error)
-
-    monkeypatch.setattr(estimation, "binomial_lower_tail", counted)
-    estimation._max_samples.cache_clear()
-    assert 600_000 < ProportionRule(0.999, 0.002).max_samples < 800_000
-    assert 0 < len({*tried}) <= 20  # bisection
-    assert len(tried) <= 60  # a size that is too small is seen at once
-
-
-@pytest.mark.parametrize("population", [None, 1, 2, 3, 10, 1000, 10**15, 10**40])
 @pytest.mark.parametrize("error", [0.01, 0.05, 0.5, 0.99, 1.0, 3.0])
-def test_looks_rise_to_max_samples_and_the_last_one_stops(
-    population: int | None, error: float
-) -> None:
-    rule = ProportionRule(0.95, error, population)
+def test_looks_rise_to_max_samples_and_the_last_one_stops(error: float) -> None:
+    rule = ProportionRule(0.95, error)
     looks = list(rule.looks())
     assert looks[0] == rule.first_look
     assert looks[-1] == rule.max_samples
     assert all(0 < earlier < later for earlier, later in itertools.pairwise(looks))
-    assert looks[-1] <= (population or looks[-1])
     assert all(rule.done(x, looks[-1]) for x in (0, looks[-1] // 2, looks[-1]))
 
 
-@pytest.mark.parametrize("population", [None, 500])
-def test_first_look_is_the_least_size_at_which_no_success_stops(population: int | None) -> None:
-    rule = ProportionRule(0.95, 0.05, population)
+def test_first_look_is_the_least_size_at_which_no_success_stops() -> None:
+    rule = ProportionRule(0.95, 0.05)
     assert rule.done(0, rule.first_look)
     assert not rule.done(0, rule.first_look - 1)
     assert not rule.done(rule.first_look // 2, rule.first_look)
 
 
-def test_done_is_what_the_exact_coverage_was_computed_for() -> None:
-    for rule in (ProportionRule(0.95, 0.1), ProportionRule(0.95, 0.1, 150)):
-        for n, stop in stops_of(rule):
-            assert [rule.done(x, n) for x in range(n + 1)] == stop.tolist()
-
-
-def test_interval_is_the_score_and_the_error_within_what_is_possible() -> None:
-    assert ProportionRule(0.95, 0.05).interval(0, 74) == Interval(0.0, 0.0, 0.05)
-    assert ProportionRule(0.95, 0.05).interval(200, 400) == Interval(0.5, 0.45, 0.55)
-    # 18 of 20 drawn, 9 of them successes: between 9 and 11 of 20.
-    assert ProportionRule(0.95, 0.2, 20).interval(9, 18) == Interval(0.5, 0.45, 0.55)
-    assert ProportionRule(0.95, 0.05, 20).interval(7, 20) == Interval(0.35, 0.35, 0.35)
+# --- one proportion: looks, limits and intervals ------------------------------------------
 
 
 @pytest.mark.parametrize(("confidence", "error"), [(0, 0.1), (1, 0.1), (0.9, 0), (95, math.nan)])
-@pytest.mark.parametrize("rule", [ProportionRule, GroupRule, PaperRule])
+@pytest.mark.parametrize("rule", [ProportionRule, PaperRule])
 def test_impossible_requests_are_refused(rule: type, confidence: float, error: float) -> None:
     with pytest.raises(RequestError):
         rule(confidence, error)
@@ -363,16 +218,6 @@ def test_a_larger_tail_share_would_be_noticed_with_unknown_rows(
     assert sum(missed_ends(ProportionRule(0.9, 0.1), 0.27, 0.05)) > 0.1
 
 
-def test_unknown_rows_make_a_run_hardly_longer_and_widen_the_end_of_their_side() -> None:
-    rule = ProportionRule(0.99, 0.05)
-    assert not rule.done(0, rule.first_look, 8)
-    assert rule.done(300, rule.max_samples, 35)
-    interval = rule.interval(300, 702, 35)
-    assert interval == Interval(300 / 702, 300 / 702 - 0.05, 335 / 702 + 0.05)
-    finite = ProportionRule(0.99, 0.05, 40).interval(10, 40, 4)
-    assert (finite.low, finite.high) == (10 / 40, 14 / 40)
-
-
 def split_evidence(p: float, low: int, high: int, n: int) -> float:
     """The supermartingale of the proof: θ > p judged on the low rows, θ < p on the high ones."""
 
@@ -418,28 +263,23 @@ def test_anytime_interval_holds_with_unknown_rows_at_every_look_at_once() -> Non
         # Half a percent is unknown, successes and failures alike.
         kinds = rng.multinomial(n - last, [p - 0.005, 0.005, 0.005, 1 - p - 0.005], size=runs)
         low, high, last = low + kinds[:, 0], high + kinds[:, :3].sum(axis=1), n
-        ends = estimation.mixture_ends(low, high, n, alpha, None)
+        ends = estimation.mixture_ends(low, high, n, alpha)
         missed |= (p < ends[0]) | (p > ends[1])
     assert 0.01 < missed.mean() <= alpha
 
 
-@pytest.mark.parametrize("population", [None, 1000])
-def test_anytime_interval_widens_with_unknown_rows_on_their_side_only(
-    population: int | None,
-) -> None:
-    known = anytime_interval(30, 30, 100, 0.95, population=population)
-    doubtful = anytime_interval(30, 45, 100, 0.95, population=population)
+def test_anytime_interval_widens_with_unknown_rows_on_their_side_only() -> None:
+    known = anytime_interval(30, 30, 100, 0.95)
+    doubtful = anytime_interval(30, 45, 100, 0.95)
     assert known.score == doubtful.score == 0.3
     assert known.low - 0.005 <= doubtful.low <= known.low
     assert doubtful.high > known.high + 0.1
 
 
-def test_anytime_interval_of_nothing_and_of_everything() -> None:
+def test_anytime_interval_of_nothing() -> None:
     nothing = anytime_interval(0, 0, 0, 0.95)
     assert math.isnan(nothing.score)
     assert (nothing.low, nothing.high) == (0.0, 1.0)
-    assert anytime_interval(3, 3, 12, 0.95, population=12) == Interval(0.25, 0.25, 0.25)
-    assert anytime_interval(3, 6, 12, 0.95, population=12) == Interval(0.25, 0.25, 0.5)
 
 
 # --- groups on the same contexts ----------------------------------------------------------
@@ -511,7 +351,7 @@ def test_group_rule_covers_and_costs_what_is_documented(
     runs: int,
     at_most: int,
 ) -> None:
-    coverage, executions = group_coverage(GroupRule(0.95, 0.05), draw(rates), rates, runs)
+    coverage, executions = group_coverage(GroupRule(0.05, 0.05), draw(rates), rates, runs)
     # So few runs (seeded) find gross errors only: see the test below. benchmarks/coverage.py has
     # the many, with a coverage between .98 and 1 in each of these cases.
     assert coverage >= 0.95
@@ -523,34 +363,15 @@ def test_a_group_rule_with_too_little_evidence_would_be_noticed(
 ) -> None:
     monkeypatch.setattr(GroupRule, "evidence", 2.5)
     rates = np.array([0.3, 0.6])
-    assert group_coverage(GroupRule(0.95, 0.05), own_chance(rates), rates, 100)[0] < 0.9
-
-
-def test_a_small_error_ends_too() -> None:
-    rates = np.array([0.3, 0.6])  # fixed bets that suit an error of .05 would never end here
-    rng = np.random.default_rng(0)
-    state, executions = run_groups(GroupRule(0.95, 0.01), own_chance(rates), 2, rng)
-    assert executions < 150_000
-    assert state.interval().score == pytest.approx(0.3, abs=0.01)
-
-
-def test_the_score_is_what_was_observed_and_within_the_ends() -> None:
-    rng = np.random.default_rng(11)
-    rates = np.array([0.1, 0.25, 0.9])
-    for _ in range(20):
-        state, _ = run_groups(GroupRule(0.9, 0.08), own_chance(rates), 3, rng)
-        interval = state.interval()
-        active = state.favourable_low[state.active] / state.trials[state.active]
-        assert interval.score == pytest.approx(active.max() - active.min())
-        assert interval.low <= interval.score <= interval.high
+    assert group_coverage(GroupRule(0.05, 0.05), own_chance(rates), rates, 100)[0] < 0.9
 
 
 def test_group_ends_hold_with_unknown_outcomes_that_hide_the_truth() -> None:
     rng = np.random.default_rng(4)
     rates, runs, missed = np.array([0.3, 0.45, 0.6]), 60, 0
     for _ in range(runs):
-        state, last = GroupRule(0.95, 0.05).start(3), 0
-        for contexts in itertools.takewhile(lambda n: n < 1500, GroupRule(0.95, 0.05).looks()):
+        state, last = GroupRule(0.05, 0.05).start(3), 0
+        for contexts in itertools.takewhile(lambda n: n < 1500, GroupRule(0.05, 0.05).looks()):
             true = (rng.random((contexts - last, 3)) < rates)[:, state.active]
             # The lowest group hides its successes, the others their failures.
             hides = np.array([True, False, False])[state.active]
@@ -567,7 +388,7 @@ def test_group_ends_hold_with_unknown_outcomes_that_hide_the_truth() -> None:
 
 
 def test_unknown_outcomes_do_not_keep_a_run_open_and_its_ends_still_hold() -> None:
-    rng, rule, runs, missed = np.random.default_rng(12), GroupRule(0.95, 0.05), 60, 0
+    rng, rule, runs, missed = np.random.default_rng(12), GroupRule(0.05, 0.05), 60, 0
     for _ in range(runs):
         state, last = rule.start(2), 0
         for contexts in rule.looks():
@@ -585,12 +406,30 @@ def test_unknown_outcomes_do_not_keep_a_run_open_and_its_ends_still_hold() -> No
     assert missed / runs <= 0.05
 
 
+@pytest.mark.parametrize("copies", [1, 25], ids=["few groups", "many"])
+@pytest.mark.parametrize(("least", "hidden"), [(0.05, 0.0), (0.0, 0.6)])
+def test_whether_groups_reach_1_is_decided_although_many_are_dropped_early(
+    copies: int, least: float, hidden: float
+) -> None:
+    rates = np.tile([1.0, 0.9, least, 0.1, least, 0.9], copies)
+    for seed in range(12):
+        rng, rule = np.random.default_rng(seed), GroupRule(0.05, 0.025, decide_below=1.0)
+        state, rows = rule.start(len(rates)), 8
+        while not (state.done or state.low > 0.95 or state.high < 1.0):
+            assert state.trials.max() < 4_000, "the rule does not end"
+            true = rng.random((rows, len(rates))) < rates
+            unknown = (rng.random(true.shape) < hidden) & (rates == least)
+            state.add((true & ~unknown)[:, state.active], (true | unknown)[:, state.active])
+            state.look()
+            rows = rows * 23 // 20
+
+
 def test_unknown_outcomes_counted_as_failures_would_be_wrong() -> None:
     rng = np.random.default_rng(4)
     rates = np.array([0.3, 0.6])
     true = rng.random((5000, 2)) < rates
     seen = true & (rng.random(true.shape) < [1.0, 0.8])  # a fifth of one group's successes is lost
-    wrong, honest = GroupRule(0.95, 0.05).start(2), GroupRule(0.95, 0.05).start(2)
+    wrong, honest = GroupRule(0.05, 0.05).start(2), GroupRule(0.05, 0.05).start(2)
     for part in (slice(0, 500), slice(500, 5000)):
         wrong.add(seen[part], seen[part])
         honest.add(seen[part], true[part])
@@ -614,7 +453,7 @@ def states_equal(one: GroupState, other: GroupState) -> bool:
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 29), min_size=1, max_size=5))
 def test_the_cut_of_a_look_into_batches_changes_nothing(seed: int, cuts: list[int]) -> None:
     rng = np.random.default_rng(seed)
-    rule = GroupRule(0.9, 0.15)
+    rule = GroupRule(0.1, 0.15)
     whole, cut = rule.start(5), rule.start(5)
     last = 0
     for contexts in itertools.islice(rule.looks(), 8):
@@ -631,53 +470,10 @@ def test_the_cut_of_a_look_into_batches_changes_nothing(seed: int, cuts: list[in
         last = contexts
 
 
-def test_rows_beyond_one_block_are_counted_in_full() -> None:
-    rows = 3 * pairs._ROWS_AT_ONCE + 17
-    state = GroupRule(0.95, 0.05).start(2)
-    state.add(np.ones((rows, 2), dtype=np.uint8), np.ones((rows, 2), dtype=np.uint8))
-    assert state.trials.tolist() == state.favourable_low.tolist() == [rows, rows]
-
-
-def test_dropped_groups_keep_their_counts_and_the_champions_stay() -> None:
-    rng = np.random.default_rng(2)
-    state, _ = run_groups(GroupRule(0.95, 0.05), same_context(SPREAD_16), 16, rng)
-    assert state.champions is not None
-    assert state.active[list(state.champions)].all()
-    assert set(state.champions) & {0, 1}
-    assert set(state.champions) & {14, 15}
-    assert (~state.active).sum() >= 10
-    assert state.trials[~state.active].max() < state.trials[state.active].min()
-
-
-def test_a_dropped_group_still_counts_in_the_upper_end() -> None:
-    state = GroupRule(0.95, 0.05).start(3)
-    upper = state._seen.pairs._upper
-    upper[0], upper[:, 0], upper[0, 2] = 0.05, 0.05, 0.77
-    state.active[0] = False
-    state._seen.pairs.drop(state.active)
-    state.add(np.zeros((5000, 2)), np.zeros((5000, 2)))
-    state.look()
-    assert state.high == 0.77
-
-
-def test_groups_are_looked_at_rarely_until_they_could_be_settled() -> None:
-    looks = list(itertools.islice(GroupRule(0.99, 0.01).looks(), 8))
-    assert looks == [30, 45, 68, 102, 153, 230, 265, 305]  # ln(200) / 0.02 is 265
-
-
-def test_one_group_has_a_score_of_zero_at_once() -> None:
-    state = GroupRule(0.95, 0.05).start(1)
-    assert state.done
-    assert state.interval() == Interval(0.0, 0.0, 0.0)
-    state.add([[1], [0]], [[1], [0]])
-    state.look()
-    assert state.done
-
-
 @pytest.mark.slow
 def test_group_intervals_hold_jointly() -> None:
     rng = np.random.default_rng(6)
-    rule, runs, missed = GroupRule(0.8, 0.1), 100, 0
+    rule, runs, missed = GroupRule(0.2, 0.1), 100, 0
     rates = np.linspace(0.1, 0.6, 6)
     for _ in range(runs):
         state, _ = run_groups(rule, own_chance(rates), 6, rng)
@@ -735,51 +531,8 @@ def test_batches_stop_exactly_where_the_sequential_algorithm_does(
     assert (r, count) == one_at_a_time(rule, stream)
 
 
-def test_safe_steps_never_pass_a_possible_stop_and_are_as_many_as_can_be() -> None:
-    rule = PaperRule(0.9, 0.1, sampling_threshold=5)
-    for r in range(rule.max_samples):
-        for count in range(r + 1):
-            if r and rule.stops(count, r):
-                continue
-            possible = next(
-                t
-                for t in itertools.count(1)
-                if any(rule.stops(c, r + t) for c in range(count, count + t + 1))
-            )
-            assert rule.safe_steps(count, r) == possible
-
-
-def test_a_batched_paper_run_needs_few_batches() -> None:
-    stream = np.random.default_rng(0).random(10_000) < 0.3
-    r, _, batches = in_batches(PaperRule(0.95, 0.01), stream)
-    assert r > 7000
-    assert batches < 60
-
-
-@pytest.mark.parametrize(
-    ("confidence", "error", "limit"), [(0.95, 0.05, 385), (0.99, 0.05, 664), (0.95, 0.5, 11)]
-)
-def test_default_max_samples_lets_every_proportion_reach_its_margin(
-    confidence: float, error: float, limit: int
-) -> None:
-    rule = PaperRule(confidence, error)
-    assert rule.max_samples == limit
-    assert all(rule.margin(count, limit) < error for count in range(limit + 1))
-
-
 def test_the_paper_claims_certainty_after_eleven_failures() -> None:
     rule = PaperRule(0.99, 0.01)
     assert not rule.stops(0, 10)
     assert rule.stops(0, 11)
     assert rule.interval(0, 11) == Interval(0.0, 0.0, 0.01)
-
-
-def test_the_paper_reports_the_margin_it_reached_when_cut_short() -> None:
-    rule = PaperRule(0.95, 0.01, max_samples=100)
-    assert rule.interval(50, 100).high == pytest.approx(0.5 + 0.098, abs=1e-4)
-
-
-def test_the_interval_of_the_paper_has_only_shares() -> None:
-    rule = PaperRule(0.95, 0.1)
-    assert (rule.interval(1, 20).low, rule.interval(1, 20).high) == (0.0, pytest.approx(0.15))
-    assert (rule.interval(19, 20).low, rule.interval(19, 20).high) == (pytest.approx(0.85), 1.0)

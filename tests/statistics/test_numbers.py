@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from themis.statistics.intervals import bet_fractions, difference_upper
-from themis.statistics.numbers import FEW, UNIT, Grid, Tally, in_units, log_evidence, mean_upper
-from themis.statistics.spreads import GroupRule, GroupState
+from themis.statistics.groups import GroupRule, GroupState
+from themis.statistics.intervals import bet_fractions
+from themis.statistics.numbers import (
+    Grid,
+    MeanEnds,
+    Tally,
+    in_units,
+    mean_upper,
+)
+from themis.statistics.proportions import Interval, ProportionRule
+from themis.statistics.reruns import interval_confidence
 
 Numbers = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Numbers]
@@ -29,13 +37,6 @@ def ends_of(numbers: Numbers, grid: Grid = GRID) -> float:
     return float(mean_upper(grid.counts(tally), grid.points, EVIDENCE, FRACTIONS)[0])
 
 
-def test_of_minus_one_zero_and_one_the_ends_are_those_of_rates() -> None:
-    counts = np.random.default_rng(1).integers(0, 60, (3, 500)).astype(float)
-    ends = mean_upper(counts, np.array([-1.0, 0.0, 1.0]), EVIDENCE, FRACTIONS)
-    rates = difference_upper(counts[2], counts[1], counts[0], EVIDENCE, fractions=FRACTIONS)
-    assert ends == pytest.approx(np.minimum(rates + UNIT, 1.0), abs=1e-12)
-
-
 @given(signed)
 def test_the_numbers_themselves_are_evidence_against_every_mean_above_the_end(d: Numbers) -> None:
     end = ends_of(d)
@@ -44,39 +45,6 @@ def test_the_numbers_themselves_are_evidence_against_every_mean_above_the_end(d:
         if mean < 1:
             bets = np.array(FRACTIONS)[:, None] / (1 - mean)
             assert np.prod(1 + bets * (mean - d), axis=1).mean() >= EVIDENCE * (1 - 1e-6)
-
-
-@given(signed)
-def test_counts_do_not_depend_on_order_or_on_parts(d: Numbers) -> None:
-    units = in_units(d)[:, None]
-    whole = GRID.tally(units)
-    parts = Tally.of_none(GRID, (1,))
-    for part in np.array_split(units[::-1], 3):
-        parts.count(..., GRID.tally(part))
-    assert np.array_equal(whole.numbers, parts.numbers)
-    assert np.array_equal(whole.beyond, parts.beyond)
-
-
-@given(signed)
-def test_numbers_of_the_other_sign_are_counted_from_the_same_tally(d: Numbers) -> None:
-    tallies = []
-    for tally in (
-        GRID.tally(in_units(-d)[:, None]),
-        GRID.opposite(GRID.tally(in_units(d)[:, None])),
-    ):
-        each = Tally.of_none(GRID, (1,))
-        each.count(..., tally)
-        tallies.append(GRID.counts(each))
-    assert tallies[0] == pytest.approx(tallies[1], abs=1e-12)
-
-
-def test_the_mean_on_the_grid_is_that_of_the_numbers() -> None:
-    d = np.random.default_rng(2).uniform(-1, 1, 1000)
-    tally = Tally.of_none(GRID, (1,))
-    tally.count(..., GRID.tally(in_units(d)[:, None]))
-    counts = GRID.counts(tally)[:, 0]
-    assert counts.sum() == pytest.approx(1000)
-    assert counts @ GRID.points / 1000 == pytest.approx(d.mean(), abs=UNIT)
 
 
 # Each draws rows with a number for each group; the truth is the largest difference of the means.
@@ -128,7 +96,7 @@ def test_intervals_hold_as_often_as_stated(
     """Ends only come closer, so that the last ones miss the truth if any did."""
     missed = alone = 0
     for seed in range(100):
-        state = run(GroupRule(0.8, error), draw, len(means), seed)
+        state = run(GroupRule(0.2, error), draw, len(means), seed)
         missed += not state.low <= truth <= state.high
         ends = zip(state.group_intervals(), means, strict=True)
         alone += any(not each.low <= mean <= each.high for each, mean in ends)
@@ -144,32 +112,16 @@ def test_rows_that_count_eight_times_would_be_noticed() -> None:
     draw = partial(hasty, draw=apart)
     missed = 0
     for seed in range(100):
-        state = run(GroupRule(0.8, 0.1), draw, 3, seed)
+        state = run(GroupRule(0.2, 0.1), draw, 3, seed)
         missed += state.low > 0 or state.crossed
     assert missed > 20
-
-
-@pytest.mark.parametrize(("error", "times"), [(0.05, 3), (0.02, 6)])
-def test_a_small_variance_takes_fewer_rows_than_random_outcomes(error: float, times: int) -> None:
-    rule = GroupRule(0.99, error)
-    rng, random, rows = np.random.default_rng(3), rule.start(2), 0
-    for look in rule.looks():
-        numbers = constant(rng, look - rows)
-        flags = numbers > rng.random((len(numbers), 1))
-        random.add(flags, flags)
-        random.look()
-        rows = look
-        if random.done:
-            break
-    state = run(rule, constant, 2, 3)
-    assert rows > times * state.trials[0]
 
 
 def test_unknown_numbers_may_be_anything() -> None:
     rng = np.random.default_rng(4)
     numbers = constant(rng, 2000)
     unknown = rng.random(numbers.shape) < 0.1
-    state = GroupRule(0.99, 0.05).start(2, numbers=True)
+    state = GroupRule(0.01, 0.05).start(2, numbers=True)
     low, high = np.where(unknown, 0.0, numbers), np.where(unknown, 1.0, numbers)
     for first in range(0, 2000, 500):
         state.add(low[first : first + 500], high[first : first + 500])
@@ -185,50 +137,10 @@ def test_unknown_numbers_may_be_anything() -> None:
         assert most < ends.high
 
 
-def test_groups_that_are_settled_are_not_run_on() -> None:
-    def three(rng: np.random.Generator, rows: int) -> Numbers:
-        base = rng.random(rows) / 4
-        return np.stack([base, base + 0.1, base + rng.random(rows) / 2], axis=1)
-
-    state = run(GroupRule(0.99, 0.02), three, 3, 5)
-    assert not state.crossed
-    assert state.active.sum() == 2
-    assert state.trials.min() < state.trials.max()
-    assert state.low <= 0.25 <= state.high
-
-
-@pytest.mark.parametrize(("difference", "proven"), [(0.06, True), (0.05, True), (0.005, False)])
-def test_a_proof_that_is_half_there_is_waited_for(difference: float, proven: bool) -> None:
-    def alike(rng: np.random.Generator, rows: int) -> Numbers:
-        base = rng.random(rows) / 2
-        return np.stack([base + difference, base], axis=1)
-
-    state = run(GroupRule(0.99, 0.05), alike, 2, 6)
-    assert (state.low > 0) == proven
-    assert state.trials[0] <= 320  # twice as many as without a difference
-
-
-@given(signed)
-def test_the_evidence_against_an_end_is_what_it_takes(d: Numbers) -> None:
-    tally = Tally.of_none(GRID, (1,))
-    tally.count(..., GRID.tally(in_units(d)[:, None]))
-    counts = GRID.counts(tally)
-    (end,) = mean_upper(counts, GRID.points, EVIDENCE, FRACTIONS)
-    if end < 0.999:
-        found = log_evidence(counts, GRID.points, float(end) - UNIT, FRACTIONS)
-        assert found[0] == pytest.approx(np.log(EVIDENCE), abs=1e-4)
-
-
-def test_many_groups_are_counted_as_outcomes() -> None:
-    rule = GroupRule(0.99, 0.05)
-    assert rule.start(FEW, numbers=True).of_numbers
-    assert not rule.start(FEW + 1, numbers=True).of_numbers
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("error", [1e-9, 1e-6, 0.8, 0.99])
 def test_ends_are_numbers_whatever_the_error_is(error: float) -> None:
-    rng, state = np.random.default_rng(7), GroupRule(0.99, error).start(3, numbers=True)
+    rng, state = np.random.default_rng(7), GroupRule(0.01, error).start(3, numbers=True)
     numbers = np.where(rng.random((500, 3)) < 0.3, 1.0, rng.random((500, 3)))
     for _ in range(2):
         seen = numbers[:, state.active]
@@ -236,3 +148,71 @@ def test_ends_are_numbers_whatever_the_error_is(error: float) -> None:
         state.look()
     assert 0 <= state.low <= state.high < 0.5
     assert all(0.4 < each.low < each.score < each.high < 0.9 for each in state.group_intervals())
+
+
+# One mean, of distances: as long as all are 0 or 1 the rule of proportions stops the run ----------
+def mixed(rng: np.random.Generator, rows: int, *, ones: float, odd: float, value: float) -> Numbers:
+    """Zeros and ones, and now and then another number: which rule stops a run is chance."""
+    flips = (rng.random(rows) < ones).astype(float)
+    return np.where(rng.random(rows) < odd, value, flips)
+
+
+def known_mean(
+    draw: Draw, seed: int, confidence: float, error: float, times: int = 1
+) -> tuple[Interval, int]:
+    """The mean at the end of a run, and its rows, each of which is counted so often."""
+    rng, rule, seen = np.random.default_rng(seed), ProportionRule(confidence, error), 0
+    means, flips = MeanEnds(interval_confidence(confidence), error), 0
+    for look in rule.looks(endless=True):
+        new = np.repeat(draw(rng, look - seen), times)
+        means.add(new, new)
+        flips, seen = flips + int((new == 1).sum()), look
+        if means.are_whole and rule.done(flips, seen * times):
+            return rule.interval(flips, seen * times), seen
+        if not means.are_whole and means.done:
+            break
+    return means.interval, seen
+
+
+@pytest.mark.some_slow(core=5)
+@pytest.mark.parametrize(
+    ("ones", "odd", "value"),
+    [(o, f, v) for o in (0.0, 0.1, 0.5) for f, v in ((0.013, 0.5), (0.04, 0.99), (0.13, 0.02))],
+)
+def test_a_mean_is_known_as_often_as_stated_whichever_rule_stops_the_run(
+    ones: float, odd: float, value: float
+) -> None:
+    draw, truth = partial(mixed, ones=ones, odd=odd, value=value), odd * value + (1 - odd) * ones
+    runs = [known_mean(draw, seed, 0.8, 0.1)[0] for seed in range(200)]
+    assert sum(not each.low <= truth <= each.high for each in runs) <= 0.2 * 200
+
+
+def test_numbers_that_count_eight_times_in_one_mean_would_be_noticed() -> None:
+    draw = partial(mixed, ones=0.3, odd=0.05, value=0.5)
+    runs = [known_mean(draw, seed, 0.8, 0.1, times=8)[0] for seed in range(100)]
+    assert sum(not each.low <= 0.31 <= each.high for each in runs) > 20
+
+
+@pytest.mark.parametrize(("error", "most"), [(0.05, 120), (0.01, 900)])
+def test_numbers_that_vary_little_take_few_rows_and_flips_no_more_than_before(
+    error: float, most: int
+) -> None:
+    small = known_mean(lambda rng, rows: rng.random(rows) * 0.2, 1, 0.99, error)
+    assert small[1] <= most
+    flips = partial(mixed, ones=0.3, odd=0.0, value=0.0)
+    rule, rng, seen, count = ProportionRule(0.99, error), np.random.default_rng(1), 0, 0
+    for look in rule.looks():
+        count, seen = count + int(flips(rng, look - seen).sum()), look
+        if rule.done(count, seen):
+            break
+    assert known_mean(flips, 1, 0.99, error) == (rule.interval(count, seen), seen)
+
+
+def test_what_a_number_may_still_be_is_between_the_ends() -> None:
+    means = MeanEnds(0.9, 0.05)
+    least = np.tile([0.2, 0.0], 500)
+    means.add(least, np.tile([0.2, 1.0], 500))
+    assert means.interval.score == 0.1
+    assert means.interval.low <= 0.1
+    assert means.interval.high >= 0.6
+    assert means.done

@@ -74,11 +74,6 @@ def test_rates_that_differ_are_found_and_not_overstated() -> None:
     assert np.mean([gap > 0.15 for gap in gaps]) <= 0.01
 
 
-def test_no_trials_say_nothing() -> None:
-    assert joint_rates([0], [0], 0.99) == (Interval(0.0, 0.0, 1.0),)
-    assert sure_gap(()) == 0 == pytest.approx(sure_gap(joint_rates([0, 0], [0, 9], 0.9)))
-
-
 # Rates at a fixed number of trials ------------------------------------------------------------
 TRUE, SIZES = [0.05, 0.3, 0.3, 0.9], [15, 40, 200, 30]
 
@@ -106,13 +101,6 @@ def test_sampled_rates_hold_together_where_alpha_is_divided_and_not_else() -> No
         assert min(_held((1 - confidence) / len(TRUE))) >= confidence - slack
     rates, _ = _held(1 - 0.8)
     assert rates < 0.7  # a rule that divides nothing would be noticed
-
-
-def test_the_spread_of_one_group_is_0_and_its_ratio_1() -> None:
-    one = [sampled_rate(3, 10, 0.01)]
-    assert spread_of(one) == Interval(0.0, 0.0, 0.0)
-    assert ratio_of(one) == Interval(1.0, 1.0, 1.0)
-    assert ratio_of([sampled_rate(0, 10, 0.01)] * 2) is None
 
 
 def test_the_widest_spread_is_between_two_groups_and_not_within_one() -> None:

@@ -45,8 +45,3 @@ def test_how_much_a_group_drifts_is_covered_as_often_as_stated(lost: float, won:
             chance = multinomial(runs, [lost, won, 1 - lost - won]).pmf(counts)
             covered += float(chance) if low <= won - lost <= high else 0.0
     assert covered >= 1 - alpha
-
-
-def test_each_of_four_ends_of_a_drift_has_a_quarter_of_what_may_be_wrong() -> None:
-    end = 1 - (0.04 / 4) ** (1 / 50)
-    assert drift_ends(0, 0, 50, 0.04) == (pytest.approx(-end), pytest.approx(end))

@@ -73,36 +73,6 @@ def test_a_share_at_the_ceiling_is_called_below_at_most_as_often_as_stated(found
     assert wrong / 600 <= 0.3
 
 
-def test_a_share_far_below_is_called_below() -> None:
-    rng = np.random.default_rng(7)
-    test = SpotProofs(CEILING, 60, 0.05)
-    assert sum(outcome(rng, test, 0.2, 0.9) for _ in range(50)) >= 48
-
-
-def test_few_proofs_stand_for_many() -> None:
-    test = SpotProofs(0.8, 1000, 1e-4)
-    needed = test.needed(700, 300)
-    assert needed is not None
-    assert needed <= 40
-    sample = test.start(700, 300)
-    sample.settle(needed, 0)
-    assert sample.done
-
-
-def test_flips_among_the_proofs_ask_for_more_of_them() -> None:
-    sample = SpotProofs(0.8, 1000, 1e-4).start(700, 300)
-    before = sample.needed()
-    sample.settle(10, 2)
-    after = sample.needed()
-    assert before is not None
-    assert after is not None
-    assert after > before
-
-
-def test_no_proofs_are_asked_for_where_all_would_not_do() -> None:
-    assert SpotProofs(0.8, 100, 1e-4).needed(79, 21) is None
-
-
 @pytest.mark.parametrize("spot", ["none", "some", "many", "most"])
 def test_the_ways_to_below_share_one_error(spot: Spot) -> None:
     rule = ThresholdRule(0.75, 0.05, 0.01, spot)

@@ -517,6 +517,15 @@ def test_searches_with_undecided_sets_are_marked_and_kept_out_of_the_means() -> 
     assert f"| – (0 of {len(rows)} searches) |" in report.to_markdown(measured)
 
 
+@pytest.mark.slow
+def test_the_quick_study_ends_without_a_disagreement() -> None:
+    command = [sys.executable, "-m", "studies.fse2017", "--quick", "--processes", "1"]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=20 * PATIENCE, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_the_report_of_a_quick_run_says_what_it_did() -> None:
     measured = committed()
     assert "quick" not in report.to_markdown(measured)

@@ -13,21 +13,19 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.clocks import Clock
 from tests.external import interrupting, wait_until
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure, Labels
+from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
+from themis.subjects.labels import Labels
+from themis.subjects.outputs import Output
 from themis.subjects.processes import children as processes
-from themis.subjects.processes import command
 from themis.subjects.processes.command import CommandSubject
-from themis.subjects.processes.programs import Program
 
 Write = Callable[[str], Path]
 
@@ -264,7 +262,7 @@ echo warm; echo $(($1 % 2))
     }
     kept = [age for age in range(20) if age not in (7, 9)]
     assert [answers.outputs[age] for age in kept] == [str(age % 2) for age in kept]
-    runner = Runner(subject, Labels(["1"]), max_failures=0.2)
+    runner = Runner(subject, Labels((), Output(favourable=("1",))), max_failures=0.2)
     cells = runner.run(np.arange(20)[:, None])
     assert np.flatnonzero(cells < 0).tolist() == [7, 9]
     assert runner.failures.counts == {CRASH: 2}
@@ -465,24 +463,6 @@ def test_extra_variables_are_added_to_the_environment(shell: Write) -> None:
     path = str(shell('echo "$MODE $HOME"'))
     subject = CommandSubject(Schema(a=[0]), [path], env={"MODE": "strict"})
     assert run(subject).outputs == [f"strict {os.environ['HOME']}"]
-
-
-@pytest.mark.parametrize(("working", "share"), [(0.0, 1.0), (0.02, 0.5), (0.38, 0.05)])
-def test_the_share_of_starting_up_is_that_of_an_empty_program(
-    shell: Write, monkeypatch: pytest.MonkeyPatch, working: float, share: float
-) -> None:
-    clock = Clock.put_into(monkeypatch, command)
-    path = str(shell("echo 1"))
-
-    def start(program: Program, arguments: Any, *rest: Any, **options: Any) -> processes.Child:
-        clock.now += 0.02 + working * (path in program.shell_line(arguments))
-        return processes.Child(program, arguments, *rest, **options)
-
-    monkeypatch.setattr(command, "Child", start)
-    subject = CommandSubject(Schema(a=Integers(0, 4)), ["sh", path], jobs=1)
-    assert subject.start_up_share() is None
-    run(subject)
-    assert subject.start_up_share() == pytest.approx(share)
 
 
 def test_a_subject_travels_to_another_process() -> None:

@@ -552,7 +552,7 @@ class TestStatsmodels:
         if by_formula:
             api = library("statsmodels.formula.api")
             formula = "good ~ C(sex) + np.log(age) + rich*sex + Q('home town')"
-            fitted = api.logit(formula, rows).fit(disp=0)
+            fitted = api.logit(formula, rows).fit(disp=0, method="lbfgs", maxiter=1000)
         else:
             api = library("statsmodels.api")
             read = rows[["sex", "age", "rich"]].astype(float)

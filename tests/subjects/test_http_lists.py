@@ -18,10 +18,11 @@ from themis import Audit, Integers, Schema
 from themis.engine.runner import Runner
 from themis.results.notes import Ending
 from themis.subjects.base import BudgetEndedError, Unanswered
-from themis.subjects.decisions import TRANSPORT, Labels
+from themis.subjects.decisions import TRANSPORT
 from themis.subjects.http import pacing
 from themis.subjects.http import subject as subject_module
 from themis.subjects.http.subject import HttpSubject
+from themis.subjects.labels import Labels
 
 pytest.importorskip("aiohttp")
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import themis
 from tests.projects import run
 from tests.services import Reply, Request, serve
-from themis.audit.checker import run_checks
 from themis.config.reader import read_config
-from themis.results.notes import Ending
-from themis.results.verdicts import Check
+from themis.show.words.headlines import headline
+from themis.subjects.label_parts import bare_text
 from themis.subjects.meanings import Meanings
-from themis.subjects.spelling import same_but_for_spelling, spelling_key
 
 LABELS = {"approved": ["approved*", "yes"], "refused": ["denied*", "no"]}
 SCHEMA = themis.Schema(sex=["f", "m"], race=["a", "b", "c"], age=range(18, 90), income=range(200))
@@ -51,6 +52,14 @@ class TestMeanings:
     )
     def test_text_fits_its_label(self, output: Any, label: tuple[str, ...]) -> None:
         assert Meanings(LABELS).matching(output) == label
+
+    @pytest.mark.parametrize(
+        ("pattern", "text"),
+        [("*not*approved*because*", "not approved " * 5_000), ("*yes*approved*", "yes" * 170_000)],
+    )
+    def test_a_long_answer_is_read_once_for_each_star(self, pattern: str, text: str) -> None:
+        meanings = Meanings({"a": [pattern], "b": ["*d", "*s"]})
+        assert meanings.matching(text) == ("b",)
 
     def test_numbers_and_truth_values_are_named_by_their_text(self) -> None:
         meanings = Meanings({"yes": ["1", "true"], "no": ["0", "false"]})
@@ -252,104 +261,70 @@ class TestUndecidedByGroup:
         assert [each["undecided"] for each in note.values["groups"]] == [1, 0]
 
 
-class TestSpelling:
-    def test_texts_that_differ_in_more_than_spelling(self) -> None:
+class TestSimilarTexts:
+    def test_signs_within_a_text_make_another_decision(self) -> None:
         texts = [
             ">50K",
             "<=50K",
             "A+",
             "A-",
+            "A",
             "1.5",
             "15",
             "-1",
             "1",
             "95 %",
             "95",
+            "...",
             "👍",
-            "👎",
-            True,
         ]
-        assert same_but_for_spelling(texts) == []
+        assert len(set(map(bare_text, texts))) == len(texts)
 
-    def test_texts_that_differ_only_in_spelling(self) -> None:
-        texts = ["Approved.", "approved", " APPROVED\n", "**Approved!**", "'Approved'", "Ａpproved"]
-        assert same_but_for_spelling([*texts, "denied"]) == [tuple(texts)]
-        assert spelling_key("not approved") == spelling_key("Not  approved.")
+    def test_case_space_and_final_punctuation_make_none(self) -> None:
+        texts = ["Approved.", "approved", " APPROVED\n", "Approved!", "Ａpproved . "]
+        assert set(map(bare_text, texts)) == {"approved"}
 
     @pytest.mark.parametrize("schema", [SCHEMA, SMALL], ids=["sampled", "exact"])
     @pytest.mark.parametrize("stopping", ["certified", "paper"])
-    def test_finding_that_rests_on_spelling_is_open(
+    def test_they_are_the_same_and_the_result_says_so(
         self, schema: themis.Schema, stopping: Any
     ) -> None:
-        audit = themis.Audit(approve_all, schema, favourable=["Approved."], stopping=stopping)
-        for score in (audit.causal("sex"), audit.group("sex")):
-            assert (score.low, score.high) == pytest.approx((0, 1), abs=1e-9)
-            assert score.stopped is Ending.SPELLING
-            assert not score.conclusive
-            (texts,) = score.notes[-1].values["texts"]
-            assert sorted(texts) == ["Approved\n", "Approved."]
-        assert audit.causal("race").conclusive
+        audit = themis.Audit(approve_all, schema, favourable=["approved"], stopping=stopping)
+        result = audit.score("sex")
+        causal, group = result.scores
+        assert (causal.score, group.score) == (0, 0)
+        assert [each.rate for each in group.groups] == [1, 1]
+        (note,) = (each for each in result.notes if each.code == "merged-texts")
+        assert note.values["texts"] == [["Approved\n", "Approved.", "approved"]]
+        assert "equal-but-for-spelling" in [each.code for each in causal.notes]
+        assert "texts that differ only in spelling count as the same" in headline(causal)
+        apart = themis.Audit(approve_all, schema, stopping=stopping, similar_texts="different")
+        assert apart.causal("sex").score == 1
+        output = themis.Output(favourable=["Approved."], similar_texts="different")
+        assert themis.Audit(approve_all, schema, outputs=output).group("sex").score == 1
 
-    @pytest.mark.parametrize("schema", [SCHEMA, SMALL], ids=["sampled", "exact"])
-    def test_checks_and_searches_leave_it_open(self, schema: themis.Schema) -> None:
-        audit = themis.Audit(approve_all, schema, favourable=["Approved."])
-        checks = [
-            Check(against=("sex",), max_score=0.05),
-            Check(against=("sex",), measure="group", max_score=0.05),
-            Check(search=True, max_score=0.05),
-        ]
-        result = run_checks(audit, checks, among=["sex", "race"])
-        assert {each.verdict for each in result.checks} == {"not enough evidence"}
-        assert {each.reasons[0].code for each in result.checks} == {"only-spelling"}
-        assert all("[subject.labels]" in each.reason for each in result.checks)
-        search = audit.search(0.1, among=["sex", "race"])
-        assert (search.found, search.undecided) == ((), (("sex",), ("sex", "race")))
-
-    def test_sampled_search_leaves_it_open(self) -> None:
-        wide = themis.Schema(sex=["f", "m"], race=["a", "b"], age=range(100), income=range(10**6))
-        audit = themis.Audit(approve_all, wide, favourable=["Approved."])
-        search = audit.search(0.1, among=["sex", "race"])
-        assert search.method == "sampled"
-        assert (search.found, search.undecided) == ((), (("sex",), ("sex", "race")))
-        assert search.notes[-1].code == "only-spelling"
-
-    def test_what_rests_on_more_is_found_all_the_same(self) -> None:
+    def test_what_changes_as_well_is_found_all_the_same(self) -> None:
         def decide(person: dict[str, Any]) -> str:
             if person["age"] < (30 if person["sex"] == "f" else 35):
                 return "Denied"
             return "Approved" if person["race"] == "a" else "approved."
 
         audit = themis.Audit(decide, SMALL, favourable=["Approved"])
-        both, sex, race = (audit.causal(*each) for each in (("sex", "race"), ("sex",), ("race",)))
-        assert sex.stopped is Ending.EXHAUSTED
-        assert (sex.low, sex.high, both.low, both.score) == pytest.approx((5 / 22,) * 4)
-        assert both.high > both.low  # those whose texts differ only in spelling
-        assert (race.low, race.stopped) == (0, Ending.SPELLING)
-        for witness in both.witnesses:
-            assert "Denied" in witness.outputs
+        both, race = audit.causal("sex", "race"), audit.causal("race")
+        assert (both.low, both.high, race.high) == pytest.approx((5 / 22, 5 / 22, 0))
+        assert {each.outputs for each in both.witnesses} == {("Approved", "Denied")}
+        assert set(audit.search(0.1).found) == {("sex",), ("age",)}
 
-    def test_given_people_are_left_open(self) -> None:
-        rows = [{"sex": sex, "race": "a", "age": age} for sex in "fm" for age in range(18, 40)]
-        audit = themis.Audit(approve_all, SMALL, favourable=["Approved."])
-        result = audit.apparent(rows, "sex", counterfactuals="both", only_data=True)
-        assert len(result.scores) == 3
-        assert {(each.low, each.high, each.stopped) for each in result.scores} == {
-            (0, 1, Ending.SPELLING)
-        }
-
-    def test_random_spelling_is_not_taken_for_noise(self) -> None:
+    def test_random_spelling_is_no_noise(self) -> None:
         rng = np.random.default_rng(1)
-
-        def decide(person: dict[str, Any]) -> str:
-            return "Yes" if rng.random() < 0.5 else "yes."
-
-        audit = themis.Audit(decide, SCHEMA, favourable=["Yes"])
+        audit = themis.Audit(lambda _: "Yes" if rng.random() < 0.5 else "yes.", SCHEMA)
         score = audit.causal("sex")
-        assert (score.low, score.stopped, audit.noise and audit.noise.differing) == (
-            0,
-            Ending.SPELLING,
-            0,
-        )
+        assert (score.score, audit.noise and audit.noise.differing) == (0, 0)
+
+    @pytest.mark.parametrize("value", ["near", 1])
+    def test_a_rule_that_nobody_knows_is_refused(self, value: Any) -> None:
+        with pytest.raises(themis.RequestError, match='"same" or "different"'):
+            themis.Audit(approve_all, SMALL, similar_texts=value)
 
 
 class TestReplay:
@@ -391,13 +366,13 @@ TABLE = '[subject.labels]\napproved = ["approved*"]\nrefused = ["refused*"]'
 
 
 class TestService:
-    """The service of the report: it approves everybody, and spells it in two ways."""
+    """It approves everybody, and spells it in two ways."""
 
     def answer(self, request: Request) -> Reply:
         text = "Approved." if request.json["sex"] == "female" else "Approved\n"
         return Reply(json.dumps({"says": text}))
 
-    def test_is_open_without_labels_and_fair_with_them(
+    def test_other_labels_read_the_same_answers(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pytest.importorskip("aiohttp")
@@ -410,11 +385,8 @@ class TestService:
                 text = CONFIG.format(url=service.url, labels=labels, favourable=favourable)
                 path.write_text(text)
 
-            write("", "Approved.")
-            for command in (["score"], ["check"], ["search", "--threshold", "0.1"]):
-                ended = run(*command, "--no-progress")
-                assert ended.exit_code == 4, ended.output
-                assert "[subject.labels]" in " ".join(ended.output.split())
+            write('similar_texts = "different"', "Approved.")
+            assert json.loads(run("score", "--json").stdout)["scores"][0]["score"] == 1
             asked = len(service.requests)
             write(TABLE, "approved")
             ended = run("score", "--json")
@@ -425,7 +397,7 @@ class TestService:
             assert result["executions"] == 0
             assert len(service.requests) == asked  # the cache has the answers themselves
 
-    def test_other_labels_run_nothing(
+    def test_what_fits_no_label_is_kept_as_well(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pytest.importorskip("aiohttp")
@@ -442,7 +414,9 @@ class TestService:
                 "answer =", "max_undecided = 1\nanswer ="
             )
             path.write_text(allowed)
-            first = json.loads(run("score", "--json").stdout)
+            ended = run("score", "--json")
+            assert ended.stdout, (ended.output, ended.exception)
+            first = json.loads(ended.stdout)
             asked = len(service.requests)
             assert first["failures"]["no decision"]["count"] >= 43  # men, some of them twice
             assert first["failures"]["no decision"]["input"]["sex"] == "male"
@@ -472,3 +446,9 @@ def test_a_subject_with_labels_is_not_taken_for_noisy(declared: str) -> None:
     assert [round(each.score, 3) for each in result.scores] == [0.125, 0.125]
     assert not result.notes
     assert result.scores[0].witnesses[0].outputs == ("yes", "no")
+
+
+@given(st.text("ab?*", min_size=1, max_size=8), st.text("ab\n", min_size=1, max_size=8))
+def test_a_pattern_fits_as_in_file_names(pattern: str, text: str) -> None:
+    fits = bool(text.strip()) and fnmatchcase(text.strip(), pattern)
+    assert Meanings({"a": [pattern]}).matching(text) == ("a",) * fits

@@ -13,8 +13,10 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
@@ -207,11 +209,21 @@ class TestSkops:
         in_memory = themis.Audit(mixed, MIXED, favourable=["approve"]).group("race")
         assert in_file.score == in_memory.score > 0
 
+    def test_types_that_hold_data_alone_need_no_trust(
+        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
+    ) -> None:
+        values = numbers[1]
+        model = make_pipeline(SimpleImputer(), CalibratedClassifierCV(LogisticRegression()))
+        model.fit(values, numbers[0].predict(values))
+        skops.dump(model, tmp_path / "m.skops")
+        subject = load_model(tmp_path / "m.skops", NUMBERS)
+        assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
+
     def test_unknown_types_are_listed_not_loaded(self, tmp_path: Path) -> None:
-        step = FunctionTransformer(os.system)
-        skops.dump(make_pipeline(step, LogisticRegression()), tmp_path / "m.skops")
+        steps = SimpleImputer().fit([[1.0]]), FunctionTransformer(os.system), LogisticRegression()
+        skops.dump(make_pipeline(*steps), tmp_path / "m.skops")
         text = _complaint(tmp_path / "m.skops")
-        assert "types that skops does not know: posix.system" in text
+        assert "types that skops does not know: posix.system;" in text
         assert "trust_pickle=True" in text
 
     def test_trees_which_skops_does_not_trust_are_read_if_the_user_does(

@@ -123,6 +123,24 @@ class TestMethods:
         assert len(set(prints)) == 4
         assert prints[0] == subject_from(model, SCHEMA).fingerprint()
 
+    @pytest.mark.parametrize("names", [None, ["sex", "income"]], ids=["array", "frame"])
+    def test_what_a_model_writes_into_its_input_is_not_there_in_the_next_call(
+        self, names: list[str] | None
+    ) -> None:
+        class Writes:
+            feature_names_in_ = names
+
+            def predict(self, given: Any) -> Any:
+                sex, income = given.T if names is None else (given[n].to_numpy() for n in names)
+                income.flags.writeable = True  # of frames: before pandas 3 it was
+                income -= 50
+                return (income >= 10 * sex).astype(int)
+
+        batch = subject_from(Writes(), SCHEMA).load(np.array([[0, 55], [0, 65]]))
+        for sex, expected in [(0, [1, 1]), (1, [0, 1]), (0, [1, 1])]:
+            batch.overwrite(0, sex)
+            assert batch.run().outputs.tolist() == expected
+
 
 class TestClasses:
     def test_which_of_several_is_favourable_is_asked(self, three: Any) -> None:

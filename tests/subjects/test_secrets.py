@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
+from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -17,7 +20,7 @@ import themis
 from tests.external import RACE, write_command, write_worker
 from tests.projects import run
 from themis.show.reports.formats import FORMATS
-from themis.subjects.secrets import Secrets
+from themis.subjects.secrets import Secrets, redact_inherited
 
 TOKEN = "s3cr3t/with+signs&more"
 SAYS = {
@@ -156,11 +159,68 @@ def test_a_module_that_fails_with_a_token_says_its_name(
     assert_secret(done.output)
 
 
-@pytest.mark.parametrize("written", [quote(TOKEN).lower(), quote(TOKEN, safe="!'()*&+/")])
-def test_an_address_may_be_written_in_several_ways(written: str) -> None:
+ODD = TOKEN + "é'\"<\\\\>%25 🔑\n"
+
+
+@pytest.mark.parametrize("secret", [TOKEN, ODD], ids=["usual", "odd"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        str,
+        repr,
+        json.dumps,
+        escape,
+        quote_plus,
+        shlex.quote,
+        lambda secret: repr([secret.encode()]),
+        lambda secret: json.dumps(secret, ensure_ascii=False).replace("/", "\\/"),
+        lambda secret: json.dumps(json.dumps([secret])),
+        lambda secret: quote(secret, safe="!'()*&+/"),
+        lambda secret: quote(quote(secret, safe="")),
+        lambda secret: "".join(f"%{byte:02x}" for byte in secret.encode()),
+        lambda secret: "".join(f"&#{ord(sign)};" for sign in secret),
+        lambda secret: "".join(f"&#x{ord(sign):04X};" for sign in secret),
+        lambda secret: escape(escape(secret)),
+        lambda secret: secret.encode().hex(),
+        lambda secret: secret.encode().hex().upper(),
+        lambda secret: quote(base64.b64encode(secret.encode()), safe=""),
+    ],
+)
+def test_escaped_or_encoded_it_is_redacted_as_a_whole(
+    secret: str, write: Callable[[str], str]
+) -> None:
     secrets = Secrets()
-    secrets.protect(TOKEN, "KEY")
-    assert secrets.redact(f"?key={written}&x") == "?key=$KEY&x"
+    secrets.protect(secret, "KEY")
+    written = write(secret)
+    assert secrets.are_in(written)
+    before, name, behind = secrets.redact(f"?key= {written} &x").partition("$KEY")
+    assert name
+    assert len(before + behind) <= len('?key= "[b&#x0022;\'"]" &x') + 4
+    for cut in range(len(written) // 2, len(written) // 2 + 8):  # also inside of an escape
+        assert "$KEY" in secrets.redact(f"{written[:cut]} … 7")
+        assert "$KEY" in secrets.redact(f"…{written[cut:]}")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        *(
+            (name, True)
+            for name in ("DB_PASS", "PGPASSWORD", "api_key", "TOKENS", "KEY2", "MyApiKeyA")
+        ),
+        *(
+            (name, False)
+            for name in ("PASSENGER_APP_ENV", "TOKENIZERS_MODE", "KEYBOARD", "Secretary")
+        ),
+    ],
+)
+def test_a_secret_is_named_by_a_word(
+    monkeypatch: pytest.MonkeyPatch, name: str, is_secret: bool
+) -> None:
+    monkeypatch.setenv(name, "approved")
+    secrets = Secrets()
+    secrets.protect_variables({name: "approved"})
+    assert secrets.are_in("approved") == (redact_inherited("approved") != "approved") == is_secret
 
 
 def test_short_values_are_no_secrets() -> None:

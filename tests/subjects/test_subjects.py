@@ -17,7 +17,9 @@ from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.subjects.base import isolate_failures
-from themis.subjects.decisions import CRASH, FAILED, INVALID, LABEL_LIMIT, Labels, is_decision
+from themis.subjects.decisions import CRASH, FAILED, INVALID, is_decision
+from themis.subjects.label_parts import DECISION_LIMIT
+from themis.subjects.labels import Labels
 from themis.subjects.loading import load_attribute, subject_from, subject_from_options
 
 SCHEMA = themis.Schema(
@@ -205,7 +207,7 @@ def test_labels_are_the_same_for_every_way_to_return_them(outputs: Any) -> None:
     assert labels.number(np.array([1, 0, 1], dtype=np.uint8)).tolist() == [1, 0, 1]
     assert labels.number(np.array([1000, 0])).tolist() == [2, 0]
     assert labels.number(np.array(["1", "no"])).tolist() == [3, 4]
-    assert labels.favourable.tolist() == [False, True, False, True, False]
+    assert labels.parts[0].favourable.tolist() == [False, True, False, True, False]
 
 
 OUTPUTS = [True, False, 0, 1, 2, 255, 256, -1, 1.0, 0.5, "1", "", None, np.int64(2), [1]]
@@ -227,7 +229,7 @@ def test_outputs_are_numbered_as_they_appear(batches: list[list[Any]]) -> None:
 
 def test_measurements_are_not_taken_for_decisions() -> None:
     with pytest.raises(themis.SubjectError, match="cut-off"):
-        Labels().number(np.arange(LABEL_LIMIT + 1))
+        Labels().number(np.arange(DECISION_LIMIT + 1))
 
 
 def test_a_subject_that_always_fails_is_given_up_early() -> None:

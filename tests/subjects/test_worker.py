@@ -22,7 +22,8 @@ from tests.external import PATIENCE, interrupting, wait_until
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure, Labels
+from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
+from themis.subjects.labels import Labels
 from themis.subjects.processes.worker import Talk, WorkerSubject
 
 NASTY = [

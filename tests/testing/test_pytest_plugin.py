@@ -12,16 +12,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-# Runs within this process must not be the first to import these: pytester forgets what they load.
-import themis
-import themis.audit.audit
-import themis.audit.checker
-import themis.pytest_plugin
-import themis.show.terminal.checks
 import themis.testing.claims
+
+# Runs within this process must not be the first to import these: pytester forgets what they load.
 from themis.scores.reruns import GROUP_INPUTS
-from themis.testing.claims import KEPT, Audits
-from themis.testing.plugin import SETTINGS, _cut
+from themis.testing.claims import Audits
+from themis.testing.plugin import SETTINGS
 
 pytest_plugins = ["pytester"]
 
@@ -109,44 +105,16 @@ def test_a_score_within_its_limit_passes_and_is_listed(run: Run) -> None:
 def test_a_violated_limit_fails_with_the_score_and_two_people(run: Run) -> None:
     done = run(BELOW.format("race", 0.02))
     assert done.ret == 1
-    text = done.stdout.str()
+    text = done.stdout.str().partition("short test summary")[0]  # CI repeats all of it there
     assert re.search(
         r"DiscriminationError: causal race 0\.\d+ \[0\.\d+, 0\.\d+\] is above 0\.02", text
     )
     assert "the decision changes when only" in text
-    assert re.search(r"race\s+│\s+green\s+‹ purple\s+│\s+green\s+‹ purple", text)
-    assert re.search(r"decision\s+│\s+1\s+0\s+│\s+1\s+0", text)
+    assert len(re.findall(r"race\s+green\s+purple", text)) == 2
+    assert len(re.findall(r"decision\s+1\s+0", text)) == 2
     assert ">       themis_audit.causal" not in text.partition("E  ")[2], (
         "one frame: the test's own"
     )
-
-
-def test_a_failure_shows_no_internals_and_fits_into_80_columns(run: Run) -> None:
-    text = run(BELOW.format("race", 0.02)).stdout.str()
-    assert not re.search(r"(claims|checker|assertions|audit|results)\.py", text)
-    shown = [line for line in text.splitlines() if line.startswith("E  ")]
-    assert len(shown) > 8
-    assert max(map(len, shown[1:])) <= 80  # pytest puts the error's name before the first
-
-
-def test_narrow_lines_keep_what_a_limit_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    text = run(BELOW.format("race", 0.02)).stdout.str()
-    measured = text[text.index(" themis ") :].splitlines()
-    assert any(re.match(r"causal race 0\.\d+ is above 0\.02 ", line) for line in measured)
-
-
-def test_a_long_name_is_cut_before_what_a_limit_says() -> None:
-    line = "causal a_very_long_name_of_something 0.113 [0.063, 0.163] may be above 0.05"
-    assert _cut(line, 80) == line
-    assert _cut(line, 40) == "causal a_very_l… 0.113 may be above 0.05"
-
-
-def test_group_scores_show_the_rates_of_the_groups(run: Run) -> None:
-    source = BELOW.replace("causal", "group").format("race", 0.01)
-    done = run(source)
-    assert done.ret == 1
-    done.stdout.re_match_lines([r"E +green .*%.*–.*%", r"E +purple .*%.*–.*%", r"E +impact ratio"])
 
 
 def test_a_search_names_what_it_found(run: Run) -> None:
@@ -160,51 +128,6 @@ def test_a_search_names_what_it_found(run: Run) -> None:
     done = run(source)
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.re_match_lines([r".*causal search at most 0\.05: 1 minimal set found \(race\)"])
-
-
-def test_attributes_of_the_score_are_at_hand(run: Run) -> None:
-    source = """
-        def test_it(themis_audit):
-            score = themis_audit.causal("race", error=0.02)
-            assert 0.04 < score.low < 0.08 < score.high < 0.12
-            assert score.error == 0.02
-            assert score.witnesses[0].differs_in == ("race",)
-            assert themis_audit.search(0.05, among=["race"]).found == (("race",),)
-    """
-    run(source).assert_outcomes(passed=1)
-
-
-def test_one_of_several_outputs_is_asserted_by_its_name(project: pytest.Pytester) -> None:
-    source = """
-        import pytest, themis
-        SCHEMA = themis.Schema(race=["green", "purple"], income=range(10))
-
-        def loan(person):
-            limit = 3 if person["race"] == "green" else 5
-            return {"granted": person["income"] > limit, "sum": person["income"]}
-
-        OUTPUTS = [
-            themis.Output(name="granted", at="/granted", favourable=[True]),
-            themis.Output(name="sum", at="/sum", min=0, max=10, distance="relational"),
-        ]
-        pytestmark = pytest.mark.themis(subject=loan, schema=SCHEMA, outputs=OUTPUTS)
-
-        def test_sum(themis_audit):
-            themis_audit.causal("race", output="sum").assert_below(0.01)
-
-        def test_granted(themis_audit):
-            themis_audit.causal("race", output="granted").assert_below(0.01)
-    """
-    right, wrong = reports(project, source)
-    assert right.passed, right.longreprtext
-    assert properties(right)["themis.causal.race.sum.score"] == 0
-    assert properties(wrong)["themis.causal.race.granted.score"] == 0.2
-    assert "causal race of granted 0.200 exact is above 0.01" in wrong.longreprtext
-
-
-def test_known_discrimination_can_be_expected(run: Run) -> None:
-    source = "import pytest, themis\n@pytest.mark.xfail(raises=themis.DiscriminationError)\n"
-    run(source + BELOW.format("race", 0.02)).assert_outcomes(xfailed=1)
 
 
 def test_a_mistake_in_a_test_is_said_in_one_line(run: Run) -> None:
@@ -252,13 +175,6 @@ def test_what_stays_open_is_an_outcome_of_its_own(run: Run) -> None:
     done.stdout.re_match_lines([r"E +undecided: the score is so near the limit"])
 
 
-def test_what_stays_open_can_be_skipped(run: Run) -> None:
-    done = run(NEAR, "--themis-inconclusive", "skip")
-    assert done.ret == 0
-    assert "1 inconclusive" in done.stdout.str().splitlines()[-1]
-    done.stdout.re_match_lines([r"causal race .* may be above 0\.08  test_it\.py::test_it"])
-
-
 def test_what_stays_open_can_be_a_warning_and_the_test_goes_on(
     run: Run, project: pytest.Pytester
 ) -> None:
@@ -272,30 +188,11 @@ def test_what_stays_open_can_be_a_warning_and_the_test_goes_on(
     assert run(NEAR).ret == 1, "an error, where warnings are errors"
 
 
-def test_scores_without_the_fixture_have_the_same_outcomes(run: Run) -> None:
-    source = """
-        import themis
-        SCHEMA = themis.Schema(race=["green", "purple"], income=range(1000), age=range(1000))
-
-        def decide(person):
-            return person["income"] > (300 if person["race"] == "green" else 380)
-
-        def test_it():
-            themis.Audit(decide, SCHEMA).causal("race").assert_below(0.06)
-    """
-    assert "1 inconclusive" in run(source).stdout.str()
-    assert run(source, "--themis-inconclusive=skip").ret == 0
-
-
 def test_a_budget_that_ends_is_said(project: pytest.Pytester) -> None:
     (report,) = reports(project, BELOW.format("race", 0.06), "--themis-max-executions", "400")
     assert report.themis_inconclusive
     assert "the budget ended" in report.longreprtext
     assert properties(report)["themis.causal.race.executions"] <= 400
-
-
-def test_a_failure_that_was_expected_is_not_inconclusive(run: Run) -> None:
-    run("import pytest\n@pytest.mark.xfail\n" + NEAR).assert_outcomes(xfailed=1)
 
 
 # --- which audit --------------------------------------------------------------------------
@@ -309,14 +206,6 @@ def test_tests_share_what_was_run(project: pytest.Pytester) -> None:
     assert first["themis.causal.race.executions"] > 0
     assert second["themis.causal.race.executions"] == 0
     assert third["themis.group.race.executions"] <= 2 * GROUP_INPUTS  # only to check for noise
-
-
-def test_another_error_shares_the_executions_too(project: pytest.Pytester) -> None:
-    source = "import pytest\n" + BELOW.format("sex", 0.01)
-    precise = "@pytest.mark.themis(error=0.01)\n" + BELOW.replace("_it", "_b").format("sex", 0.01)
-    found = [properties(each) for each in reports(project, source + precise)]
-    assert [each["themis.causal.sex.verdict"] for each in found] == ["holds", "holds"]
-    assert found[1]["themis.causal.sex.executions"] == 0
 
 
 def test_the_nearest_file_counts(project: pytest.Pytester, run: Run) -> None:
@@ -413,35 +302,6 @@ def test_a_subject_at_hand_is_audited_once_for_all_tests(project: pytest.Pyteste
     assert runs[2] == runs[0]
 
 
-def test_audits_of_other_people_are_others(tmp_path: Path) -> None:
-    schema = themis.Schema(race=["green", "purple"], age=range(90))
-    people = [[{"race": "green", "age": age} for age in range(n)] for n in (3, 3)]
-    audits = Audits({})
-
-    def audit(**asked: Any) -> Any:
-        whole = {"subject": print, "schema": schema, **asked}
-        return audits.audit(whole, tmp_path, tmp_path).audit
-
-    assert audit(profile=people[0]) is audit(profile=people[0])
-    assert audit(profile=people[0]) is not audit(profile=people[1])
-    assert audit(favourable=["yes"]) is audit(favourable=["yes"])
-    assert audit(favourable=["yes"]) is not audit(favourable=["no"])
-
-
-def test_old_audits_are_closed_and_made_again_when_they_are_needed(tmp_path: Path) -> None:
-    schema = themis.Schema(race=["green", "purple"])
-    audits = Audits({})
-    subjects = [(lambda person, n=n: n) for n in range(KEPT + 1)]
-    made = [
-        audits.audit({"subject": each, "schema": schema}, tmp_path, tmp_path).audit
-        for each in subjects
-    ]
-    again = audits.audit({"subject": subjects[-1], "schema": schema}, tmp_path, tmp_path)
-    assert again.audit is made[-1]
-    first = audits.audit({"subject": subjects[0], "schema": schema}, tmp_path, tmp_path)
-    assert first.audit is not made[0]
-
-
 # --- options ------------------------------------------------------------------------------
 
 
@@ -477,15 +337,6 @@ def test_every_option_is_documented(pytester: pytest.Pytester) -> None:
     names = set(re.findall(r"--themis-[\w-]+|themis_(?:config|inconclusive)(?= \()", shown))
     assert len(names) == len(SETTINGS) + 5
     assert not {name for name in names if f"`{name}`" not in page}
-
-
-def test_an_unknown_outcome_in_the_file_of_pytest_is_refused(
-    run: Run, project: pytest.Pytester
-) -> None:
-    project.makeini("[pytest]\nthemis_inconclusive = pass\n")
-    done = run(BELOW.format("sex", 0.05))
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    assert "'pass' is none of fail, skip, warn" in done.stderr.str()
 
 
 # --- in processes of their own ------------------------------------------------------------
@@ -586,3 +437,85 @@ def test_only_tests_that_use_an_audit_share_the_confidence(run: Run) -> None:
         """
     )
     outcome.assert_outcomes(passed=3)
+
+
+def test_what_stays_open_can_be_skipped(run: Run) -> None:
+    done = run(NEAR, "--themis-inconclusive", "skip")
+    assert done.ret == 0
+    assert "1 inconclusive" in done.stdout.str().splitlines()[-1]
+    done.stdout.re_match_lines([r"causal race .* may be above 0\.08  test_it\.py::test_it"])
+
+
+def test_scores_without_the_fixture_have_the_same_outcomes(run: Run) -> None:
+    source = """
+        import themis
+        SCHEMA = themis.Schema(race=["green", "purple"], income=range(1000), age=range(1000))
+
+        def decide(person):
+            return person["income"] > (300 if person["race"] == "green" else 380)
+
+        def test_it():
+            themis.Audit(decide, SCHEMA).causal("race").assert_below(0.06)
+    """
+    assert "1 inconclusive" in run(source).stdout.str()
+    assert run(source, "--themis-inconclusive=skip").ret == 0
+
+
+def test_one_of_several_outputs_is_asserted_by_its_name(project: pytest.Pytester) -> None:
+    source = """
+        import pytest, themis
+        SCHEMA = themis.Schema(race=["green", "purple"], income=range(10))
+
+        def loan(person):
+            limit = 3 if person["race"] == "green" else 5
+            return {"granted": person["income"] > limit, "sum": person["income"]}
+
+        OUTPUTS = [
+            themis.Output(name="granted", at="/granted", favourable=[True]),
+            themis.Output(name="sum", at="/sum", min=0, max=10, distance="relational"),
+        ]
+        pytestmark = pytest.mark.themis(subject=loan, schema=SCHEMA, outputs=OUTPUTS)
+
+        def test_sum(themis_audit):
+            themis_audit.causal("race", output="sum").assert_below(0.01)
+
+        def test_granted(themis_audit):
+            themis_audit.causal("race", output="granted").assert_below(0.01)
+    """
+    right, wrong = reports(project, source)
+    assert right.passed, right.longreprtext
+    assert properties(right)["themis.causal.race.sum.score"] == 0
+    assert properties(wrong)["themis.causal.race.granted.score"] == 0.2
+    assert "causal race of granted 0.200 exact is above 0.01" in wrong.longreprtext
+
+
+def test_another_error_shares_the_executions_too(project: pytest.Pytester) -> None:
+    source = "import pytest\n" + BELOW.format("sex", 0.01)
+    precise = "@pytest.mark.themis(error=0.01)\n" + BELOW.replace("_it", "_b").format("sex", 0.01)
+    found = [properties(each) for each in reports(project, source + precise)]
+    assert [each["themis.causal.sex.verdict"] for each in found] == ["holds", "holds"]
+    assert found[1]["themis.causal.sex.executions"] == 0
+
+
+def test_audits_of_other_people_are_others(tmp_path: Path) -> None:
+    schema = themis.Schema(race=["green", "purple"], age=range(90))
+    people = [[{"race": "green", "age": age} for age in range(n)] for n in (3, 3)]
+    audits = Audits({})
+
+    def audit(**asked: Any) -> Any:
+        whole = {"subject": print, "schema": schema, **asked}
+        return audits.audit(whole, tmp_path, tmp_path).audit
+
+    assert audit(profile=people[0]) is audit(profile=people[0])
+    assert audit(profile=people[0]) is not audit(profile=people[1])
+    assert audit(favourable=["yes"]) is audit(favourable=["yes"])
+    assert audit(favourable=["yes"]) is not audit(favourable=["no"])
+
+
+def test_an_unknown_outcome_in_the_file_of_pytest_is_refused(
+    run: Run, project: pytest.Pytester
+) -> None:
+    project.makeini("[pytest]\nthemis_inconclusive = pass\n")
+    done = run(BELOW.format("sex", 0.05))
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert "'pass' is none of fail, skip, warn" in done.stderr.str()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from themis.audit.asked import Asked
 from themis.audit.given import (
     CachePlace,
     check_decisions,
@@ -16,7 +15,7 @@ from themis.audit.given import (
     open_recall,
     spread,
 )
-from themis.audit.views import Views
+from themis.audit.views import View, Views
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.errors import RequestError
@@ -25,20 +24,24 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
+from themis.results.model import Measure, Score
 from themis.results.notes import Note
+from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Naming
 from themis.scores.noise import NoiseProbe
-from themis.settings import check_cost, check_repeats
-from themis.subjects.answers import AnswerLabels
+from themis.scores.reruns import Rerunner
+from themis.settings import Settings, check_cost, check_repeats
 from themis.subjects.base import CostKind, Subject
-from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
+from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.labels import Labels
 from themis.subjects.loading import subject_from
-from themis.subjects.outputs import Output, as_outputs
+from themis.subjects.outputs import Output, Similarity, as_outputs
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from themis.engine.suites import Suite
+    from themis.scores.people import PeopleRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,7 @@ class Handling:
     favourable: tuple[Value, ...]
     labels: Mapping[str, Iterable[str]] | None
     outputs: tuple[Output, ...]
+    similar_texts: Similarity
     max_failures: float
     max_undecided: float
     repeats: int
@@ -97,7 +101,9 @@ class Apparatus:
         self.schema, self.people, self.handling = schema, people, handling
         self.asked = Asked()
         self._opening_notes: list[Note] = []
-        decisions = decisions_of(handling.favourable, handling.labels, handling.outputs)
+        decisions = decisions_of(
+            handling.favourable, handling.labels, handling.outputs, handling.similar_texts
+        )
         made = subject_from(subject, schema)
         self.remake: Callable[[Schema], Apparatus] | None = None  # with a wider schema
         if made is not subject:
@@ -114,9 +120,11 @@ class Apparatus:
         if people is not None:
             self.whole_views = Views(self.views.whole, handling.outputs)
         names = [each.name for each in handling.outputs]
-        self.probe = NoiseProbe(self.sampler, names, trusted=handling.deterministic)
+        self.probe = NoiseProbe(
+            self.sampler, Rerunner(self.sampler, names, trusted=handling.deterministic)
+        )
 
-    def _runner(self, made: Subject, decisions: Labels | AnswerLabels) -> Runner:
+    def _runner(self, made: Subject, decisions: Labels) -> Runner:
         handling, notes = self.handling, self._opening_notes
         own = spread(made, handling.executor, notes)
         if handling.outputs:
@@ -168,7 +176,7 @@ class Apparatus:
         if self.remake is None:
             problem = "a ready-made subject can't take a wider schema"
             remedy = "give the function or model itself, or widen the schema"
-            raise RequestError.one("extend", "unknown", problem, remedy)
+            raise RequestError.one("ready-made", "unknown", problem, remedy)
         self.close()
         described = f"{schema.to_dict()} {schema.extra}"
         if described not in self._wider:
@@ -199,3 +207,37 @@ class Apparatus:
         finally:
             if self.suite is not None:
                 self.suite.close()
+
+
+def question_of(
+    columns: tuple[int, ...],
+    measure: Measure,
+    view: View,
+    settings: Settings,
+    limit: float | None = None,
+) -> object:
+    """What a score answers; an audit keeps its views, so that each has an identity."""
+    return (columns, measure, id(view), settings, limit)
+
+
+class Asked:
+    """The answers that measuring again would not change."""
+
+    def __init__(self) -> None:
+        self._answers: dict[object, tuple[Score, ...]] = {}
+        self.observed: dict[object, tuple[tuple[Outcomes, ...], tuple[Proxy, ...]]] = {}  # in rows
+        self.runs: dict[object, PeopleRun | None] = {}  # of these rows
+
+    def answers(self, question: object) -> tuple[Score, ...]:
+        """What was answered; nothing if it was not asked before."""
+        return self._answers.get(question, ())
+
+    def keep(self, question: object, scores: Sequence[Score], settings: Settings) -> None:
+        """Take note of an answer, unless a budget or an interrupt cut it off."""
+        if all(_is_settled(each, settings) for each in scores):
+            self._answers.setdefault(question, tuple(scores))
+
+
+def _is_settled(score: Score, settings: Settings) -> bool:
+    limited = settings.max_executions is not None or settings.max_seconds is not None
+    return not score.stopped.is_early and (score.is_checked or not limited)

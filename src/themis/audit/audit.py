@@ -11,9 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from themis.audit.alone import Alone
 from themis.audit.apparatus import Apparatus, Handling
-from themis.audit.everything import MEASURES, THRESHOLD, Everything, Steps
+from themis.audit.everything import MEASURES, THRESHOLD, Everything
 from themis.audit.family import Family
 from themis.audit.given import (
     CachePlace,
@@ -26,15 +25,14 @@ from themis.audit.given import (
     warn_of,
 )
 from themis.audit.rows import CounterfactualChoice, RowRequest, favourable_outcomes, sets_of
-from themis.audit.run import Sought, Work, start_budget
+from themis.audit.run import Alone, Sought, Work, start_budget
 from themis.audit.views import View
-from themis.events import Listener, SearchListener, ignore
+from themis.events import Listener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.people import Unknown, columns_read, people_of
 from themis.inputs.population import Population
-from themis.inputs.row_files import ReadListener
-from themis.inputs.rows import rows_of
+from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Inputs, Schema
 from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
@@ -43,12 +41,11 @@ from themis.results.parts import Naming, Noise
 from themis.settings import Settings, Stopping
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
-from themis.subjects.outputs import Output, Statistic
+from themis.subjects.outputs import Output, Similarity, Statistic
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from themis.audit.forecast import Forecast
     from themis.config.reader import Config
     from themis.results.replays import Replay
     from themis.search.searcher import Accepted, SearchPlan
@@ -61,7 +58,9 @@ class Audit:
 
     `subject` is a function of a dictionary, `themis.batch(f)`, `themis.keywords(f)`, or an object
     with `predict`. `labels` say which texts mean the same decision, a label and its patterns, with
-    `*` and `?` as in file names; then `favourable` names labels. The settings given here are the
+    `*` and `?` as in file names; then `favourable` names labels. Without them, texts that differ
+    only in case, surrounding space or final punctuation are the same decision, unless
+    `similar_texts` is "different". The settings given here are the
     defaults of every measurement. With `family` the confidence is that of all scores of one call
     of `score`, `search_all` or `apparent` together, and not of each by itself. `cache` is a file
     that keeps the decisions of subjects outside of this process for later runs. With `repeats` each
@@ -72,8 +71,9 @@ class Audit:
     rows of people (a table, dictionaries or a path), inputs are drawn from them instead of from all
     that the schema allows, by `profile_weights` (a column or numbers) if given. `suite` is a file
     that gets the tests that were made up, with their outputs. Rows of people are in documents, in
-    messages and in a suite only with `show_rows`. `close`, or a `with` statement, makes
-    it complete and ends the processes that a subject keeps alive.
+    messages and in a suite only with `show_rows`. `listen` hears the events of a run, of which
+    `themis.events` has all. `close`, or a `with` statement, makes the suite complete and ends the
+    processes that a subject keeps alive.
 
     >>> schema = Schema(race=["green", "purple"], savings=range(0, 100))
     >>> def loan(person):
@@ -96,6 +96,7 @@ class Audit:
         favourable: Iterable[Value] = DEFAULT_FAVOURABLE,
         labels: Mapping[str, Iterable[str]] | None = None,
         outputs: Iterable[Output] | Output | None = None,
+        similar_texts: Similarity = "same",
         confidence: float = 0.99,
         family: bool = False,
         error: float = 0.05,
@@ -168,26 +169,23 @@ class Audit:
         executor: str | Executor | None = None,
         cache: CachePlace = None,
         trust_pickle: bool = False,
-        listen_to_rows: ReadListener = ignore,
+        listen: Listener = ignore,
         **overrides: Any,
     ) -> Audit:
-        """The audit that a file describes which was read already; options as of `from_file`.
-
-        `listen_to_rows` hears how many bytes of the profile's rows were read, and of how many.
-        """
+        """The audit that a file describes which was read already; options as of `from_file`."""
         from themis.config.reader import placing
 
         options = {**options_of(config), **overrides}
-        people = profile_of(config, listen_to_rows)
+        people = profile_of(config, listen)
         schema = config.schema if people is None else people.schema
         subject_for = partial(subject_of, config, jobs=jobs, trust_pickle=trust_pickle)
         subject = subject_for(schema)
         place = place_of(config, subject, jobs, executor, cache)
         with placing(config):
-            audit = cls(subject, schema, **{"profile": people, **place, **options})
+            audit = cls(subject, schema, **{"profile": people, **place, **options}, listen=listen)
         audit.naming = replace(config.report, rows=audit.shows_rows)
         audit._named_sets = config.against
-        audit._apparatus.read_profile = partial(profile_of, config, listen_to_rows)
+        audit._apparatus.read_profile = partial(profile_of, config, listen)
         again = partial(Apparatus, handling=audit._apparatus.handling, seed=audit.settings.seed)
 
         def remake(wider: Schema) -> Apparatus:
@@ -313,26 +311,23 @@ class Audit:
         threshold: float = THRESHOLD,
         *,
         max_size: int | None = None,
-        announce: Callable[[Forecast], None] = ignore,
-        listen: SearchListener | None = None,
-        listen_to_steps: Steps = ignore,
     ) -> Result:
         """All a reader wants: protected characteristics, their pairs, a search among them, noise.
 
         Each protected characteristic and each pair of them gets its scores, and so do the sets that
         a file names; the search has the protected ones that reach the threshold together, of any
-        size up to `max_size`. With `family` one confidence holds for all of it. `announce` hears,
-        after a few trials, what it will cost; `listen_to_steps` which step of how many begins. A
-        suite gets the tests of the scores, not those of the search.
+        size up to `max_size`. With `family` one confidence holds for all of it. The audit's
+        `listen` hears, after a few trials, what it will cost, and each step that begins. A suite
+        gets the tests of the scores, not those of the search.
         """
-        from themis.search.request import check_request
+        from themis.search.deciding import check_request
 
         check_request(threshold, max_size)
         plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
         family = plan.family(self.settings, self._views)
 
         def measure(work: Work) -> None:
-            plan.measure(work, self._apparatus, family.settings, announce, listen, listen_to_steps)
+            plan.measure(work, self._apparatus, family.settings)
 
         return self._run("audit", measure, family)
 
@@ -346,7 +341,6 @@ class Audit:
         output: str | None = None,
         prune: bool = True,
         decide_only: bool = False,
-        listen: SearchListener | None = None,
         **settings: Any,
     ) -> SearchResult:
         """All minimal sets whose score reaches a threshold (Def. 3.9); at 0, those above it.
@@ -360,7 +354,7 @@ class Audit:
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         sought = Sought(
             [measure], threshold, self._among(among), max_size, output,
-            prune=prune, decide_only=decide_only, listen=listen,
+            prune=prune, decide_only=decide_only,
         )  # fmt: skip
         return Alone(self._apparatus, family, self.naming).search(sought)
 
@@ -381,7 +375,6 @@ class Audit:
         prune: bool = True,
         decide_only: bool = False,
         accepted: Accepted | None = None,
-        listen: SearchListener | None = None,
     ) -> Result:
         """Searches for several measures within one budget, as one result that can be saved.
 
@@ -390,7 +383,7 @@ class Audit:
         """
         sought = Sought(
             measures, threshold, self._among(among), max_size, output,
-            prune=prune, decide_only=decide_only, accepted=accepted, listen=listen,
+            prune=prune, decide_only=decide_only, accepted=accepted,
         )  # fmt: skip
         family = Family.of_searches(self.settings, measures)
         return self._run("search", lambda work: work.search(sought), family)
@@ -454,13 +447,10 @@ class Audit:
         with closing(self._apparatus.widened(people.schema)) as wider:
             return measure_rows(wider, people, request, self.settings, self.naming)
 
-    def replay(
-        self, source: Result | str | Path, *, listen: Callable[[int, int], None] | None = None
-    ) -> Replay:
+    def replay(self, source: Result | str | Path) -> Replay:
         """What became of saved tests: those of a suite, or the witnesses of a result.
 
-        `source` is a result or the path of either. Every input is run afresh. `listen` gets the
-        number of inputs run so far and of all.
+        `source` is a result or the path of either. Every input is run afresh.
         """
         from themis.audit.replay import replay_tests
         from themis.audit.saved_tests import read_tests
@@ -469,9 +459,8 @@ class Audit:
         start_budget(self.runner, self.settings)
         keep = self.sampler.keep_on_interrupt
         saved.personal |= self._apparatus.people is not None
-        return replay_tests(
-            self.runner, saved, listen=listen, keep_on_interrupt=keep, rows=self.shows_rows
-        )
+        listen, rows = self.sampler.listen, self.shows_rows
+        return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep, rows=rows)
 
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         return self.schema.free if among is None else self.schema.columns_of(among, where="among")

@@ -11,7 +11,6 @@ from typing import Any
 from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.errors import SubjectError
-from themis.events import SearchListener
 from themis.results.model import CheckResult, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Account
@@ -39,7 +38,6 @@ def run_checks(
     checks: Sequence[Check],
     *,
     accepted: Acceptances = NOTHING_ACCEPTED,
-    listen: SearchListener | None = None,
     among: Sequence[str] | None = None,
     max_size: int | None = None,
     family: Family | None = None,
@@ -57,7 +55,7 @@ def run_checks(
     checks = [check.about(audit.first_output) for check in checks]
     family = family or Family.of(audit.settings, [check.measure for check in checks])
     settings = replace(family.settings, family=False)  # it is divided: no round divides it again
-    run = _Run(audit, settings, family, listen, accepted, scope)
+    run = _Run(audit, settings, family, accepted, scope)
     for check in checks:
         run.decide(check)
     run.reconsider(checks)
@@ -97,7 +95,6 @@ class _Run:
     audit: Audit
     settings: Settings
     family: Family
-    listen: SearchListener | None
     accepted: Acceptances
     scope: dict[str, Any]  # which sets a search looks at
     results: list[Result] = field(default_factory=list)
@@ -113,11 +110,11 @@ class _Run:
     def decide(self, check: Check) -> None:
         """Ask ever more precisely until the check is decided, and keep the best answer."""
         confidence = self.settings.confidence
-        best = latest = _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+        best = latest = _Round(not_judged(check, (self.ended or OUT_OF_BUDGET,), confidence))
         for precision in precisions(self.settings.error, confidence):
             left = self._left()
             if self.ended or left is None:
-                latest = _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+                latest = _Round(not_judged(check, (self.ended or OUT_OF_BUDGET,), confidence))
                 break
             latest = self._ask(check, precision, left)
             if latest.is_decided or latest.width <= best.width:
@@ -208,7 +205,7 @@ class _Run:
             return _Round(
                 judge_score(check, score, confidence, self.accepted), score, result.scores
             )
-        return _Round(not_judged(check, self.ended or OUT_OF_BUDGET, confidence))
+        return _Round(not_judged(check, (self.ended or OUT_OF_BUDGET,), confidence))
 
     @contextmanager
     def _settings(self, **changes: Any) -> Iterator[None]:
@@ -235,7 +232,6 @@ class _Run:
             [check.measure],
             output=check.output,
             accepted=lambda score: self.accepted.counting(score, score.against),
-            listen=self.listen,
             **self.scope,
         )
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import TYPE_CHECKING
 
 from themis.audit.apparatus import Apparatus
 from themis.audit.family import Family
 from themis.audit.run import Sought, Work
 from themis.audit.views import Views
 from themis.errors import RequestError
-from themis.events import SearchListener
+from themis.events import StepBegun
 from themis.inputs.schema import Schema
 from themis.results.model import Measure
 from themis.settings import Settings
 
-if TYPE_CHECKING:
-    from themis.audit.forecast import Forecast
-
 MEASURES: tuple[Measure, ...] = ("causal", "group")
 THRESHOLD = 0.05  # of the search, unless somebody asks for another
-
-Steps = Callable[[int, int], None]  # hears the number of a step, and how many there are
 
 
 @dataclass(frozen=True)
@@ -63,15 +57,7 @@ class Everything:
         scores = Family.of(settings, measures * len(self.sets))
         return scores.with_searches(views.searchable(MEASURES)) if self.among else scores
 
-    def measure(
-        self,
-        work: Work,
-        apparatus: Apparatus,
-        settings: Settings,
-        announce: Callable[[Forecast], None],
-        listen: SearchListener | None,
-        listen_to_steps: Steps,
-    ) -> None:
+    def measure(self, work: Work, apparatus: Apparatus, settings: Settings) -> None:
         """Say what it will cost; then measure set by set, and search."""
         from themis.audit.forecast import Forecaster
 
@@ -82,13 +68,14 @@ class Everything:
         steps = len(scores) + bool(among)
         asked = [(columns, measure) for columns, measure, _ in scores]
         forecaster = Forecaster(apparatus.sampler, settings)
-        announce(forecaster.forecast(asked, among, self.max_size, self.threshold))
+        listen = apparatus.handling.listen
+        listen(forecaster.forecast(asked, among, self.max_size, self.threshold))
         for number, score in enumerate(scores, start=1):
-            listen_to_steps(number, steps)
+            listen(StepBegun(number, steps))
             work.measure(*score)
         if among:
-            listen_to_steps(steps, steps)
+            listen(StepBegun(steps, steps))
             if apparatus.suite is not None:  # what a search tries would be many times as much
                 apparatus.suite.holds_all = True
             searched = views.searchable(MEASURES)
-            work.search(Sought(searched, self.threshold, among, self.max_size, listen=listen))
+            work.search(Sought(searched, self.threshold, among, self.max_size))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
 from typing import Any
@@ -20,28 +20,26 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import COARSE_CELLS, Sampler
 from themis.engine.variants import MOST_WHOLE, Variants, own_columns
+from themis.events import Forecast, Part
 from themis.inputs.assignments import Assignments
 from themis.results.model import Measure
-from themis.scores.explanations.regions import MORE_CELLS, MORE_FLIPS, MORE_TIMES, SPARE
 from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
-from themis.scores.reruns import GROUP_MOST, SHARE_LEFT
+from themis.scores.reruns import SHARE_LEFT
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.settings import Settings, Stopping
+from themis.statistics.groups import GroupRule
 from themis.statistics.numbers import FEW as FEW_NUMBERS
+from themis.statistics.numbers import MeanEnds
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.reruns import (
     RERUNS_SHARE,
-    exact_reruns,
     interval_confidence,
     reruns_for,
 )
-from themis.statistics.spreads import GroupRule
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import FLIP
 
-FACTOR = 3  # a forecast is within this factor of what is spent then
-PLAIN = 300  # executions that make pairs plain, about
 PILOT = 40  # rows that tell how often decisions change
 WIDEST = 64  # sets with more assignments are not tried
 SPREAD = 3.0  # rows of a group score for each unit of log evidence, variance and 1 / error²
@@ -51,45 +49,19 @@ SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as
 CALLS, LOOKS, FINDING_CALLS = 2, 3, 5
 OWN_SECONDS = 1e-4  # that an execution takes beside the subject
 CALL_SECONDS = 1e-2  # the same of a large call
-USUAL_SPREAD = 0.05  # of given people's rates, where a few of them do not tell
-LEAST_ABOVE = 0.02  # by which the lower end of a sampled group score is above 0, if it is
 MOST_SETS = 1_000  # that are looked at one by one
 LARGE = 3  # sets of so many characteristics are not among the scores
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one set adds to the executions: of those before it, nothing is run again."""
-
-    name: str
-    executions: int
-    exact: bool  # every input will be run
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What a command will cost, give or take FACTOR."""
-
-    parts: tuple[Part, ...]
-    executions: int
-    calls: int
-    seconds: float | None  # None: nothing was run that tells
-    scores: int
-    among: int = 0  # so many characteristics are searched
-    search: int = 0  # what the search adds to the executions
-    again: int = 0  # what is run again, to look for noise
-    explaining: int = 0  # what shows where decisions change, and makes pairs plain
 
 
 @dataclass(frozen=True)
 class _Seen:
     """What the first rows of a set show."""
 
-    flips: float  # share of rows in which decisions differ
+    flips: float  # share of rows in which decisions differ, or how far they do on average
     density: float = field(default=1.0, kw_only=True)  # share of the variants that exist
     variance: float  # of the difference between the extreme groups
     apart: float  # how far these are apart, less what chance may do
-    people: float = field(default=USUAL_SPREAD, kw_only=True)  # the same, of given people's groups
+    distances: NDArray[np.float64] | None = field(default=None, kw_only=True)  # by degrees
 
     @property
     def changes(self) -> bool:
@@ -140,11 +112,10 @@ class Forecaster:
         searched = min(found, left)
         noise = self._noise(scored + searched, asked, found > 0)
         search, again = self._with_runs(searched), self._with_runs(noise)
-        explaining = self._with_runs(min(self._explaining(asked), left))
-        total = sum(part.executions for part in parts) + search + again + explaining
+        total = sum(part.executions for part in parts) + search + again
         steps = len(asked) + bool(among)
         effort = self._effort(total, steps)
-        return Forecast(parts, total, *effort, steps, len(among), search, again, explaining)
+        return Forecast(parts, total, *effort, steps, len(among), search, again)
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""
@@ -279,8 +250,23 @@ class Forecaster:
         if self.sampler.runner.saves_calls:
             width = min(self._width(self.sampler.assignments(columns)), MOST_WHOLE)
             coarse = COARSE_CELLS // width
+        distances = self._seen[columns].distances
+        if distances is not None and ((distances > 0) & (distances < 1)).any():
+            return self._rows_of_means(distances, rule.looks(coarse, endless=True))
         looks = rule.looks(coarse)
         return next((n for n in looks if rule.done(round(flips * n), n)), rule.max_samples)
+
+    def _rows_of_means(self, distances: NDArray[np.float64], looks: Iterator[int]) -> int:
+        """How many rows a mean takes if the rest looks like these."""
+        confidence = interval_confidence(self.settings.confidence)
+        means, rows = MeanEnds(confidence, self.settings.error), 0
+        for look in looks:
+            more = np.resize(distances, look - rows)
+            means.add(more, more)
+            rows = look
+            if means.done:
+                break
+        return rows
 
     def _group_rows(self, columns: tuple[int, ...]) -> int:
         """As many as make the interval of a difference narrow enough; its variance tells.
@@ -289,7 +275,7 @@ class Forecaster:
         the groups are seen to be apart.
         """
         seen, error = self._seen[columns], self.settings.error
-        rule = GroupRule(interval_confidence(self.settings.confidence), error)
+        rule = GroupRule(1.0 - interval_confidence(self.settings.confidence), error)
         evidence = math.log(rule.evidence)
         reach = error if seen.apart > error else math.sqrt(2) * error
         return round(evidence / (2 * error) + SPREAD * evidence * seen.variance / reach**2)
@@ -308,17 +294,20 @@ class Forecaster:
         variants = Variants.of(assignments, limit=self.settings.max_assignments, base=sampler.base)
         tried, cells = sampler.tables.fill(variants, 0, rows, reading=sampler.reading)
         own = own_columns(variants, tried) if sampler.reading.graded else None
-        states = sampler.reading.row_states(cells, own, tried.tolerances)
-        flips = (float((states == FLIP).sum()) + 0.5) / (rows + 1.0)
+        distances = None
+        changed = np.asarray(sampler.reading.settled_states(cells, own) == FLIP, dtype=float)
+        if own is not None and sampler.reading.averages:
+            changed = distances = sampler.reading.row_distances(cells, own)
+        flips = (float(changed.sum()) + 0.5) / (rows + 1.0)
         low, high = self._outcomes(cells)
         usual = (cells >= 0).mean(axis=0) > 0.5  # not what only inputs without a value have
         known = (cells >= 0)[:, usual].all(axis=1) if usual.any() else usual[:0]
         density = float((cells != NO_COUNTERFACTUAL).mean())
         if not known.any():
-            return _Seen(flips, 0.2, 0.0, density=density)
+            return _Seen(flips, 0.2, 0.0, density=density, distances=distances)
         good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known][:, usual]
         found = self._spread(good, flips, shares=shares_contexts(sampler, assignments))
-        return replace(found, density=density, people=self._apart_as_they_are(columns, rows))
+        return replace(found, density=density, distances=distances)
 
     def _outcomes(self, cells: Cells) -> tuple[NDArray[Any], NDArray[Any]]:
         """What a score would count of the first rows: numbers, or 0 and 1."""
@@ -334,30 +323,6 @@ class Forecaster:
         if reading.output is None or not reading.output.statistics:
             return self.sampler
         return self.sampler.reading_as(replace(reading, statistic=reading.output.statistics[0]))
-
-    def _apart_as_they_are(self, columns: tuple[int, ...], rows: int) -> float:
-        """How far the groups of the first people of a profile are apart, less what chance does."""
-        sampler = self.sampler
-        if not sampler.population.profile:
-            return USUAL_SPREAD
-        codes = sampler.base.rows(0, rows)
-        cells = sampler.tables.known_outputs(codes, 0)
-        listed = sampler.population.listed
-        if listed is not None and len(listed) <= self.rows:  # all of them
-            codes, cells = listed, sampler.runner.run(listed)
-        cells = sampler.reading.cells(cells)
-        good = np.asarray(self._of_groups.reading.share_ends(cells)[0], dtype=float)
-        if good.min() == good.max():
-            return 0.0  # then there is nothing to run again
-        own = np.unique(codes[:, columns], axis=0, return_inverse=True)[1].ravel()
-        sizes = np.bincount(own)
-        rates = np.bincount(own, good) / sizes
-        best, worst = int(rates.argmax()), int(rates.argmin())
-        spread = float(rates[best] - rates[worst])
-        if codes is listed:
-            return spread
-        chance = 2 * sum(0.25 / sizes[group] for group in (best, worst))  # they are the extremes
-        return math.sqrt(max(spread**2 - chance, USUAL_SPREAD**2))
 
     def _spread(self, good: NDArray[np.float64], flips: float, *, shares: bool) -> _Seen:
         """The variance between the extreme groups: in common contexts, or of separate draws."""
@@ -409,21 +374,6 @@ class Forecaster:
                 cells += self._group_rows(nearest) * self._width(assignments)
         return cells
 
-    def _explaining(self, asked: Sequence[tuple[tuple[int, ...], Measure]]) -> int:
-        """What causal scores run to say where decisions change, of a subject that takes tables."""
-        runner, found = self.sampler.runner, 0
-        if self._whole or runner.traits.external or not runner.traits.vectorised:
-            return 0
-        for columns, measure in asked:
-            seen, known = self._seen[columns], (columns, measure) in self._exact
-            if measure == "causal" and seen.changes and not known:
-                rows = self._rows_of(columns, "causal")
-                width = self._width(self.sampler.assignments(columns))
-                spare = SPARE if runner.saves_calls else 1
-                more = spare * max(MORE_FLIPS / seen.flips - rows, 0.0)
-                found += round(min(more, MORE_TIMES * rows, MORE_CELLS // width)) * width + PLAIN
-        return found
-
     def _noise(
         self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool
     ) -> int:
@@ -432,25 +382,8 @@ class Forecaster:
             return 0
         alpha = RERUNS_SHARE * (1.0 - self.settings.confidence) / 2
         again = self.settings.probe if self.settings.probe is not None else sampling // SHARE
-        pairs = 0
-        for columns, measure in asked:
-            if measure == "group" and self.sampler.population.profile:
-                pairs += self._group_reruns(columns, alpha)
-            elif self._seen[columns].changes:
-                pairs += reruns_for(SHARE_LEFT, alpha) * (1 + searched)
-        return again + 2 * pairs
-
-    def _group_reruns(self, columns: tuple[int, ...], alpha: float) -> int:
-        """Inputs of each extreme group of people: as far as their outputs are not averaged."""
-        above, kept, people = self._seen[columns].people, 1.0, self._size()
-        if not above:
-            return 0
-        if (columns, "group") not in self._exact:
-            above = max(above - self.settings.error, LEAST_ABOVE)
-            draws = self._group_rows(columns) * self._width(self.sampler.assignments(columns))
-            repeated = 1.0 - float(_distinct(draws, np.array([people]))[0]) / draws
-            kept = repeated if self.sampler.runner.remembers else 0.0
-        return min(exact_reruns(above, alpha, kept), GROUP_MOST)
+        found = sum(self._seen[columns].changes for columns, _ in asked)
+        return again + 2 * found * reruns_for(SHARE_LEFT, alpha) * (1 + searched)
 
 
 def _distinct(draws: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:

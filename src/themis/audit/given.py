@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.rows import left_out
-from themis.engine.cache_files import default_path
+from themis.engine.cache import default_path
 from themis.errors import Mistake, RequestError, RowsWarning
-from themis.events import ignore
+from themis.events import Listener, ignore
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown, columns_read, people_of
-from themis.inputs.row_files import ReadListener
-from themis.inputs.rows import read_rows, rows_of
+from themis.inputs.row_files import read_table, rows_of
 from themis.inputs.schema import Inputs, Schema
 from themis.results.notes import Note
 from themis.results.withheld import withheld_notes
 from themis.settings import Settings
-from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Subject
-from themis.subjects.decisions import DEFAULT_FAVOURABLE, Labels
+from themis.subjects.decisions import DEFAULT_FAVOURABLE
+from themis.subjects.labels import Labels
 from themis.subjects.loading import loaded_output, subject_from_options
-from themis.subjects.meanings import Meanings, favourable_mistakes
-from themis.subjects.outputs import Output
+from themis.subjects.meanings import Meanings, favourable_mistakes, listed
+from themis.subjects.outputs import Output, Similarity
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -46,6 +44,7 @@ def options_of(config: Config) -> dict[str, Any]:
     return {
         "favourable": spec.favourable,
         "labels": spec.labels,
+        "similar_texts": spec.similar_texts,
         "outputs": outputs,
         "max_failures": spec.max_failures,
         "max_undecided": spec.max_undecided,
@@ -71,6 +70,7 @@ def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle
             jobs=jobs,
             trust_pickle=trust_pickle,
             version=spec.version,
+            depends=spec.depends,
         )
 
 
@@ -108,7 +108,7 @@ def place_of(
 
 def profile_of(
     config: Config,
-    listen: ReadListener = ignore,
+    listen: Listener = ignore,
     label: str | None = None,
     unknown: Unknown | None = None,
 ) -> People | None:
@@ -123,7 +123,7 @@ def profile_of(
         return None
     with placing(config):
         return people_of(
-            read_rows(
+            read_table(
                 config.folder / profile.data,
                 only=columns_read(config.schema, profile.weights, label),
                 listen=listen,
@@ -161,11 +161,13 @@ def decisions_of(
     favourable: tuple[Value, ...],
     labels: Mapping[str, Iterable[str]] | None,
     outputs: tuple[Output, ...],
-) -> Labels | AnswerLabels:
+    similar_texts: Similarity,
+) -> Labels:
     """The decisions of a subject; raises RequestError where its labels make no sense."""
     if labels is None:
-        return AnswerLabels(outputs) if outputs else Labels(favourable)
-    meanings = Meanings(labels)
+        wanted = Output(favourable=favourable, similar_texts=similar_texts)
+        return Labels(outputs, wanted)
+    Meanings(labels)
     mistakes = []
     if outputs:
         problem, remedy = "the outputs have labels of their own", "give them to Output(labels=…)"
@@ -175,7 +177,8 @@ def decisions_of(
         mistakes += (Mistake("labels", "favourable", *each) for each in found)
     if mistakes:
         raise RequestError(mistakes)
-    return Labels(favourable, meanings)
+    known = tuple(each for each in favourable if each in labels)
+    return Labels((), Output(favourable=known, labels=listed(labels)))
 
 
 def spread(subject: Subject, executor: str | Executor | None, notes: list[Note]) -> Subject:
@@ -229,11 +232,4 @@ def open_recall(
     from themis.engine.cache import Cache
     from themis.engine.recall import Recall
 
-    opened = Cache(Path(cache))
-    if opened.is_taken:
-        own = opened.writer == os.getpid() or None
-        notes.append(Note.of("cache-in-use", path=str(cache), process=opened.writer, own=own))
-    if opened.set_aside is not None:
-        aside = str(opened.set_aside)
-        notes.append(Note.of("cache-set-aside", path=str(cache), aside=aside))
-    return Recall(opened, subject, layout)
+    return Recall(Cache(Path(cache)), subject, layout)

@@ -24,9 +24,9 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
-from themis.results.notes import Ending, Note
+from themis.results.notes import Note
 from themis.results.parts import TestedSet
-from themis.scores.explanations.unchangeable import fixed_share
+from themis.scores.explanations.beside import fixed_share
 from themis.settings import Stopping
 from themis.subjects.base import Subject
 from themis.subjects.readings import Reading
@@ -35,7 +35,6 @@ MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
-START_SHARE = 0.5  # from this share of the time on, starting processes is worth a word
 FELT_SECONDS = 1.0  # of calls, from which on it is worth a word what takes them
 APART = 8  # times as many inputs has the largest call as the smallest, to compare them
 IN_PROPORTION = 0.5  # of the time for one input in a small call is that in a large one, at least
@@ -45,7 +44,8 @@ UNLIKE = 0.3  # more of the rows than of the generated inputs have some values: 
 MANY_ROWS = 100  # from which on shares among them mean something
 FEW_VALUES, PARTS = 20, 10  # values that are compared one by one; of more, parts of them
 DRAWN = 4_096  # generated inputs that rows are compared with
-START_RUNS = 50  # and from this number of executions on
+UNDECLARED = 3  # different outputs, from which on it is worth a word what they count as
+FEW_NAMED = 5  # outputs
 
 
 def sparse(population: Population) -> Iterator[Note]:
@@ -62,6 +62,9 @@ def odd_outputs(
     `about` names the output where there are several.
     """
     labels, failed = reading.labels, runner.failures.total
+    yield from undeclared(reading, about)
+    if texts := labels.merged_texts():
+        yield Note.of("merged-texts", texts=texts, output=reading.details().get("output"))
     if runner.asked - failed < FEW_RUNS or not labels.labels:
         return
     if reading.has_favourable and not labels.favourable.any():
@@ -71,6 +74,24 @@ def odd_outputs(
         # Those made again failed as well, so that the rest has no number.
         number = None if failed else runner.asked
         yield Note.of("same-output", output=labels.labels[0], executions=number, about=about)
+
+
+def undeclared(reading: Reading, about: str | None) -> Iterator[Note]:
+    """What counts as favourable of three outputs or more, where nothing says what each means."""
+    labels = reading.labels
+    if labels.output.numeric or labels.meanings is not None or reading.graded:
+        return
+    good = labels.favourable
+    if len(good) < UNDECLARED or not reading.has_favourable or not good.any() or good.all():
+        return
+    named = [[labels.labels[place] for place in np.flatnonzero(each)] for each in (good, ~good)]
+    yield Note.of(
+        "undeclared-outputs",
+        favourable=sorted(named[0], key=str)[:FEW_NAMED],
+        outputs=sorted(named[1], key=str)[:FEW_NAMED],
+        distinct=len(labels.labels),
+        about=about,
+    )
 
 
 def unknown_values(subject: Subject) -> Iterator[Note]:
@@ -195,7 +216,7 @@ def _seen(tested: TestedSet) -> float:
 
 def _is_plain(score: Score) -> bool:
     """Whether it was measured on generated inputs, with ends that are certain."""
-    certain = score.stopping is Stopping.CERTIFIED and score.stopped is not Ending.SPELLING
+    certain = score.stopping is Stopping.CERTIFIED
     return bool(score.population == "inputs" and score.samples and certain)
 
 
@@ -252,19 +273,20 @@ def _widest_gap(people: People, drawn: NDArray[Any], column: int) -> _Gap:
     return _Gap(float(of_rows[part] - generated[part]), values)
 
 
-def slow_start(runner: Runner) -> Iterator[Note]:
-    """Whether most of the time went into starting processes; it differs from run to run."""
-    share = runner.subject.start_up_share() if runner.executions >= START_RUNS else None
-    if share is not None and share >= START_SHARE:
-        yield Note.of("slow-start", share=share)
-
-
 def unanswered(runner: Runner) -> Iterator[Note]:
     """What was asked together and not answered, where the time was too short to find out why."""
     if (last := runner.subject.unanswered) is not None:
         yield Note.of(
             "inputs-unanswered", inputs=last.inputs, reply=runner.failures.redact(last.reply)
         )
+
+
+def earlier_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
+    """How many answers an earlier run had left; a first run may find those that it kept itself."""
+    recall = runner.recall
+    if recall is not None and not recall.began_empty and spent.from_cache:
+        covered = runner.subject.covered
+        yield Note.of("cache-answered", answers=spent.from_cache, covered=covered)
 
 
 def other_cost(runner: Runner) -> Iterator[Note]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, compress, repeat
+from itertools import combinations, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import Confirmation, unique_rows
-from themis.audit.saved_tests import SavedTests, as_written
+from themis.audit.confirming import unique_rows
+from themis.audit.saved_tests import SavedOutput, SavedTests, as_written
 from themis.engine.runner import Runner
 from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
@@ -20,13 +20,11 @@ from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
 from themis.results.parts import Rare
 from themis.results.replays import STATES, ReplayedSet, ReplayedTest, State
-from themis.subjects.answers import Part
-from themis.subjects.decisions import FAILED, NOT_RUN, Labels
-from themis.subjects.spelling import same_but_for_spelling
+from themis.subjects.decisions import FAILED, NOT_RUN
+from themis.subjects.label_parts import Part, as_label, bare_text
 
 FEW = 8  # rows of a test with the same output, and others, of which all pairs are run again
 EXAMPLES = 5  # of each state that is worth showing
-JUDGED: tuple[State, ...] = ("new", "still", "unclear")
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
 
@@ -38,8 +36,8 @@ class Pairs:
     outputs: Places
     tests: Places
 
-    def part(self, which: slice | Places) -> Pairs:
-        """Some of them, in this order."""
+    def part(self, which: Places | NDArray[np.bool_]) -> Pairs:
+        """Some of them."""
         return Pairs(self.rows[which], self.outputs[which], self.tests[which])
 
 
@@ -52,17 +50,11 @@ class Side:
     part: Part | None
 
     def differing(self, rows: Places, others: Places) -> NDArray[np.bool_]:
-        """Whether rows with an output have another one than these rows, in more than spelling."""
+        """Whether rows with an output have another one than these rows."""
         own, other = self.numbers[rows], self.numbers[others]
         if self.part is not None and not self.is_exact:
             return self.part.distances(own, other) > 0
-        different = np.asarray(own != other)
-        if different.any():
-            pairs = np.stack([own[different], other[different]])
-            known, places = np.unique(pairs, axis=1, return_inverse=True)
-            apart = [not self._is_spelling(one, two) for one, two in known.T.tolist()]
-            different[different] = np.array(apart)[places.reshape(-1)]
-        return different
+        return np.asarray(own != other)
 
     def apart(self, rows: Places, others: Places) -> NDArray[np.float64]:
         """How far rows with an output are from these rows; 0 where they do not differ."""
@@ -70,6 +62,16 @@ class Side:
         if self.is_number:
             different *= np.abs(self.number_of(rows) - self.number_of(others))
         return different
+
+    def differs_alike(
+        self, first: Places, second: Places, first_now: Places, second_now: Places
+    ) -> NDArray[np.bool_]:
+        """Whether rows that differed do so again: of numbers, the same one of the two has more."""
+        if not self.is_number:
+            return ~self.differing(first, first_now) & ~self.differing(second, second_now)
+        more = np.sign(self.number_of(first) - self.number_of(second))
+        again = np.sign(self.number_of(first_now) - self.number_of(second_now))
+        return np.asarray(self.differing(first_now, second_now) & (more == again))
 
     @property
     def is_number(self) -> bool:
@@ -80,10 +82,6 @@ class Side:
     def is_exact(self) -> bool:
         """Whether any two different outputs are as different as any others."""
         return self.part is None or self.part.output.distance == "exact"
-
-    def _is_spelling(self, one: int, two: int) -> bool:
-        """Whether two different outputs differ only in spelling."""
-        return bool(same_but_for_spelling([self.values(one), self.values(two)]))
 
     def number_of(self, rows: Places) -> NDArray[np.float64]:
         """The outputs of rows that have one, where they are numbers."""
@@ -106,8 +104,9 @@ class Outcome:
         self.starts = np.flatnonzero(np.diff(tests, prepend=-1))
         self.stops = np.append(self.starts[1:], len(tests))
         self.numbers = tests[self.starts]
+        self._merges = runner.labels.outputs[0].similar_texts == "same"
         self.then = [
-            Side(each.numbers, each.values.__getitem__, each.part) for each in saved.outputs
+            Side(self._merged(each), each.values.__getitem__, each.part) for each in saved.outputs
         ]
         self.later = list(sides_now(runner, now))
         self.states = self._classify()
@@ -119,102 +118,48 @@ class Outcome:
         bad: NDArray[np.bool_] = np.isin(self.states, [STATES.index("still"), STATES.index("new")])
         return bad
 
-    @property
-    def unfinished(self) -> NDArray[np.bool_]:
-        """Which tests have an input that was not run."""
-        return self._any(self.saved.usable[self.order] & (self.now[self.order] == NOT_RUN))
+    def differing_pairs(self, tests: Places) -> Pairs:
+        """Rows of these tests that differ now; of each test the farthest apart of an output first.
 
-    def ends(self, at: Places) -> tuple[Places, Places]:
-        """The first and the last place of each test's rows, which are at these; −1 is nowhere."""
-        own = at[self.order]
-        first = self._reduce(np.minimum, np.where(own < 0, len(at), own))
-        return first, self._reduce(np.maximum, own)
-
-    def failing_pairs(self) -> Pairs:
-        """Two rows of each of these tests that differ: of numbers, those that are farthest apart.
-
-        Where the test has a base input, it is one of them.
+        Of tests with many rows, some; from the base input, where distances count.
         """
-        rows = np.zeros((len(self.starts), 2), dtype=np.int64)
-        outputs = np.full(len(self.starts), -1)
-        based = self.saved.base[self.order[self.starts]]
+        found = [np.zeros((0, 4), dtype=np.int64)]
         for place, side in enumerate(self.later):
-            unlike, reference = self._unlike_first(side, self.saved.usable[self.order])
-            found = self._any(unlike) & (outputs < 0) & self._concerned(place)
-            asked = np.repeat(found, self.stops - self.starts) & self._decided(side)
-            first = np.where(found, reference[self.starts], -1)
-            second = self._farthest(side, asked, first)
-            first = np.where(based, first, self._farthest(side, asked, second))
-            rows[found] = self.order[np.stack([first, second], axis=1)[found]]
-            outputs[found] = place
-        tests = np.flatnonzero(self.failing)
-        return Pairs(rows[tests], outputs[tests], tests)
-
-    def pairs_to_confirm(self, at: Places) -> Pairs:
-        """The pairs of failing tests, in the order in which their last inputs (at these) were run.
-
-        The pair of a test that was not run as a whole may still change. So it counts only if there
-        are no others, and then the first of them.
-        """
-        pairs = self.failing_pairs()
-        order = np.argsort(self.ends(at)[1][pairs.tests], kind="stable")
-        whole = order[~self.unfinished[pairs.tests[order]]]
-        return pairs.part(whole if len(whole) else order[:1])
-
-    def keep_judged(self, before: Outcome) -> bool:
-        """Take over what was run again before, and leave other failing tests unconfirmed.
-
-        Whether some of these were not found before.
-        """
-        unconfirmed = STATES.index("unconfirmed")
-        judged = np.isin(before.states, [STATES.index(each) for each in JUDGED])
-        found = self.failing & ~judged
-        self.states[found] = unconfirmed
-        self.states[judged], self.shown = before.states[judged], before.shown
-        return bool((before.states[found] != unconfirmed).any())
-
-    def other_pairs(self, tests: Places, tried: Pairs) -> Pairs:
-        """Other rows of these tests that differ, in any output; of tests with many rows, some."""
-        known = set(zip(*np.sort(tried.rows).T.tolist(), tried.outputs.tolist(), strict=True))
-        found: list[tuple[int, int, int, int]] = []
-        for place, side in enumerate(self.later):
-            unlike, _ = self._unlike_first(side, self.saved.usable[self.order])
-            concerned = tests[self._concerned(place)[tests]].tolist()
+            unlike = self._unlike_first(side, self.saved.usable[self.order])
             pairs = [
                 (*pair, place, test)
-                for test in concerned
+                for test in tests[self._concerned(place)[tests]].tolist()
                 for pair in self._some_pairs(test, side, unlike)
-                if (min(pair), max(pair), place) not in known
             ]
-            if pairs:
-                first, second, *_ = np.array(pairs).T
-                found += compress(pairs, side.differing(first, second).tolist())
-        first, second, outputs, of = np.array(found, dtype=np.int64).reshape(-1, 4).T
+            columns = np.array(pairs, dtype=np.int64).reshape(-1, 4)
+            apart = side.apart(columns[:, 0], columns[:, 1])
+            order = np.argsort(-apart, kind="stable")
+            found.append(columns[order[apart[order] > 0]])
+        pairs_of = np.concatenate(found)
+        first, second, outputs, of = pairs_of[np.argsort(pairs_of[:, 3], kind="stable")].T
         return Pairs(np.stack([first, second], axis=1), outputs, of)
 
     def _some_pairs(
         self, test: int, side: Side, unlike: NDArray[np.bool_]
     ) -> Iterator[tuple[int, int]]:
-        """Rows of a test that have an output; from its base input, where distances count."""
+        """Rows of a test that have an output, its base input first; as many of each kind."""
         places = np.arange(self.starts[test], self.stops[test])
         rows = self.order[places]
         places = places[self.saved.usable[rows] & (side.numbers[rows] >= 0)]
         few = sorted([*_some(places[~unlike[places]]), *_some(places[unlike[places]])])
-        chosen = self.order[few].tolist()
-        based = not side.is_exact and bool(self.saved.base[chosen[:1]].any())
-        yield from zip(repeat(chosen[0]), chosen[1:]) if based else combinations(chosen, 2)
+        rows = self.order[few].tolist()
+        based = not side.is_exact and bool(self.saved.base[rows[:1]].any())
+        yield from zip(repeat(rows[0]), rows[1:]) if based else combinations(rows, 2)
 
-    def kinds(self, pairs: Pairs) -> Places:
-        """What of pairs is judged apart."""
-        return 2 * pairs.outputs + self.did[pairs.tests]
-
-    def confirmation(self, pairs: Pairs, **options: float) -> Confirmation:
-        """What it takes to confirm pairs: each output, what is still there, what is new, apart."""
-        codes = self.saved.codes[pairs.rows.T.reshape(-1)]
-        places, numbers = unique_rows(codes)
-        return Confirmation(
-            numbers.reshape(2, -1).T, codes[places], self.kinds(pairs), pairs.tests, **options
-        )
+    def _merged(self, saved: SavedOutput) -> Places:
+        """The numbers of saved outputs, one for all texts that are the same now."""
+        if saved.part is not None or not self._merges:
+            return saved.numbers
+        first: dict[Any, int] = {}
+        texts = map(as_label, saved.values)
+        same = [first.setdefault(text, place) for place, text in enumerate(texts)]
+        numbers: Places = np.array([*same, -1], dtype=np.int64)[np.maximum(saved.numbers, -1)]
+        return numbers
 
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""
@@ -228,7 +173,7 @@ class Outcome:
             (does & did, "still"),
             (does, "new"),
             (self._any(~usable) & lost, "unknown"),
-            (self.unfinished, "not run"),
+            (self._any(usable & (now == NOT_RUN)), "not run"),
             (failed, "failed"),
             (did, "fixed"),
         ]
@@ -244,8 +189,7 @@ class Outcome:
         """Which tests have, in some output that they are about, a row unlike the first."""
         found = np.zeros(len(self.starts), dtype=bool)
         for place, side in enumerate(sides):
-            differing = self._any(self._unlike_first(side, chosen)[0])
-            found |= differing & self._concerned(place)
+            found |= self._any(self._unlike_first(side, chosen)) & self._concerned(place)
         return found
 
     def _concerned(self, place: int) -> NDArray[np.bool_]:
@@ -253,33 +197,16 @@ class Outcome:
         only = np.array([each in (None, place) for each in self.saved.only], dtype=bool)
         return only[self.numbers]
 
-    def _decided(self, side: Side) -> NDArray[np.bool_]:
-        """Which rows, by test, have this output now."""
-        decided: NDArray[np.bool_] = self.saved.usable[self.order] & (side.numbers[self.order] >= 0)
-        return decided
-
-    def _farthest(self, side: Side, asked: NDArray[np.bool_], others: Places) -> Places:
-        """Of each test, the place of the row asked for that is farthest from the one at another."""
-        far = np.full(len(self.order), -1.0)
-        other = np.repeat(others, self.stops - self.starts)[asked]
-        if len(other):
-            far[asked] = side.apart(self.order[asked], self.order[other])
-        most = np.repeat(self._reduce(np.maximum, far), self.stops - self.starts)
-        return self._reduce(np.minimum, np.where(far == most, np.arange(len(far)), len(far)))
-
-    def _unlike_first(
-        self, side: Side, chosen: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.bool_], Places]:
-        """Which rows, by test, have another output than their test's first with one; and that."""
+    def _unlike_first(self, side: Side, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which rows, by test, have another output than their test's first one that has one."""
         decided = chosen & (side.numbers[self.order] >= 0)
         places = np.arange(len(self.order))
         first = self._reduce(np.minimum, np.where(decided, places, len(places)))
-        reference = np.repeat(first, self.stops - self.starts)
+        reference = np.repeat(first, self.stops - self.starts)[decided]
         unlike = np.zeros(len(self.order), dtype=bool)
-        rows = self.order[decided]
-        if len(rows):
-            unlike[decided] = side.differing(rows, self.order[reference[decided]])
-        return unlike, reference
+        if decided.any():
+            unlike[decided] = side.differing(self.order[decided], self.order[reference])
+        return unlike
 
     def _any(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return self._reduce(np.logical_or, marked).astype(bool)
@@ -336,8 +263,8 @@ class Outcome:
             known = side.numbers[rows]
             values, people = np.unique(known[known >= 0], return_counts=True)
             yield from map(side.values, values[people >= SHARED].tolist())
-        if isinstance(self.runner.labels, Labels):
-            yield from self.runner.labels.wanted
+        if not self.runner.labels.declared:
+            yield from self.runner.labels.parts[0].wanted
 
     def _only_of_rows(self, first: int, second: int) -> Rare | None:
         """Where two inputs have values that the schema does not list."""
@@ -377,15 +304,8 @@ class Outcome:
 
     def changed(self, rows: Places) -> int:
         """How many of these inputs got another output than before; failures are no outputs."""
-        changed = np.zeros(len(rows), dtype=bool)
-        for then, later in zip(self.then, self.later, strict=True):
-            both = (then.numbers[rows] >= 0) & (later.numbers[rows] >= 0)
-            texts: dict[str, int] = {}
-            for side in (then, later):
-                for number in np.unique(side.numbers[rows[both]]).tolist():
-                    texts.setdefault(_spelled(side, number), len(texts))
-            changed[both] |= _texts(then, rows[both], texts) != _texts(later, rows[both], texts)
-        return int(changed.sum())
+        sides = list(zip(self.then, self.later, strict=True))
+        return sum(any(_differs(*both, row) for both in sides) for row in rows.tolist())
 
 
 def _some(places: Places) -> list[int]:
@@ -395,22 +315,17 @@ def _some(places: Places) -> list[int]:
     return some
 
 
-def _spelled(side: Side, number: int) -> str:
-    """An output as a suite has it."""
-    text: str = as_written(plain_text(side.values(number)))
-    return text
-
-
-def _texts(side: Side, rows: Places, texts: dict[str, int]) -> Places:
-    """The outputs of rows as numbers that are equal exactly for equal texts."""
-    present, places = np.unique(side.numbers[rows], return_inverse=True)
-    known = [texts[_spelled(side, number)] for number in present.tolist()]
-    return np.array(known, dtype=np.int64)[places]
+def _differs(then: Side, later: Side, row: int) -> bool:
+    """Whether a row has an output then and now, and a suite has another text of it."""
+    if then.numbers[row] < 0 or later.numbers[row] < 0:
+        return False
+    first, second = (bare_text(as_written(plain_text(side.value(row)))) for side in (then, later))
+    return bool(first != second)
 
 
 def sides_now(runner: Runner, now: Places) -> Iterator[Side]:
     labels = runner.labels
-    if isinstance(labels, Labels):
+    if not labels.declared:
         yield Side(now, labels.labels.__getitem__, None)
         return
     for place, part in enumerate(labels.parts):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,18 +11,25 @@ import numpy as np
 
 from themis.audit.audit import Audit
 from themis.audit.family import Family
-from themis.audit.forecast import PILOT, Forecast, Forecaster
+from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.notes import sparse, unknown_values
 from themis.audit.rows import fit_notes
+from themis.config.from_model import order_note, word_of
 from themis.engine.account import Budget
+from themis.errors import RequestError
+from themis.events import Forecast
 from themis.inputs.characteristics import Value
 from themis.inputs.following import rewrite
+from themis.inputs.people import people_of
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
+from themis.inputs.tables import Table
+from themis.inputs.values import is_missing
 from themis.results.notes import Note
 from themis.results.verdicts import Check, precisions
 from themis.results.withheld import withheld_notes, withheld_output
 from themis.search.searcher import SearchPlan
+from themis.subjects.base import Subject
 
 TRIALS = 8
 SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
@@ -58,9 +66,10 @@ class Plan:
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
 
 
-def make_plan(audit: Audit, checks: Sequence[Check] = ()) -> Plan:
+def make_plan(audit: Audit, checks: Sequence[Check] = (), people: Table | None = None) -> Plan:
     """Run a few inputs of an audit's subject; work out what its scores and checks will cost.
 
+    With some rows of the profile, predictions of what they are known for are compared with it.
     How much a search takes depends on what it finds: only how many sets it looks at is known.
     """
     schema, population = audit.schema, audit.all_inputs
@@ -85,6 +94,7 @@ def make_plan(audit: Audit, checks: Sequence[Check] = ()) -> Plan:
             *unknown_values(audit.runner.subject),
             *_fit_notes(audit),
             *_warnings(audit, trials),
+            *_order(audit.runner.subject, people),
         ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
@@ -140,6 +150,27 @@ def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
         yield Note.of("no-favourable-trial", outputs=list(outputs.values()))
     if not audit.default_sets:
         yield Note.of("nothing-protected")
+
+
+def _order(subject: Subject, rows: Table | None) -> Iterator[Note]:
+    """In which order the subject gets its columns, if that is all it goes by.
+
+    What it predicts is the one column that is no input and has only values that it answers.
+    """
+    schema, answers = subject.schema, subject.possible_outputs() or (0, 1)
+    possible = set(map(word_of, answers))
+    found = {
+        name: {word_of(each) for each in column.values if not is_missing(each)}
+        for name, column in ({} if rows is None else rows.columns).items()
+        if name not in schema.names
+    }
+    labels = [name for name, words in found.items() if len(words) > 1 and words <= possible]
+    people = None
+    if rows is not None and len(labels) == 1:
+        with suppress(RequestError):  # none of these rows fits
+            people = people_of(rows, schema, unknown="drop", label=labels[0])
+    note = order_note(subject, people)
+    yield from [] if note is None else [note]
 
 
 def _size(schema: Schema) -> int:

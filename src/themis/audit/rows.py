@@ -15,11 +15,11 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
-from themis.results.model import Measure, Result, Score
+from themis.results.model import Measure, Result
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy
-from themis.scores.accounts import metered
-from themis.scores.whose import of_people
+from themis.scores.privacy import of_people
+from themis.scores.question import Scored, charged
 from themis.settings import Settings
 from themis.subjects.readings import Reading
 
@@ -148,7 +148,7 @@ def _decided(request: RowRequest, whole: Views) -> Reading:
 
 def row_scores(
     request: RowRequest, run: PeopleRun, views: Views, whole: Views, settings: Settings
-) -> Iterator[Score]:
+) -> Iterator[Scored]:
     """The scores of the rows, set by set, each time before those of all inputs."""
     from themis.scores.apparent import measure_people
 
@@ -157,14 +157,13 @@ def row_scores(
             for kind in request.kinds(measure):
                 if request.draw:
                     drawn = view.scorer.measure(columns, measure, settings)
-                    yield replace(drawn, population="rows")
+                    yield drawn.then(partial(replace, population="rows"))
                     continue
                 reading = view.sampler.reading
-                score = metered(
-                    run.sampler.runner,
-                    partial(measure_people, run, reading, columns, measure, settings, kind),
-                )
-                yield of_people(score, "rows", run, reading)
+                runner, before = run.sampler.runner, run.sampler.runner.account
+                measured = measure_people(run, reading, columns, measure, settings, kind)
+                score = charged(measured.score, runner, before)
+                yield measured._replace(score=of_people(score, "rows", run, reading))
         if not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
                 yield view.scorer.measure(columns, measure, settings)
@@ -222,8 +221,3 @@ def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
             yield Note.of("values-between-steps", name=kept["name"], rows=kept["rows"])
         else:
             yield Note.of("values-kept", **kept)
-    for name, added in facts.get("extended", {}).items():
-        if isinstance(added, Mapping):
-            yield Note.of("range-widened", name=name, min=added["min"], max=added["max"])
-        else:
-            yield Note.of("values-added", name=name, values=added)

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from themis.audit.apparatus import Apparatus
-from themis.audit.asked import question_of
+from themis.audit.apparatus import Apparatus, question_of
 from themis.audit.family import Family
+from themis.audit.inventory import inventories
 from themis.audit.notes import (
+    earlier_answers,
     few_counterfactuals,
     made_by_constraints,
     mostly_same,
     other_cost,
-    slow_start,
     sparse,
     timing_of,
     unanswered,
@@ -31,15 +31,14 @@ from themis.engine.account import Budget
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Runner
 from themis.errors import SubjectError
-from themis.events import SearchListener
+from themis.inputs.characteristics import Value
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
-from themis.scores.accounts import account_of, asked_again, metered
-from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
-from themis.scores.whose import marked_notes, outputs_in
+from themis.scores.privacy import marked_notes, outputs_in
+from themis.scores.question import Part, Scored, account_of, asked_again, ending_early, metered
 from themis.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ class Sought:
     prune: bool = True
     decide_only: bool = False
     accepted: Accepted | None = None
-    listen: SearchListener | None = None
 
     def find(self, apparatus: Apparatus, settings: Settings) -> tuple[SearchResult, ...]:
         """What there is, within the budget."""
@@ -72,7 +70,6 @@ class Sought:
             prune=self.prune,
             decide_only=self.decide_only,
             accepted=self.accepted,
-            listen=self.listen,
         )
 
 
@@ -116,14 +113,14 @@ class Work:
             self.add(view.scorer.measure(columns, measure, self._settings), limit)
         return question
 
-    def add(self, score: Score, limit: float | None = None) -> None:
+    def add(self, measured: Scored, limit: float | None = None) -> None:
         """Keep a score, after running again what it rests on."""
-        score = of_rows(score, self._data)
+        score = of_rows(measured.score, self._data)
         if score.stopped is Ending.INTERRUPTED:
             self._scores.append(with_commands(score, self._runner.subject))
             raise KeyboardInterrupt
         self._scores.append(score)  # it is kept whatever happens next
-        score = self._probe.confirm(score, self._settings, limit)
+        score = self._probe.reruns.confirm(measured._replace(score=score), self._settings, limit)
         self._scores[-1] = with_commands(score, self._runner.subject)
 
     def add_known(self, scores: Sequence[Score]) -> bool:
@@ -179,11 +176,11 @@ class Work:
             stopped = Ending.INTERRUPTED
         failed = self._failed or runner.fails_too_often or self._problem is not None
         stopped = Ending.FAILED if failed else stopped
-        slow = [*unanswered(runner)]
-        if self._ended is not Ending.INTERRUPTED:
-            slow += [*slow_start(runner), *other_cost(runner)]
-        seconds = time.monotonic() - self._clock
         spent = runner.account - self._before
+        slow = [*earlier_answers(runner, spent), *unanswered(runner)]
+        if self._ended is not Ending.INTERRUPTED:
+            slow += other_cost(runner)
+        seconds = time.monotonic() - self._clock
         result = Result(
             command=command,
             seed=self._settings.seed,
@@ -214,6 +211,7 @@ class Work:
             data=self._data,
             account=account_of(spent),
             report=naming,
+            outputs=tuple(inventories(runner, self._shared())),
             outcomes=tuple(
                 outcomes_of_noise(each) if self._is_noisy(each) else each for each in self.outcomes
             ),
@@ -234,9 +232,13 @@ class Work:
     def _of_outputs(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         """The notes, which say which of the outputs that they name hardly anybody gets."""
         found = tuple(notes)
-        if self.people_run is None or not any(map(outputs_in, found)):
-            return found
-        return marked_notes(found, self._apparatus.views.shared_outputs(self.people_run))
+        shared = self._shared() if any(map(outputs_in, found)) else None
+        return found if shared is None else marked_notes(found, shared)
+
+    def _shared(self) -> set[Value] | None:
+        """The outputs that name nobody; None where no people were given."""
+        run = self.people_run
+        return None if run is None else self._apparatus.views.shared_outputs(run)
 
     def _with_measured(self, search: SearchResult) -> SearchResult:
         """The search with the scores that its sets have in the result, as a saved one has them."""
@@ -293,5 +295,64 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
     """
     runner.start(Budget(settings.max_executions, settings.max_seconds, settings.ahead))
     if probe is not None:
-        runner.reserved = probe.reserve(settings)
+        runner.reserved = probe.reruns.reserve(settings)
         probe.open_with(settings)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One answer of an audit, in its words; its own budget begins when it is asked for."""
+
+    apparatus: Apparatus
+    family: Family
+    naming: Naming | None
+
+    def score(self, columns: tuple[int, ...], measure: Measure, view: View) -> Score:
+        """The score of a set of columns; the same question again executes nothing."""
+        apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
+        question = question_of(columns, measure, view, own)
+        for known in apparatus.asked.answers(question):
+            return probe.weigh(asked_again(known), own, may_run=False)
+        start_budget(apparatus.runner, own, probe)
+        found = view.scorer.measure(columns, measure, own)
+        found = found.then(lambda score: of_rows(score, apparatus.facts))
+        measured = probe.reruns.confirm(found, own)
+        weighed = self._weighed(lambda: probe.weigh(measured, own), measured.output)
+        score = with_commands(weighed, apparatus.runner.subject)
+        score = in_words(self.family.score(score), self.naming)
+        self._check(score)
+        apparatus.asked.keep(question, [score], own)
+        return score
+
+    def search(self, sought: Sought) -> SearchResult:
+        """What the search for one measure finds."""
+        from themis.search.searcher import weigh_search
+
+        apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
+        start_budget(apparatus.runner, own, probe)
+        (found,) = sought.find(apparatus, own)
+        weighed = self._weighed(lambda: weigh_search(found, probe, own), found.output)
+        result = self.family.search(weighed)
+        named = tuple(in_words(each, self.naming) for each in result.minimal_sets)
+        result = replace(result, minimal_sets=named)
+        self._check(result)
+        return result
+
+    def _weighed(self, weigh: Callable[[], Part], output: str | None) -> Part:
+        """The answer held against noise; of a subject that is not consistent, with an example."""
+        runner, probe = self.apparatus.runner, self.apparatus.probe
+
+        def look_and_weigh() -> Part:
+            with runner.spending_reserve():
+                probe.look(self.family.settings)
+            part = weigh()
+            if not probe.finds_in(output):
+                return part
+            return replace(part, notes=(*part.notes, *probe.reruns.examples()))
+
+        return metered(runner, look_and_weigh)
+
+    def _check(self, answer: Score | SearchResult) -> None:
+        runner = self.apparatus.runner
+        if runner.fails_too_often:
+            raise SubjectError(runner.failure_message(), result=answer)

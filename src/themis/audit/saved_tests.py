@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns, plain_text
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Value, Values
-from themis.inputs.row_files import MISSING, Column, Encoder, Table, kind_of, read_table
+from themis.inputs.row_files import kind_of, read_table
 from themis.inputs.schema import Schema
+from themis.inputs.tables import MISSING, Column, Encoder, Table
 from themis.results.model import CausalScore, Result
 from themis.results.notes import Note
 from themis.results.saved import read_result
-from themis.subjects.answers import Part, part_of
+from themis.subjects.label_parts import Part, part_of
 from themis.subjects.outputs import Output
 
 
@@ -109,9 +110,9 @@ def _from_result(
                     own.outputs[place or 0]: output,
                 }
                 for name, encoder in encoders.items():
-                    encoder.add([_stand_in(row.get(name))])
-    columns = {name: encoder.column(json.loads) for name, encoder in encoders.items()}
-    table = Table(columns, 2 * len(only), "jsonl")
+                    encoder.add([row.get(name)])
+    columns = {name: encoder.column() for name, encoder in encoders.items()}
+    table = Table(columns, 2 * len(only))
     tests = _from_table(table, source, schema, outputs, "result")
     tests.only = only
     tests.fingerprint = result.subject.get("fingerprint")
@@ -138,10 +139,6 @@ def _place(name: str | None, outputs: Sequence[Output], source: str) -> int | No
         return names.index(name)
     problem = f"has a score of the output {name!r}, which is not measured any more"
     raise RequestError([Mistake("unknown-output", source, problem, suggest(name or "", names))])
-
-
-def _stand_in(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)
 
 
 def _from_table(

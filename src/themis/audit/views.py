@@ -14,8 +14,8 @@ from themis.inputs.characteristics import Value
 from themis.inputs.people import People
 from themis.results.model import Measure
 from themis.results.notes import Note
+from themis.scores.privacy import shared_outputs
 from themis.scores.scorer import Scorer
-from themis.scores.whose import shared_outputs
 from themis.subjects.outputs import Output, Statistic
 from themis.subjects.readings import Reading
 

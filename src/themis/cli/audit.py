@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.audit_folder import FOLDER, RESULT, SUITE, AuditFolder
-from themis.cli.files import check_targets
+from themis.cli.files import output_mistake, save
 from themis.cli.options import Options, with_options
-from themis.cli.printing import print_line, say
-from themis.errors import Exit
+from themis.cli.printing import print_line
+from themis.errors import Exit, RequestError
 from themis.results.notes import Ending
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
-    from themis.audit.forecast import Forecast
-    from themis.cli.session import Session, Watch
-    from themis.engine.suites import Suite
+    from themis.cli.session import Session
     from themis.results.model import Result
+
+RESULT, SUITE = "result.json", "suite.csv"
+DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
+COVER = "README.md"
+FOLDER = Path("themis-audit")  # unless another one is given
 
 
 @with_options(
@@ -47,37 +49,26 @@ def audit(
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
     from themis.audit.everything import THRESHOLD, Everything
-    from themis.show.terminal.audits import render_audit, render_audit_headlines
+    from themis.show.terminal.results import render_audit, render_audit_headlines
 
     session = _session(options, output)
-    config, talks = session.config, session.options.talks
+    config = session.config
     assert config is not None
     limits = [check.max_score for check in config.checks if check.search]
     wanted = min(limits, default=THRESHOLD) if threshold is None else threshold
-    check_targets({"--output": output}, config=config)
     Everything.of(config.schema, config.against)  # before anything is overwritten
-    suites: list[Suite | None] = []
 
-    def work(audited: Audit, watch: Watch) -> Result:
-        suites.append(audited.suite)
-        return audited.everything(
-            wanted,
-            max_size=max_size,
-            announce=partial(_announce, watch, talks=talks),
-            listen=watch.listen_to_search,
-            listen_to_steps=watch.listen_to_steps,
-        )
+    def work(audited: Audit) -> Result:
+        return audited.everything(wanted, max_size=max_size)
 
-    with AuditFolder.of(output).staged() as folder:
-        staged = _staged(session, folder.stage)
-        try:
-            code = staged.run(work, render_audit, render_audit_headlines, _exit_code)
-            return _publish(folder, suites, code, talks=talks)
-        except KeyboardInterrupt as error:
-            if not folder.has_new:
-                raise
-            say(f"interrupted before all files were written: nothing of this audit is in {output}")
-            return _signalled(error)
+    was_there = _make(output)
+    try:
+        code = session.run(work, render_audit, render_audit_headlines, _exit_code)
+        is_new = (output / RESULT).exists() and not (was_there and code == Exit.SUBJECT_FAILED)
+        return _complete(output, code, session) if is_new else code
+    finally:
+        with suppress(OSError):  # it is not empty
+            output.rmdir()
 
 
 def _session(options: Options, output: Path) -> Session:
@@ -95,53 +86,47 @@ def _session(options: Options, output: Path) -> Session:
     return replace(session, options=replace(own, suite=None))
 
 
-def _announce(watch: Watch, forecast: Forecast, *, talks: bool) -> None:
-    """Let the live line know what the audit will cost, and say it."""
-    watch.line.expected = forecast.executions
-    if talks:
-        from themis.cli.costs import forecast_sentence
-        from themis.show.words.values import count
+def _make(folder: Path) -> bool:
+    """Make the folder; whether an audit is in it already. Refuses one with files of others."""
+    from themis.results.saved import read_result
 
-        searched = ", a search" if forecast.among > 1 else ""
-        sets = count(len(forecast.parts), "set")
-        say(f"{sets}{searched} and noise: {forecast_sentence(forecast)}")
-
-
-def _staged(session: Session, stage: Path) -> Session:
-    """The session that writes the same files into this folder."""
-    suite = None if session.options.suite is None else stage / SUITE
-    options = replace(session.options, output=stage / RESULT, suite=suite)
-    return replace(session, options=options, is_staged=True)
-
-
-def _publish(folder: AuditFolder, suites: list[Suite | None], code: int, *, talks: bool) -> int:
-    """Complete what the run left in the stage, and say where it is; the exit code."""
-    from themis.cli.session import Watch, say_suite
-
-    if (target := folder.target()) is None:
-        return code
-    names = folder.names_for(target)
     try:
-        with Watch(live=False):
-            folder.complete(target, names)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = f"{str(folder)!r} can't be created: {error.strerror}"
+        raise output_mistake(problem, "name another folder") from None
+    there = [name for name in (COVER, RESULT, SUITE, *DOCUMENTS) if (folder / name).exists()]
+    with suppress(RequestError):
+        if not there or read_result(folder / RESULT).command == "audit":
+            return bool(there)
+    problem = f"{str(folder)!r} has a {there[0]} that is not of an audit, and would be lost"
+    raise output_mistake(problem, "name another folder")
+
+
+def _complete(folder: Path, code: int, session: Session) -> int:
+    """Render the documents from what was saved, so that all files tell the same; the exit code."""
+    from themis.cli.session import SIGNALS, Watch
+    from themis.engine.executors.interrupts import interrupts_wait
+    from themis.results.saved import read_result
+    from themis.show.reports.folder import render_cover
+    from themis.show.reports.formats import FORMATS
+
+    has_suite = session.options.suite is not None
+    names = [*DOCUMENTS, COVER, RESULT, *([SUITE] if has_suite else [])]
+    try:
+        with Watch(), interrupts_wait(*SIGNALS):
+            result, given = read_result(folder / RESULT), str(folder) if folder != FOLDER else None
+            texts = {name: FORMATS[kind].render(result) for name, kind in DOCUMENTS.items()}
+            texts[COVER] = render_cover(result, names, folder=given)
+            for name, text in texts.items():
+                save(folder / name, text)
     except KeyboardInterrupt as error:
-        if folder.has_new:
-            raise
-        code = _signalled(error)
-    folder.say_beside(target)
-    if talks:
-        print_line(f"saved in {target / RESULT}")
-        if SUITE in names and suites[0] is not None:
-            say_suite(suites[0], target / SUITE)
-        print_line(f"wrote {', '.join(names)} in {target}")
-        if None in suites:
+        code = int(error.args[0]) if error.args else Exit.INTERRUPTED
+    if session.options.talks:
+        print_line(f"wrote {', '.join(names)} in {folder}")
+        if not has_suite:
             print_line("no suite.csv: it would hold rows of people, which --rows allows")
     return code
-
-
-def _signalled(error: KeyboardInterrupt) -> int:
-    """The exit code after a signal."""
-    return int(error.args[0]) if error.args else Exit.INTERRUPTED
 
 
 def _exit_code(result: Result) -> Exit:

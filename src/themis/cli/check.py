@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,17 +15,9 @@ from themis.errors import ConfigError, Exit, Mistake, RequestError
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
-    from themis.cli.session import Watch
     from themis.config.reader import Config
     from themis.results.model import Result
     from themis.results.replays import Replay
-
-
-class FailOn(StrEnum):
-    """What ends the command with 1."""
-
-    ANY = "any"
-    NEW = "new"
 
 
 @with_options(without=("without_constraint",))
@@ -54,9 +45,8 @@ def check(
     accepted = Acceptances(rules.accepted, date.today(), first)
     before = None if baseline is None else _read_baseline(baseline)
 
-    def work(audit: Audit, watch: Watch) -> Result:
-        listen = watch.listen_to_search
-        result = run_checks(audit, rules.checks, accepted=accepted, listen=listen)
+    def work(audit: Audit) -> Result:
+        result = run_checks(audit, rules.checks, accepted=accepted)
         return result if before is None else beside_baseline(result, before)
 
     lines = [each.line for each in rules.checks]
@@ -116,8 +106,9 @@ def replay(
         ),
     ],
     fail_on: Annotated[
-        FailOn, typer.Option(help="End with 1 if any test discriminates, or only a new one.")
-    ] = FailOn.ANY,
+        Literal["any", "new"],
+        typer.Option(help="End with 1 if any test discriminates, or only a new one."),
+    ] = "any",
     report: ReportFile = None,
 ) -> int:
     """Run saved tests again: which still discriminate?"""
@@ -126,15 +117,15 @@ def replay(
     from themis.show.reports.comparisons import render_comparison, topic_of_file
     from themis.show.terminal.comparisons import render_replay_headline, replay_page
 
-    def work(audit: Audit, watch: Watch) -> Replay:
-        replayed = audit.replay(file, listen=watch.listen_to_inputs)
+    def work(audit: Audit) -> Replay:
+        replayed = audit.replay(file)
         if report is not None:
             topic = topic_of_file(audit.naming or Naming())
             save(report, render_comparison(replayed, report, topic), option="--report")
         return replayed
 
     def exit_code(replay: Replay) -> Exit:
-        if replay.count("new") or (fail_on is FailOn.ANY and replay.count("still")):
+        if replay.count("new") or (fail_on == "any" and replay.count("still")):
             return Exit.DISCRIMINATES
         return Exit.DONE if replay.conclusive else Exit.INCONCLUSIVE
 

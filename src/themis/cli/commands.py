@@ -16,12 +16,10 @@ from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
 from themis.cli.saved import cache_app, diff, report
-from themis.cli.usage import Command, Commands
 from themis.errors import Exit
 
 app = typer.Typer(
     name="themis",
-    cls=Commands,
     help="Tests decision software for discrimination: how much, against whom, how reliably.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help starts quicker
@@ -145,5 +143,5 @@ COMMANDS = (
     *(replay, diff, report, demo, schema),
 )
 for command in COMMANDS:
-    app.command(cls=Command)(ends_properly(command))
+    app.command()(ends_properly(command))
 app.add_typer(cache_app)

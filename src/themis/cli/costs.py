@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from themis.audit.forecast import FACTOR, Forecast
+from themis.cli.printing import say
+from themis.events import FACTOR, Event, Forecast
 from themis.inputs.numbers import two_digits
 from themis.show.words.values import about_duration, count
 
@@ -21,6 +22,14 @@ def forecast_sentence(forecast: Forecast) -> str:
         )
     time = "" if forecast.seconds is None else f"; {about_duration(forecast.seconds)}"
     return f"all together {' '.join(parts)} ({give_or_take}){time}"
+
+
+def say_forecast(event: Event) -> None:
+    """Say what a whole audit will cost, once that is known."""
+    if isinstance(event, Forecast):
+        searched = ", a search" if event.among > 1 else ""
+        sets = count(len(event.parts), "set")
+        say(f"{sets}{searched} and noise: {forecast_sentence(event)}")
 
 
 def about(number: int, noun: str) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 from themis.audit.audit import Audit
 from themis.cli.options import Options
 from themis.cli.printing import spell_program, write
-from themis.cli.session import Session, Watch, score_exit_code
+from themis.cli.session import Session, score_exit_code
 from themis.inputs.characteristics import Integers, Values
 from themis.inputs.schema import Schema
 from themis.results.model import Result
@@ -57,7 +57,7 @@ LONGEST_NAME = 24  # characters of the program that fit beside what a command do
 def run_demo(options: Options) -> int:
     """Measure the loan program, between an introduction and what to do next."""
 
-    def work(audit: Audit, _: Watch) -> Result:
+    def work(audit: Audit) -> Result:
         return audit.score(SETS, command="demo")
 
     if options.talks:

@@ -103,7 +103,7 @@ def is_same(path: Path, other: Path) -> bool:
 
 def _files_of(config: Config) -> Iterator[tuple[str, Path]]:
     """The file itself, and what it names."""
-    from themis.engine.cache_files import default_path
+    from themis.engine.cache import default_path
 
     yield "the configuration", config.path
     if config.profile is not None:

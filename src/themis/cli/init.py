@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from themis.cli.files import check_targets, output_mistake, save
 from themis.cli.printing import print_line, say
-from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
+from themis.config.drafts import (
+    SUBJECT_FILE_NAME,
+    DraftFile,
+    starter_subject_text,
+    starter_text,
+)
 from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
 from themis.config.from_xml import convert_settings
 from themis.errors import Mistake, RequestError
-from themis.inputs.row_files import PARQUET_START, kind_of, read_pieces
+from themis.inputs.row_files import PARQUET_START, kind_of, read_table
 from themis.show.terminal.progress import ReadingLines
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
     from themis.config.from_model import ModelFacts
 
-MOST_BYTES = 2**26  # of settings or a description; rows are read piece by piece
+MOST_BYTES = 2**26  # of settings or a description
+MOST_ROWS = 10**6  # that a file is guessed from: more would take minutes, and tell hardly more
 
 
 def write_starter(
@@ -88,9 +95,8 @@ def write_converted(
         )
     else:
         facts = None if model is None else _facts(model, output, module, trust_pickle=trust_pickle)
-        pieces = read_pieces(name, kind=kind, listen=ReadingLines(say))
         draft = draft_from_data(
-            pieces,
+            read_table(name, kind=kind, most=MOST_ROWS, listen=ReadingLines(say)),
             source=name.name,
             protected=protected,
             target=target,
@@ -106,12 +112,23 @@ def write_converted(
         f"wrote {output}, from {one_line(source)}: {used} of {given} "
         f"{one if given == 1 else many} became {became}"
     )
+    _tell_guesses(draft, protected)
+
+
+def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
+    """What was left out, asked and guessed, for somebody who has to look over it."""
     for each in draft.drafts:
         if each.left_out:
-            print_line(one_line(f"left out: {each.name}: {each.left_out}"))
+            print_line(one_line(f"left out: {each.title}: {each.left_out}"))
+    for column in draft.asked:
+        asked = f"is {column} what is decided? It is named so, and was kept as an input: "
+        again = shlex.join(["--target", column, "--force"])
+        print_line(one_line(f"{asked}if it is, repeat the command with {again}"))
     guessed = [name for name in draft.protected if name not in protected]
     if guessed:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
+    if draft.order is not None:
+        print_line(one_line(str(draft.order)))
     if draft.rare:
         print_line(f"texts of few rows, perhaps personal: {one_line(', '.join(draft.rare))}")
     own = "look" if draft.is_complete else "put your own subject into it, and look"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,38 +16,12 @@ from themis.settings import Stopping
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
-    from themis.cli.session import Watch
-    from themis.inputs.schema import Schema
     from themis.results.model import Measure, Result
 
 ENDLESS = 10**6  # sets
-WORTH_A_LINE = 10_000  # executions from which on a search is announced
 
 
-class MeasureChoice(StrEnum):
-    """Which scores to measure."""
-
-    CAUSAL = "causal"
-    GROUP = "group"
-    BOTH = "both"
-
-
-class CounterfactualOption(StrEnum):
-    """Which counterfactuals the causal score looks at."""
-
-    GENERATED = "generated"
-    WITHIN = "within"
-    BOTH = "both"
-
-
-class UnknownChoice(StrEnum):
-    """What to do with rows that do not fit the schema."""
-
-    KEEP = "keep"
-    DROP = "drop"
-    ERROR = "error"
-    EXTEND = "extend"
-
+MeasureChoice = Literal["causal", "group", "both"]
 
 Against = Annotated[
     list[str] | None,
@@ -62,12 +35,12 @@ Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
 
 
 @with_options()
-def score(options: Options, against: Against = None, measure: Measured = MeasureChoice.BOTH) -> int:
+def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
     """Measure how much the subject discriminates."""
     from themis.cli.session import Session, score_exit_code
     from themis.show.terminal.results import render_headlines, render_result
 
-    def work(audit: Audit, _: Watch) -> Result:
+    def work(audit: Audit) -> Result:
         return audit.score(parse_sets(audit, against or ()), measures_of(measure))
 
     return Session.open(options).run(work, render_result, render_headlines, score_exit_code)
@@ -80,7 +53,7 @@ def search(
     threshold: Annotated[
         float, typer.Option(metavar="0.1", help="Look for sets that reach this score.")
     ],
-    measure: Measured = MeasureChoice.CAUSAL,
+    measure: Measured = "causal",
     among: Annotated[
         list[str] | None,
         typer.Option(metavar="race,sex", help="Only sets of these characteristics."),
@@ -107,10 +80,8 @@ def search(
     session = Session.open(options)
     names = None if among is None else split_names(among)
 
-    def work(audit: Audit, watch: Watch) -> Result:
+    def work(audit: Audit) -> Result:
         _check_search(audit, of, no_prune=no_prune)
-        if session.is_live:
-            _announce(audit, names, max_size)
         if not options.quiet:
             _warn(audit, names, max_size)
         with naming({"output": "--of", "decide_only": "--decide-only"}):
@@ -122,7 +93,6 @@ def search(
                 output=of,
                 prune=not no_prune,
                 decide_only=decide_only,
-                listen=watch.listen_to_search,
             )
 
     return session.run(work, render_search, render_search_headlines, _search_exit_code)
@@ -136,7 +106,7 @@ Data = Annotated[
     ),
 ]
 Counterfactuals = Annotated[
-    CounterfactualOption | None,
+    Literal["generated", "within", "both"] | None,
     typer.Option(
         help="Of the causal score: made up for each person, or found within the rows. "
         "Default: both, since the second costs nothing."
@@ -151,10 +121,10 @@ Of = Annotated[
     ),
 ]
 Unknown = Annotated[
-    UnknownChoice | None,
+    Literal["keep", "drop", "error"] | None,
     typer.Option(
         help="Values that the schema lacks: keep them for their rows, leave the rows out, "
-        "stop, or widen the schema. Default: what [profile] says, otherwise keep.",
+        "or stop. Default: what [profile] says, otherwise keep.",
         show_default=False,
     ),
 ]
@@ -191,7 +161,7 @@ def apparent(
     options: Options,
     data: Data = None,
     against: Against = None,
-    measure: Measured = MeasureChoice.BOTH,
+    measure: Measured = "both",
     counterfactuals: Counterfactuals = None,
     of: Of = None,
     unknown: Unknown = None,
@@ -213,16 +183,16 @@ def apparent(
         **{name: f"--{name.replace('_', '-')}" for name in own},
     }
 
-    def work(audit: Audit, watch: Watch) -> Result:
+    def work(audit: Audit) -> Result:
         _check_output(audit, of)
         with naming(names):
             return audit.apparent(
-                _rows(data, audit.schema, weights, label, watch),
+                _rows(data, audit, weights, label),
                 parse_sets(audit, against or ()),
                 measures=measures_of(measure),
                 output=of,
-                counterfactuals=None if counterfactuals is None else counterfactuals.value,
-                unknown=None if unknown is None else unknown.value,
+                counterfactuals=counterfactuals,
+                unknown=unknown,
                 weights=weights,
                 draw=draw,
                 only_data=only_data,
@@ -235,23 +205,20 @@ def apparent(
     return session.run(work, render_apparent, render_headlines, score_exit_code)
 
 
-def _rows(
-    data: Path | None, schema: Schema, weights: str | None, label: str | None, watch: Watch
-) -> Any:
+def _rows(data: Path | None, audit: Audit, weights: str | None, label: str | None) -> Any:
     """The rows of a file; None: those of the profile."""
     from themis.inputs.people import columns_read
-    from themis.inputs.rows import read_rows
+    from themis.inputs.row_files import read_table
 
     if data is None:
         return None
-    return read_rows(data, only=columns_read(schema, weights, label), listen=watch.listen_to_rows)
+    wanted = columns_read(audit.schema, weights, label)
+    return read_table(data, only=wanted, listen=audit.sampler.listen)
 
 
 def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
     """The scores that a choice stands for."""
-    if choice is MeasureChoice.CAUSAL:
-        return ("causal",)
-    return ("group",) if choice is MeasureChoice.GROUP else ("causal", "group")
+    return ("causal", "group") if choice == "both" else (choice,)
 
 
 def parse_sets(audit: Audit, against: Iterable[str]) -> Sequence[Sequence[str]]:
@@ -296,29 +263,6 @@ def _check_output(audit: Audit, of: str | None) -> None:
         problem = f"there is no output {of!r}"
         remedy = f"declare it in the file as [outputs.{of}], or leave --of out"
         raise RequestError.one("unknown-output", "--of", problem, remedy)
-
-
-def _announce(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> None:
-    """Say what the search will look at and cost, where that is not little."""
-    from themis.show.words.values import count
-
-    if max_size is not None and max_size < 1:
-        return  # the search itself says what is wrong
-    whole = audit.search_plan(among, max_size)
-    least = audit.search_plan(among, 1).executions_at_least
-    budget = audit.settings.max_executions
-    short = budget is not None and whole.executions_at_least > budget
-    if whole.executions_at_least < WORTH_A_LINE and not short:
-        return
-    text = f"searching {count(whole.sets, 'set')}"
-    if audit.settings.stopping is Stopping.CERTIFIED:
-        more = "" if whole.complete else "over "
-        most = f"{more}{whole.executions_at_least:,}"
-        text += f": {count(least, 'execution')} or more; {most} if nothing is found"
-    say(text)
-    if budget is not None and short:
-        enough = "is not enough" if least > budget else "may not be enough"
-        say(f"max_executions = {budget:,} {enough}: the search will give what it finds")
 
 
 def _warn(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> None:

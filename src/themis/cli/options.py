@@ -12,20 +12,12 @@ import inspect
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
-from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from themis.errors import Mistake, RequestError
-
-
-class StoppingChoice(StrEnum):
-    """When to stop sampling."""
-
-    CERTIFIED = "certified"
-    PAPER = "paper"
 
 
 def _option(text: str, metavar: str | None = None, *names: str, **about: Any) -> Any:
@@ -58,7 +50,7 @@ class Options:
     )
     error: float | None = _setting("Half the width of an interval.", "0.05")
     seed: int | None = _setting("The same seed gives the same result.", "42")
-    stopping: StoppingChoice | None = _setting(
+    stopping: Literal["certified", "paper"] | None = _setting(
         "The rule that ends sampling; the paper's is not certified."
     )
     exact: bool | None = _setting("Run every input, however many.", None, "--exact/--no-exact")
@@ -100,7 +92,7 @@ class Options:
         """The settings that are given, which override those of the file."""
         names = [each.name for each in fields(self) if each.metadata.get("setting")]
         given = {name: getattr(self, name) for name in names}
-        return {name: _plain(value) for name, value in given.items() if value is not None}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def cache_place(self) -> Path | Literal[False] | None:
@@ -210,10 +202,6 @@ def _given_words(context: typer.Context) -> Iterator[str]:
                 yield max(each.secondary_opts if one is False else each.opts, key=len)
             if not isinstance(one, bool):
                 yield str(one)
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
 
 
 def split_names(given: list[str] | None) -> list[str]:

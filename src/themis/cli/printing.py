@@ -21,33 +21,18 @@ class UnprintableError(ThemisError):
 
 def write(text: str) -> None:
     """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
-    if not _fits(text, sys.stdout):
-        from themis.show.terminal.parts import in_encoding  # imports rich
-
-        text = in_encoding(text, sys.stdout.encoding)
+    encoding = sys.stdout.encoding or "utf-8"
     with printing():
-        sys.stdout.write(text)
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
 
 
 def write_document(text: str) -> None:
     """A document on stdout that names its own encoding, or is data: no sign is replaced."""
-    if _fits(text, sys.stdout):
-        write(text)
-        return
     with printing():
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.flush()
-
-
-def _fits(text: str, stream: TextIO) -> bool:
-    """Whether a stream can show all of the text."""
-    try:
-        text.encode(getattr(stream, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def print_line(text: str) -> None:
@@ -60,21 +45,9 @@ def say(message: str, *, command: str = "") -> None:
 
     On a terminal it is wrapped, and the command stands below; elsewhere all is one line.
     """
-    text = _fitting(_in_signs(one_line(message), sys.stderr), sys.stderr)
+    text = _fitting(one_line(message), sys.stderr)
     joint = "\n  $ " if sys.stderr.isatty() else ": "
     print(f"{text}{joint}{one_line(command)}" if command else text, file=sys.stderr, flush=True)
-
-
-def _in_signs(text: str, stream: TextIO) -> str:
-    """The text with plain signs, like `<=`, where the stream can't show `≤`.
-
-    What else it can't show is escaped.
-    """
-    if _fits(text, stream):
-        return text
-    from themis.show.terminal.parts import in_plain_signs  # imports rich
-
-    return in_plain_signs(text, stream.encoding)
 
 
 def _fitting(text: str, stream: TextIO) -> str:

@@ -23,7 +23,6 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write, write_document
-from themis.cli.usage import Command, Commands
 from themis.errors import Exit, Mistake, RequestError, ThemisError
 from themis.show.words.values import one_line
 
@@ -50,9 +49,10 @@ def report(
         typer.Option(
             "--format",
             metavar="html,md",
-            help="Some of html, md, junit, sarif, github, csv, parquet, annex.",
+            help="Some of html, md, junit, sarif, github, csv, annex.",
+            show_default="as --output ends, else html",
         ),
-    ] = ["html"],  # noqa: B006 - Typer copies it
+    ] = [],  # noqa: B006 - Typer copies it
     output: Annotated[
         str,  # a path would lose its slash at the end
         typer.Option(
@@ -69,9 +69,8 @@ def report(
 ) -> int:
     """Render a saved result in other formats; nothing is run."""
     from themis.results.saved import read_result
-    from themis.show.reports.formats import parse_formats
 
-    chosen = parse_formats(formats)
+    chosen = _chosen(formats, output)
     if result is None:
         result = _latest()
         say(f"reporting {result}, the latest result in this folder")
@@ -84,11 +83,32 @@ def report(
         rendered, path = each.render(saved, rows=rows), places[each.name]
         if path is None:
             assert isinstance(rendered, str)
-            (write if each.is_read else write_document)(rendered)
+            write_document(rendered)
         else:
             _save(path, rendered)
             print_line(f"wrote {path}")
     return Exit.DONE
+
+
+def _chosen(formats: list[str], output: str) -> list[Format]:
+    """The formats that are asked for, or the one that a file's name asks for, else a page.
+
+    Raises RequestError where both are given and contradict each other.
+    """
+    from themis.show.reports.formats import formats_named_by, parse_formats
+
+    named = [] if _is_folder(output) else formats_named_by(output)
+    chosen = parse_formats(formats) if formats else named[:1] or parse_formats(["html"])
+    if named and len(chosen) == 1 and chosen[0] not in named:
+        asked = chosen[0]
+        problem = f"{output!r} ends as {named[0].name} does, and --format asks for {asked.name}"
+        remedy = f"leave out --format, or end it in {asked.suffix or '.txt'}"
+        raise output_mistake(problem, remedy)
+    return chosen
+
+
+def _is_folder(output: str) -> bool:
+    return Path(output).is_dir() or output.endswith(("/", os.sep))
 
 
 def _latest() -> Path:
@@ -110,13 +130,10 @@ def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | No
     path = Path(output)
     files = [each for each in chosen if each.suffix]
     if output == STDOUT:
-        if any(each.name == "parquet" for each in chosen):
-            raise output_mistake("parquet is no text", "name a file: -o FILE")
         if len(chosen) > 1:
             raise output_mistake("several formats do not fit on stdout", "name a folder: -o DIR")
         return {each.name: None for each in chosen}
-    is_folder = path.is_dir() or output.endswith(("/", os.sep))
-    if len(chosen) == 1 and not is_folder:
+    if len(chosen) == 1 and not _is_folder(output):
         return {chosen[0].name: path}
     if not files and output != HERE:
         problem = f"github is no file of a folder, and {output!r} is one"
@@ -143,7 +160,7 @@ def _check_places(places: Mapping[str, Path | None], result: Path, saved: Result
             raise output_mistake(*loss(place, f"report of Themis ({name})"))
 
 
-def _save(path: Path, rendered: str | bytes) -> None:
+def _save(path: Path, rendered: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -162,7 +179,6 @@ def _summarise(result: Result, *, rows: bool) -> None:
     summary = os.environ.get(SUMMARY_VARIABLE)
     if summary:
         page = FORMATS["md"].render(result, rows=rows)
-        assert isinstance(page, str)
         try:
             with Path(summary).open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(page)
@@ -228,7 +244,6 @@ CONFIG_NAMES = (".toml",)
 
 cache_app = typer.Typer(
     name="cache",
-    cls=Commands,
     help="What is kept of earlier runs.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -279,7 +294,7 @@ def clear(
 def _cache_of(place: Path | None) -> Path:
     """The cache that is meant: a file itself, or that of a configuration file."""
     from themis.config.reader import find_config
-    from themis.engine.cache_files import default_path
+    from themis.engine.cache import default_path
 
     place = place or Path()
     if place.is_dir():
@@ -288,4 +303,4 @@ def _cache_of(place: Path | None) -> Path:
 
 
 for command in (info, clear):
-    cache_app.command(cls=Command)(ends_properly(command))
+    cache_app.command()(ends_properly(command))

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from themis.audit.audit import Audit
+from themis.cli.costs import say_forecast
 from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import in_options
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
@@ -27,11 +28,11 @@ from themis.cli.options import Options
 from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config
 from themis.errors import Exit, Mistake, RequestError, SubjectError
-from themis.events import Progress, SearchProgress, ignore
+from themis.events import Began, Event, Listener, ignore
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.withheld import withheld
-from themis.show.terminal.progress import ReadingLines, SearchProgressLine
+from themis.show.terminal.progress import ProgressLine, ReadingLines
 from themis.show.words.values import count, file_size
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ class Session:
     options: Options
     make_audit: Callable[..., Audit]  # from settings and a listener
     config: Config | None = None  # of the demonstration there is none
-    is_staged: bool = False  # whether its files are moved afterwards by a command, which names them
 
     @classmethod
     def open(cls, options: Options, reads: Files | None = None) -> Session:
@@ -75,14 +75,9 @@ class Session:
         wanted = self.options.talks and not self.options.no_progress
         return wanted and sys.__stderr__ is not None and sys.__stderr__.isatty()
 
-    @property
-    def _names_files(self) -> bool:
-        """Whether it says where its files are."""
-        return self.options.talks and not self.is_staged
-
     def run(
         self,
-        work: Callable[[Audit, Watch], Learned],
+        work: Callable[[Audit], Learned],
         page: Callable[..., str],
         lines: Callable[..., str],
         exit_code: Callable[[Learned], Exit],
@@ -100,19 +95,22 @@ class Session:
     def _run(
         self,
         watch: Watch,
-        work: Callable[[Audit, Watch], Learned],
+        work: Callable[[Audit], Learned],
         page: Callable[..., str],
         lines: Callable[..., str],
         exit_code: Callable[[Learned], Exit],
         source: Mapping[str, Any],
     ) -> int:
         problem, learned, audit, unstored, told = None, None, None, None, 0
+        began = time.monotonic()
         with hosting_subject():
             try:
                 with watch.line:
                     audit = self._start(watch)
                     told = _say_notes(audit.cache_notes)
-                    learned = work(audit, watch)
+                    learned = _with_loading(work(audit), began)
+                    if audit.suite is not None:
+                        audit.suite.failed = _is_empty(learned)
             except SubjectError as error:
                 problem, learned = str(error), error.result
                 if audit is not None and audit.suite is not None:
@@ -137,26 +135,24 @@ class Session:
             if learned.stopped is Ending.INTERRUPTED:
                 _say_interrupted(audit)
                 code = watch.exit_code
-        if audit is not None and audit.suite is not None and self._names_files:
-            say_suite(audit.suite, audit.suite.path)
+        if audit is not None and audit.suite is not None and self.options.talks:
+            _say_suite(audit.suite)
         if unstored is not None:
             raise unstored
         return code
 
     def _watch(self) -> Watch:
-        return Watch(live=self.is_live, talks=self.options.talks and not self.options.no_progress)
+        talks = self.options.talks
+        listen = say_forecast if talks else ignore
+        return Watch(listen, live=self.is_live, talks=talks and not self.options.no_progress)
 
     def _start(self, watch: Watch) -> Audit:
-        settings, rows = self.options.settings, {"listen_to_rows": watch.listen_to_rows}
+        settings = self.options.settings
         with naming({name: f"--{name.replace('_', '-')}" for name in settings}):
-            audit = self.make_audit(
-                **settings,
-                **(rows if self.config else {}),
-                listen=watch.listen if self.is_live else ignore,
-            )
+            audit = self.make_audit(**settings, listen=watch.listen)
         audit.runner.heed = watch.heed
         audit.sampler.keep_on_interrupt = True
-        watch.line.look = lambda: audit.runner.activity
+        watch.listen(Began(lambda: audit.runner.activity))
         return audit
 
     def _tell(
@@ -168,30 +164,44 @@ class Session:
         failed: bool,
     ) -> None:
         """Save and show what was learned; a run that failed does not replace an earlier file."""
-        options, output = self.options, self.options.output
+        options = self.options
+        is_empty = _is_empty(learned)
+        output = None if is_empty and not failed else options.output
         spared = failed and output is not None and output.is_file()
         unsaved = None if spared else _save(learned, output)
         if options.as_json:
             write(_json(learned))
-        elif (
-            not isinstance(learned, Result) or learned.searches or learned.checks or learned.scores
-        ):
-            if options.quiet:
-                write(lines(withheld(learned), file=sys.stdout))
-            else:
-                write(page(withheld(learned), file=sys.stdout, everything=options.verbose))
-        elif learned.stopped is Ending.INTERRUPTED:
-            write("nothing was measured: it was interrupted\n")
+        elif is_empty:
+            write("" if failed else "nothing was measured: it was interrupted\n")
+        elif options.quiet:
+            write(lines(withheld(learned), file=sys.stdout))
+        else:
+            write(page(withheld(learned), file=sys.stdout, everything=options.verbose))
         if unsaved is not None:
             raise unsaved
         if spared:
             say(f"{output} is left as it was: the run failed")
-        elif output is not None and self._names_files:
+        elif output is not None and self.options.talks:
             print_line(f"saved in {output}")
 
 
-def say_suite(suite: Suite, place: Path) -> None:
-    """Say what a suite holds that lies at this place, or that an earlier one was kept."""
+def _is_empty(learned: Result | Replay) -> bool:
+    """Whether a run ended before it measured anything."""
+    if not isinstance(learned, Result) or learned.searches or learned.checks:
+        return False
+    is_interrupted = learned.stopped is Ending.INTERRUPTED
+    return not any(each.samples or not is_interrupted for each in learned.scores)
+
+
+def _with_loading(learned: Learned, began: float) -> Learned:
+    """The same, with how long it took to load rows and subject before anything was measured."""
+    loading = time.monotonic() - began - learned.timing.get("seconds", 0.0)
+    return replace(learned, timing={**learned.timing, "loading": round(max(loading, 0.0), 3)})
+
+
+def _say_suite(suite: Suite) -> None:
+    """Say what a suite holds, or that an earlier one was kept."""
+    place = suite.path
     if suite.is_spared:
         say(f"{place} is left as it was: the run failed")
         return
@@ -301,9 +311,12 @@ class Watch:
     is one while what was learned is saved and shown.
     """
 
-    def __init__(self, *, live: bool, talks: bool = False) -> None:
-        self.line = SearchProgressLine(enabled=live, say=say if talks else None)
-        self._lines = ReadingLines(say) if talks and not live else ignore
+    def __init__(
+        self, listen: Listener = ignore, *, live: bool = False, talks: bool = False
+    ) -> None:
+        self.line = ProgressLine(enabled=live, say=say if talks else None)
+        reading = ReadingLines(say) if talks and not live else ignore
+        self._listeners = (self.line.listen, reading, listen)
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False
         self._heard = -math.inf
@@ -338,31 +351,11 @@ class Watch:
         if self._interrupted:
             raise KeyboardInterrupt(self.exit_code)
 
-    def listen(self, event: Progress) -> None:
-        """Take notice of where a measurement stands."""
+    def listen(self, event: Event) -> None:
+        """Take notice of what happens, unless a signal is to end it."""
         self.heed()
-        self.line.listen(event)
-
-    def listen_to_search(self, event: SearchProgress) -> None:
-        """Take notice of the set that a search decided."""
-        self.heed()
-        self.line.listen_to_search(event)
-
-    def listen_to_steps(self, number: int, total: int) -> None:
-        """Take notice of the step of a whole audit that begins."""
-        self.heed()
-        self.line.listen_to_steps(number, total)
-
-    def listen_to_rows(self, done: int, total: int) -> None:
-        """Take notice of how many bytes of rows were read."""
-        self.heed()
-        self.line.listen_to_rows(done, total)
-        self._lines(done, total)
-
-    def listen_to_inputs(self, done: int, total: int) -> None:
-        """Take notice of how many inputs of a replay were run."""
-        self.heed()
-        self.line.listen_to_inputs(done, total)
+        for listen in self._listeners:
+            listen(event)
 
 
 @contextmanager

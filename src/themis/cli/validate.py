@@ -12,16 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.audit.audit import Audit
-from themis.audit.forecast import Part
 from themis.audit.plan import Plan, Trial, make_plan
 from themis.cli.costs import about, forecast_sentence
 from themis.cli.endings import in_options
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import hosting_subject, open_config
+from themis.config.from_rows import some_rows
+from themis.config.reader import Config
 from themis.errors import Exit
+from themis.events import Began, Part
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
 from themis.inputs.numbers import two_digits
+from themis.inputs.row_files import read_table
+from themis.inputs.tables import Table as Rows
 from themis.show.terminal.parts import (
     DIM,
     FOLDED,
@@ -64,8 +68,8 @@ def try_out(options: Options) -> int:
             **options.settings,
         ) as audit,
     ):
-        line.look = lambda: audit.runner.activity
-        plan = make_plan(audit, config.checks)
+        line.listen(Began(lambda: audit.runner.activity))
+        plan = make_plan(audit, config.checks, _some_rows(config))
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:
@@ -74,6 +78,13 @@ def try_out(options: Options) -> int:
         if too_often:
             return Exit.SUBJECT_FAILED
     return Exit.DONE
+
+
+def _some_rows(config: Config) -> Rows | None:
+    """Some rows of the profile, with all of their columns."""
+    if config.profile is None:
+        return None
+    return some_rows(read_table(config.folder / config.profile.data, most=50_000))  # enough to tell
 
 
 def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
@@ -225,9 +236,6 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
         yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
     if forecast.again:
         yield Sentence(f"repeated to check consistency: {about(forecast.again, 'execution')}")
-    if forecast.explaining:
-        found = about(forecast.explaining, "execution")
-        yield Sentence(f"to show where decisions change, and for whom: {found}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
 

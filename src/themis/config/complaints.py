@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
@@ -28,7 +27,7 @@ from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.trained import WEIGHTS
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
-_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+MOST_UNKNOWN = 50  # keys that are named; a file with more is of another kind
 
 
 @dataclass(frozen=True)
@@ -42,16 +41,19 @@ class Complaint:
 def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     """All that is wrong with the keys of a file and with the types of their values."""
     readable, complaints = _settle_kind(data)
-    _make_ready()
     try:
         File.model_validate(readable)
         faults = []
     except ValidationError as error:
         faults = [_Fault.of(each) for each in error.errors(include_url=False)]
+    unknown = [each for each in faults if each.is_unknown]
+    if rest := unknown[MOST_UNKNOWN:]:
+        faults = [*(each for each in faults if not each.is_unknown), *unknown[:MOST_UNKNOWN]]
+        problem = f"{len(rest):,} more keys are unknown, this one among them"
+        complaints.append(_complaint("unknown-key", rest[0].path, problem, "remove them"))
     misspelt = {
         (*fault.table, near)
-        for fault in faults
-        if fault.error["type"] == "extra_forbidden"
+        for fault in unknown[:MOST_UNKNOWN]
         for near in difflib.get_close_matches(fault.key, fault.keys, n=1)
     }
     told = [
@@ -61,18 +63,6 @@ def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     ]
     complaints += [each.complaint(readable) for each in told]
     return complaints + list(_choice_complaints(readable, misspelt))
-
-
-def _make_ready() -> None:
-    """Build the models once, without a look at all installed packages for plugins of pydantic."""
-    before = os.environ.get(_PLUGINS)
-    os.environ[_PLUGINS] = "__all__"
-    try:
-        File.model_rebuild()
-    finally:
-        os.environ.pop(_PLUGINS)
-        if before is not None:
-            os.environ[_PLUGINS] = before
 
 
 @dataclass(frozen=True)
@@ -108,6 +98,10 @@ class _Fault:
         return self.error["type"] == "missing"
 
     @property
+    def is_unknown(self) -> bool:
+        return self.error["type"] == "extra_forbidden"
+
+    @property
     def is_about_labels(self) -> bool:
         """Whether it is in the patterns of labels, or in what names them: the reader tells that."""
         return self.error.get("ctx", {}).get("code") == LABELS
@@ -134,7 +128,7 @@ class _Fault:
             problem = context.get("problem") or context["rule"].format(_show(received))
             remedy = context["remedy"] or self._example()
             return context.get("code", "setting"), problem, remedy
-        if kind == "extra_forbidden":
+        if self.is_unknown:
             beside = _BESIDE.get(self.model, "")
             meant = "" if self.key in _SHAPES else self.key  # no misspelling, but of another shape
             remedy = self._elsewhere() or suggest(meant, self.keys)

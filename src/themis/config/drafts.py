@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
 from themis.config.toml import spell_key, spell_remark, spell_value
@@ -11,98 +12,15 @@ from themis.errors import Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema, characteristic_from
+from themis.results.notes import Note
 
 SUBJECT_FILE_NAME = "loan.py"
 NAMED = 5  # characteristics in a remark
 
-_CONFIG = """\
-# What Themis tests, and how. `themis validate` checks this file, `themis check` runs it.
-version = 1
-
-# The software under test. Paths and modules are relative to the folder of this file.
-[subject]
-kind = "python"             # a function; or a trained model: kind = "model"
-function = "loan:decide"    # module:attribute; a model has object = "loan:model" instead
-call = "row"                # row: one dict · keywords: decide(sex=…, age=…) · batch: a table
-favourable = [1]            # the outputs that count as the favourable decision
-# labels = { yes = ["approved*", "ok"], no = ["refused*"] }  # texts; favourable then names labels
-# version = "2024-06"       # free text; results of another version are not used again
-# max_failures = 0.01       # the fraction of executions that may fail; 0 unless you say so
-# max_undecided = 0.01      # the fraction whose answer may fit no label; 0 unless you say so
-# deterministic = true      # your word that it always decides the same: nothing is run again
-# cost = "executions"       # what takes its time; "calls": few large ones, as tables and models get
-# repeats = 5               # for a program that is not deterministic: the majority of five runs
-
-# Every characteristic that the subject reads, in the order of its arguments.
-[inputs]
-sex = { values = ["female", "male"], protected = true }
-race = { values = ["green", "purple"], protected = true }
-age = { min = 18, max = 80, bins = [30, 60] }               # both ends included; bins: 18 to 29, …
-income = { min = 0.0, max = 100000.0, step = 1000.0 }       # with a point: numbers in steps
-employed = [true, false]
-city = { values = ["north", "south"], weights = [0.7, 0.3] }  # weights: how often each occurs
-# debts = { min = 0, max = 9, missing = 0.05, missing_as_counterfactual = true }  # some unknown
-
-# Conditions that every real input meets; others are never tried.
-[constraints]
-income_has_a_source = "employed or income <= 50000"
-
-# Confidence, precision and cost.
-[run]
-# against = [["sex"], ["sex", "race"]]  # the sets that `themis score` measures; else each protected
-confidence = 0.99           # confidence level of the intervals
-# family = true             # the confidence is that of all scores, or checks, of a command together
-error = 0.05                # their half width
-seed = 12                   # the same seed gives the same result
-stopping = "certified"      # or "paper", the rule of the 2017 paper, for comparison
-# exact = true              # run every input, however many: a score without an interval
-# max_executions = 1_000_000
-# max_seconds = 600
-# max_assignments = 1_000   # sets with more are only sampled, and give a lower bound
-# probe = 300               # inputs repeated to check consistency; 0: none
-# max_noise = 0.02          # a score that noise alone may explain by more is inconclusive
-# ahead = false             # idle slots of a program or service run nothing before it is needed
-
-# What reports call things; without it "test inputs", and the values as they are.
-# [report]
-# name = "Loan screen"      # also version, owner, purpose and auditor
-# people = "applicants"     # sentences are about test applicants
-# decision = "approval"     # and about approval rates
-# values = { sex = { female = "women", male = "men" } }
-
-# What `themis check` enforces: it fails when a score is above its limit.
-[[checks]]
-against = ["race"]          # one set of characteristics
-measure = "causal"          # causal: changing only this changes the decision · group: rates differ
-max_score = 0.05
-
-[[checks]]
-against = ["sex"]
-measure = "group"
-max_score = 0.05
-
-# [[checks]]
-# search = true             # all sets of characteristics
-# measure = "causal"
-# max_score = 0.10
-"""
-
-_SUBJECT = '''\
-"""An example of decision software: who gets a loan? Put your own in its place."""
-
-
-def decide(applicant):
-    """1 to grant the loan, 0 to refuse it."""
-    needed = 30_000 if applicant["employed"] else 45_000
-    if applicant["sex"] == "female" and applicant["age"] < 40:
-        needed += 15_000  # the kind of rule that Themis finds
-    return 1 if applicant["income"] >= needed else 0
-'''
-
 
 def starter_text() -> str:
     """A `themis.toml` with a comment on every key, valid as it stands."""
-    return _CONFIG
+    return _starter("themis.toml")
 
 
 def starter_subject_text() -> str:
@@ -110,41 +28,32 @@ def starter_subject_text() -> str:
 
     It treats young women worse, so that a first `themis check` has something to find.
     """
-    return _SUBJECT
+    return _starter(f"{SUBJECT_FILE_NAME}.txt")
 
 
-_UNKNOWN_SUBJECT = """\
+def _starter(name: str) -> str:
+    return files("themis.config").joinpath("starter", name).read_text(encoding="utf-8")
 
+
+_UNKNOWN_SUBJECT = """
 # The software under test: put your own in the place of this. Paths and modules are relative to the
 # folder of this file.
 [subject]
 kind = "python"                 # a function; or model, command, worker, http
-function = "subject:decide"     # module:attribute
-"""
+function = "subject:decide"     # module:attribute"""
 
-_RUN = """\
-
+_RUN = """
 # Confidence, precision and cost.
 [run]
 confidence = 0.99
 error = 0.05
-seed = 12
-"""
+seed = 12"""
 
 
 _PROFILE = """
 # Inputs are drawn from these rows as they occur, so that scores are about people like these.
 # Without this table inputs are generated, by the weights above.
 [profile]"""
-
-
-def _subject(file: str, module: str | None) -> str:
-    """The table of a model."""
-    return (
-        "\n# The software under test; its path is relative to the folder of this file.\n"
-        f'[subject]\nkind = "model"\nfile = {spell_value(file)}'
-        + ("" if module is None else f"\nobject = {spell_value(module)}")
-    )
 
 
 @dataclass(frozen=True)
@@ -158,6 +67,11 @@ class Draft:
     spec: Any  # as in the file; None where there is nothing to propose
     remarks: tuple[str, ...] = ()
     left_out: str = ""  # the reason
+
+    @property
+    def title(self) -> str:
+        """What it is called where it is talked about: an index often has no name."""
+        return self.name.encode(errors="replace").decode() or "the column without a name"
 
     def checked(self) -> Draft:
         """The same, left out when it breaks a rule of schemas."""
@@ -174,17 +88,16 @@ class Draft:
 
     def lines(self) -> Iterator[str]:
         """The draft as it stands in the file."""
-        name = self.name.encode(errors="replace").decode()
         remarks = "; ".join(self.remarks)
         if self.left_out:
             yield from spell_remark(
-                f"{name}: left out: {self.left_out}{'; ' * bool(remarks)}{remarks}"
+                f"{self.title}: left out: {self.left_out}{'; ' * bool(remarks)}{remarks}"
             )
             if self.spec is not None:
                 yield f"# {self._text()}"
             return
         if remarks:
-            yield from spell_remark(f"{name}: {remarks}")
+            yield from spell_remark(f"{self.title}: {remarks}")
         yield self._text()
 
     def _text(self) -> str:
@@ -202,17 +115,17 @@ class DraftFile:
     favourable_remark: str = "the outputs that count as the favourable decision"
     example: Value = 1  # a favourable output to show where none is known
     profile: str | None = None  # the rows that inputs are drawn from
-    model: str | None = None  # the file of the model under test
-    module: str | None = None  # whose weights are in it
-    subject: Sequence[str] = ()  # the lines of its table, where they are known otherwise
+    subject: Sequence[str] = (_UNKNOWN_SUBJECT,)  # the lines of its table
     cut: float | None = None  # of a model that answers with a number
     cut_reason: str = ""
+    order: Note | None = None  # of a model that does not know the names of its columns
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
+    asked: Sequence[str] = ()  # characteristics that are called like a decision
 
     @property
     def is_complete(self) -> bool:
         """Whether the subject is known."""
-        return self.model is not None or bool(self.subject)
+        return self.subject != (_UNKNOWN_SUBJECT,)
 
     @property
     def used(self) -> list[Draft]:
@@ -232,14 +145,7 @@ class DraftFile:
         if self.rare:
             yield from spell_remark(rare_remark(self.rare))
         yield "version = 1"
-        if self.subject:
-            yield from self.subject
-        else:
-            yield (
-                _UNKNOWN_SUBJECT.rstrip("\n")
-                if self.model is None
-                else _subject(self.model, self.module)
-            )
+        yield from self.subject
         yield from self._decision()
         yield "\n# The characteristics, in the order of the arguments."
         yield "[inputs]"
@@ -248,7 +154,7 @@ class DraftFile:
         if self.profile is not None:
             yield _PROFILE
             yield f"data = {spell_value(self.profile)}"
-        yield _RUN.rstrip("\n")
+        yield _RUN
         yield from self._checks()
 
     def _decision(self) -> Iterator[str]:
@@ -301,6 +207,6 @@ def check_names(known: Sequence[str], protected: Sequence[str], target: str | No
 def check_some_used(drafts: Sequence[Draft], source: str, problem: str, remedy: str) -> None:
     """Raise RequestError with the first reasons where everything is left out."""
     if all(each.left_out for each in drafts):
-        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in drafts[:5])
+        reasons = "; ".join(f"{each.title}: {each.left_out}" for each in drafts[:5])
         said = f"{problem} ({reasons or 'there is none'})"
         raise RequestError([Mistake("source", source, said, remedy)])

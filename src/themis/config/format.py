@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
@@ -42,7 +43,7 @@ from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
-from themis.subjects.outputs import Output
+from themis.subjects.outputs import SIMILAR_TEXTS, Output, Similarity
 from themis.subjects.trained import Method
 
 VERSION = 1  # of the file format; the only one that this Themis reads
@@ -110,8 +111,15 @@ class Subject(Table):
         "Which texts mean the same decision, by label; * and ? as in file names",
         {"approved": ["approved*", "yes"], "refused": ["refused*", "no"]},
     )
+    similar_texts: Similarity = optional(SIMILAR_TEXTS, "different", default="same")
     version: str = optional(
         "Free text; results of another version are not reused", "2024-06", default=""
+    )
+    depends: list[Text] = optional(
+        "Files that it reads, as patterns within the folder of this file: where one of them "
+        "changes, kept decisions are not reused",
+        ["rules/*.py"],
+        default=[],
     )
     max_failures: float = optional(
         "The fraction of executions that may fail", 0.01, default=0, ge=0, le=1
@@ -146,8 +154,10 @@ class Subject(Table):
         """What it is called where nobody named it: its function, file, command or address."""
         given = self.options
         if "url" in given:
-            parts = urlsplit(given["url"])  # what stands before @ or behind ? may be secret
-            return f"{parts.hostname or ''}{parts.path}"
+            with suppress(ValueError):  # what is no address is refused where it is loaded
+                parts = urlsplit(given["url"])  # what stands before @ or behind ? may be secret
+                return f"{parts.hostname or ''}{parts.path}"
+            return ""
         named = (given[key] for key in ("function", "file", "object") if key in given)
         return next(named, " ".join(given.get("command", ())))
 
@@ -255,7 +265,6 @@ class HttpSubject(Subject):
     answer: Annotated[str, Field(pattern="^(text|status|/.*)?$")] = optional(
         "Where the output is: a JSON pointer, or text or status", "/decision"
     )
-    follow_redirects: bool = optional("Whether to follow redirects", True, default=False)
     concurrency: int = optional("Requests at the same time", 8, ge=1)
     rate_per_second: Positive = optional("Requests per second at most", 100)
     retries: int = optional("How often a failed request is sent again", 3, ge=0)
@@ -322,8 +331,7 @@ class Profile(Table):
     data: Text = required("A CSV, JSON lines or Parquet file with a row for each", "people.csv")
     weights: Text = optional("The column that says how often a row occurs", "count")
     unknown: Unknown = optional(
-        "Values that the inputs lack: keep them for their rows, leave the rows out, stop, or widen "
-        "the inputs",
+        "Values that the inputs lack: keep them for their rows, leave the rows out, or stop",
         default="keep",
     )
 

@@ -122,9 +122,11 @@ class _Reader:
         remarks: list[str] = []
         try:
             resolved = self.resolved(spec)
-            value = self._characteristic(resolved, remarks)
-            if self._may_be_null(resolved):
-                value = value if isinstance(value, dict) else {"values": value}
+            if not isinstance(resolved, Mapping):
+                raise _UnsupportedError("nothing is said about its values")
+            real, null = self._without_null(resolved)
+            value = _characteristic(real, remarks)
+            if null:
                 value["missing"] = NULL_SHARE
                 remarks.append(
                     f"null in {NULL_SHARE:.0%} of the inputs, a guess: write how often it is"
@@ -133,39 +135,15 @@ class _Reader:
             return Draft(name, None, tuple(remarks), str(error))
         except RecursionError:
             return Draft(name, None, tuple(remarks), "its references lead in a circle")
-        description = resolved.get("description") if isinstance(resolved, Mapping) else None
+        description = resolved.get("description")
         if isinstance(description, str) and description.strip():
             remarks.insert(0, " ".join(description.split())[:DESCRIPTION])
         if not required:
             remarks.append("may be missing; here it never is")
         if protected:
-            value = value if isinstance(value, dict) else {"values": value}
             value["protected"] = True
-        return Draft(name, value, tuple(remarks)).checked()
-
-    def _characteristic(self, spec: Any, remarks: list[str]) -> Any:
-        if spec is True or not isinstance(spec, Mapping):
-            raise _UnsupportedError("nothing is said about its values")
-        spec, _ = self._without_null(spec)
-        if "const" in spec or (isinstance(spec.get("enum"), list) and len(spec["enum"]) == 1):
-            raise _UnsupportedError("it has one value only")
-        if isinstance(spec.get("enum"), list):
-            return _listed(spec["enum"])
-        kind = spec.get("type")
-        if kind == "boolean":
-            return [False, True]
-        if kind in ("integer", "number"):
-            return _range(spec, remarks, whole=kind == "integer")
-        if kind == "string":
-            raise _UnsupportedError("any text is possible; list the texts that matter")
-        raise _UnsupportedError(
-            f"its type is {kind!r}, not a single value" if kind else "its type is not said"
-        )
-
-    def _may_be_null(self, spec: Mapping[str, Any]) -> bool:
-        rest, null = self._without_null(spec)
-        listed = rest.get("enum")
-        return null or (isinstance(listed, list) and None in listed)
+        plain = list(value) == ["values"]
+        return Draft(name, value["values"] if plain else value, tuple(remarks)).checked()
 
     def _without_null(self, spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
         """The same without null, alternatives of single values as one; and whether it was there."""
@@ -185,7 +163,8 @@ class _Reader:
             if len(real_kinds) != 1:
                 raise _UnsupportedError(f"it has several types: {', '.join(map(str, kinds))}")
             spec = {**spec, "type": real_kinds[0]}
-        return spec, null
+        listed = spec.get("enum")
+        return spec, null or (isinstance(listed, list) and None in listed)
 
     def resolved(self, spec: Any) -> Any:
         """What a reference leads to, with what stands beside it."""
@@ -220,6 +199,27 @@ class _Reader:
         return RequestError([Mistake("source", self._source, problem, remedy)])
 
 
+def _characteristic(spec: Mapping[str, Any], remarks: list[str]) -> dict[str, Any]:
+    """The property as [inputs] describes one."""
+    kind, values = spec.get("type"), spec.get("enum")
+    if "const" in spec or (isinstance(values, list) and len(values) == 1):
+        raise _UnsupportedError("it has one value only")
+    if isinstance(values, list):
+        real = [value for value in values if value is not None]
+        if not all(isinstance(value, str | bool | int | float) for value in real):
+            raise _UnsupportedError("some of its values are lists or objects")
+        return {"values": real}
+    if kind == "boolean":
+        return {"values": [False, True]}
+    if kind in ("integer", "number"):
+        return _range(spec, remarks, whole=kind == "integer")
+    if kind == "string":
+        raise _UnsupportedError("any text is possible; list the texts that matter")
+    raise _UnsupportedError(
+        f"its type is {kind!r}, not a single value" if kind else "its type is not said"
+    )
+
+
 def _one_of(parts: list[Any]) -> Mapping[str, Any]:
     """Alternatives as one: the only one, or the values of them all."""
     if len(parts) == 1 and isinstance(parts[0], Mapping):
@@ -233,13 +233,6 @@ def _one_of(parts: list[Any]) -> Mapping[str, Any]:
         else:
             raise _UnsupportedError("it is one of several things")
     return {"enum": values}
-
-
-def _listed(values: list[Any]) -> list[Any]:
-    real = [value for value in values if value is not None]
-    if not all(isinstance(value, str | bool | int | float) for value in real):
-        raise _UnsupportedError("some of its values are lists or objects")
-    return real
 
 
 def _range(spec: Mapping[str, Any], remarks: list[str], *, whole: bool) -> dict[str, Any]:

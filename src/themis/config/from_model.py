@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from themis.errors import MistakesError
 from themis.inputs.characteristics import Value
-from themis.inputs.people import people_of
-from themis.inputs.rows import GivenRows
+from themis.inputs.guesses import plain
+from themis.inputs.people import People, people_of
+from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema
+from themis.inputs.tables import Table
+from themis.results.notes import Note
+from themis.subjects.base import Subject
 from themis.subjects.loading import load_attribute
 from themis.subjects.model_files import read_model
 from themis.subjects.models import Model
@@ -66,7 +71,56 @@ def facts_of_model(
     )
 
 
-def tried_on(model: ModelFacts, rows: GivenRows, schema: Schema) -> ModelFacts:
+def order_of(model: ModelFacts, rows: Table, schema: Schema, label: str | None) -> Note | None:
+    """In which order a model gets its columns, if it does not know their names."""
+    if model.trained is None:
+        return None
+    try:
+        people = people_of(rows, schema, label=label)
+        cut = None if model.classes else model.cut
+        return order_note(Model(model.trained.model, people.schema, cut=cut), people)
+    except MistakesError:
+        return None
+
+
+def order_note(subject: Subject, people: People | None) -> Note | None:
+    """The order in which a subject gets its columns, if nothing else tells them apart.
+
+    With the known outcomes of people: how many of them it gets right, and the usual one would.
+    """
+    if not subject.traits.by_order:
+        return None
+    plainly = Note.of("by-order", names=list(subject.schema.names))
+    known = None if people is None else people.known
+    if people is None or known is None:
+        return plainly
+    try:
+        answers = subject.load(people.codes).run()
+    except MistakesError:  # it answers with numbers
+        return plainly
+    values = np.array([word_of(each) for each in known.values])
+    outputs = np.array([word_of(plain(each)) for each in answers.outputs])
+    totals = known.heads.sum(axis=0)
+    if answers.failures or max(totals) < SHARED or not np.isin(outputs, values).all():
+        return plainly
+    return Note.of(
+        "by-order",
+        names=list(subject.schema.names),
+        label=known.label,
+        rows=int(totals.sum()),
+        right=int(known.heads[values == outputs[:, np.newaxis]].sum()),
+        usual=known.values[int(totals.argmax())],
+        most=int(totals.max()),
+    )
+
+
+def word_of(value: Any) -> str:
+    """A value whatever its type: 1, 1.0, true and "1" are the same."""
+    text = str(value).strip().lower().removesuffix(".0")
+    return {"true": "1", "false": "0"}.get(text, text)
+
+
+def tried_on(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
     """The same, with what the model's answers to these rows show: its classes, or a cut.
 
     Only nets and the like are run, whose answers may be numbers of any kind. Where that fails,

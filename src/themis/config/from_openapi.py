@@ -22,7 +22,6 @@ CODES = ("200", "201", "202", "2XX", "default")
 DEEPEST = 3  # objects within each other, in which the decision is looked for
 KINDS = ("boolean", "enum", "string", "integer", "number")  # the likeliest decision first
 FILLERS = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
-TEXTS = {"date": "2000-01-01", "date-time": "2000-01-01T00:00:00Z", "email": "nobody@example.org"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Operation:
     path: str
     method: str
     spec: Mapping[str, Any]
-    around: Mapping[str, Any]  # what all operations of the path have in common
     body: Any
     pointer: str
 
@@ -55,7 +53,7 @@ def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
             body = inside(around, *place)
             if isinstance(body, Mapping):
                 where = str(body.get("$ref") or pointer_to("paths", path, *place))
-                yield Operation(path, method.upper(), spec, around, body, where)
+                yield Operation(path, method.upper(), spec, body, where)
 
 
 def service_of(
@@ -83,37 +81,19 @@ def service_of(
 
 # Where it is ------------------------------------------------------------------------------------
 def _address(document: Mapping[str, Any], operation: Operation) -> Iterator[str]:
-    server = _server(document, operation)
+    servers = operation.spec.get("servers") or document.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else {}
+    server = str(inside(first, "url") or "")
+    for name, variable in items(inside(first, "variables")):
+        server = server.replace(f"{{{name}}}", str(inside(variable, "default")))
     if "://" not in server:
         yield from spell_remark("url: the description names no server: this one is a guess")
         server = f"{LOCAL}{server}"
     path = operation.path
     for name in re.findall(r"\{([^{}]*)\}", path):
-        value = _of_parameter(name, operation)
-        yield from spell_remark(f"url: {name} is part of the path, and {value!r} is a guess")
-        path = path.replace(f"{{{name}}}", str(value))
+        yield from spell_remark(f"url: {name} is part of the path, and '1' is a guess")
+        path = path.replace(f"{{{name}}}", "1")
     yield f"url = {spell_value(server.rstrip('/') + path)}"
-
-
-def _server(document: Mapping[str, Any], operation: Operation) -> str:
-    for place in (operation.spec, operation.around, document):
-        servers = place.get("servers")
-        if isinstance(servers, list) and servers and isinstance(servers[0], Mapping):
-            url = str(servers[0].get("url", ""))
-            for name, variable in items(servers[0].get("variables")):
-                url = url.replace(f"{{{name}}}", str(inside(variable, "default")))
-            return url
-    host, base = document.get("host"), str(document.get("basePath", ""))
-    schemes = document.get("schemes") or ["https"]
-    return f"{schemes[0]}://{host}{base}" if host else base
-
-
-def _of_parameter(name: str, operation: Operation) -> Any:
-    for place in (operation.spec, operation.around):
-        for each in place.get("parameters") or ():
-            if inside(each, "name") == name:
-                return _filler({**(inside(each, "schema") or {}), **each})
-    return "1"
 
 
 def _headers(document: Mapping[str, Any], operation: Operation) -> Iterator[str]:
@@ -151,7 +131,7 @@ def _filler(spec: Any) -> Any:
         return spec.get("minimum", FILLERS[kind])
     if kind in FILLERS:
         return FILLERS[kind]
-    return TEXTS.get(str(spec.get("format")), "x" * max(int(spec.get("minLength") or 1), 1))
+    return "x" * max(int(spec.get("minLength") or 1), 1)
 
 
 # What it answers --------------------------------------------------------------------------------

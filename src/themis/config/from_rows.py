@@ -6,20 +6,20 @@ unlikely in the rows may be likely there. So every guess comes with a remark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
-from themis.config.from_model import ModelFacts, tried_on
+from themis.config.from_model import ModelFacts, order_of, tried_on, word_of
+from themis.config.toml import spell_value
 from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.characteristics import Value
-from themis.inputs.columns import Tally, Typed
+from themis.inputs.columns import Typed, type_column
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
 from themis.inputs.personal import SHARED, words_of
-from themis.inputs.row_files import Table, restore_value
-from themis.inputs.rows import GivenRows, objects
 from themis.inputs.schema import Schema, characteristic_from
+from themis.inputs.tables import Table
 
 TRIED = 500  # rows that a model is run on
 NAMES_A_DECISION = {
@@ -30,20 +30,26 @@ _PROTECTED = {
     "married", "nationality", "orientation", "pregnant", "race", "religion", "sex",
 }  # fmt: skip
 _OF_A_THING = {"account", "car", "credit", "house", "loan", "property", "vehicle"}  # an age of it
-_GOOD = {
-    "1", "true", "yes", "y", "t", "approve", "approved", "accept", "accepted", "admit", "admitted",
-    "grant", "granted", "hire", "hired", "good", "pass", "passed", "positive", "selected",
-    "eligible", "paid", "repaid", ">50k", ">50k.", "high", "low risk", "low_risk",
+_GRANTED = {
+    "approve", "approved", "accept", "accepted", "admit", "admitted", "grant", "granted", "hire",
+    "hired", "invited", "offered", "pass", "passed", "promoted", "selected", "eligible", "repaid",
 }  # fmt: skip
-_BAD = {
-    "0", "-1", "false", "no", "n", "f", "deny", "denied", "reject", "rejected", "refused",
-    "decline", "declined", "bad", "fail", "failed", "negative", "ineligible", "default",
-    "defaulted", "<=50k", "<=50k.", "low", "high risk", "high_risk", "none",
+_REFUSED = {
+    "deny", "denied", "reject", "rejected", "refused", "decline", "declined", "failed",
+    "ineligible", "default", "defaulted",
+}  # fmt: skip
+_GOOD = _GRANTED | {
+    "1", "true", "yes", "y", "t", "good", "positive", "paid", ">50k", ">50k.", "high", "low risk",
+    "low_risk",
+}  # fmt: skip
+_BAD = _REFUSED | {
+    "0", "-1", "false", "no", "n", "f", "bad", "fail", "negative", "<=50k", "<=50k.", "low",
+    "high risk", "high_risk", "none",
 }  # fmt: skip
 
 
 def draft_from_data(
-    pieces: Iterable[Table],
+    rows: Table,
     *,
     source: str,
     protected: Sequence[str] = (),
@@ -54,16 +60,11 @@ def draft_from_data(
 ) -> DraftFile:
     """A file whose characteristics are the columns of some rows, but for the target.
 
-    The rows come in pieces, no two of which are held at once. With a `model`, they are its columns.
-    Where it `suggests`, columns are taken for protected, and one for the target, by their names;
-    `profile` is the path of the rows for the file.
+    With a `model`, they are its columns. Where it `suggests`, columns are taken for
+    protected, and one for the target, by their names; `profile` is the path of the rows for the
+    file.
     """
-    tally = Tally()
-    some = GivenRows({})
-    for piece in pieces:
-        tally.add(piece)
-        some = some if len(some) or model is None else _some_rows(piece)
-    typed = tally.typed()
+    typed = {n: type_column(column, is_text=rows.is_text) for n, column in rows.columns.items()}
     names = list(typed)
     check_names(names, protected, target)
     found = target
@@ -73,41 +74,50 @@ def draft_from_data(
     guessed = [] if protected or not suggests else [name for name in read if _is_protected(name)]
     if model is not None and model.names is None and model.count == len(read):
         model = replace(model, names=[model.spelled(name) for name in read])  # it takes them all
+    told = target is not None or model is not None or not suggests
+    asked = [] if told else [name for name in read if _may_be_decided(name, typed[name])]
     drafts = [
-        _draft(name, typed[name], [*protected, *guessed], model, guessed)
+        _draft(name, typed[name], [*protected, *guessed], model, guessed, asked)
         for name in [*read, *(name for name in names if name not in read)]
         if name != found
     ]
     if found is not None and target is None:
         reason = "taken for what is decided, not for an input; --target names another column"
         drafts.append(Draft(found, None, (), reason))
+    order = None
     check_some_used(drafts, source, "no column can be a characteristic", "name other rows")
     if model is not None:
-        model = tried_on(model, some, _schema_of(drafts))
+        schema = _schema_of(drafts)
+        some = some_rows(rows)
+        model = tried_on(model, some, schema)
+        order = order_of(model, some, schema, found)
     return DraftFile(
-        f"{source}: {count_of(tally.length, 'row')}, {count_of(len(names), 'column')}",
+        f"{source}: {'the first ' * rows.is_cut}{count_of(len(rows), 'row')}, "
+        f"{count_of(len(names), 'column')}",
         drafts,
         [*protected, *guessed],
         *_favourable(found, None if found is None else typed[found], model),
         example=_example(model),
         profile=profile,
-        model=None if model is None else model.file,
-        module=None if model is None else model.module,
+        subject=DraftFile.subject if model is None else tuple(_subject(model)),
         cut=None if model is None or model.classes else model.cut,
         cut_reason="" if model is None else model.cut_reason,
+        order=order,
         rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
+        asked=[each.name for each in drafts if each.name in asked and not each.left_out],
     )
 
 
-def _some_rows(piece: Table) -> GivenRows:
-    """Rows from all over a piece, to try a model on."""
-    chosen = range(0, piece.length, max(1, piece.length // TRIED))
-    return GivenRows(
-        {
-            name: objects(restore_value(column[row]) for row in chosen)
-            for name, column in piece.columns.items()
-        }
-    )
+def _subject(model: ModelFacts) -> Iterator[str]:
+    yield "\n# The software under test; its path is relative to the folder of this file."
+    yield f'[subject]\nkind = "model"\nfile = {spell_value(model.file)}'
+    if model.module is not None:
+        yield f"object = {spell_value(model.module)}"
+
+
+def some_rows(rows: Table) -> Table:
+    """Rows from all over a table, to try a model on."""
+    return rows.part(range(0, len(rows), max(1, len(rows) // TRIED)))
 
 
 def _schema_of(drafts: Sequence[Draft]) -> Schema:
@@ -144,6 +154,7 @@ def _draft(
     protected: Sequence[str],
     model: ModelFacts | None,
     guessed: Sequence[str],
+    asked: Sequence[str],
 ) -> Draft:
     knows = model is not None and model.names is not None
     if model is not None and knows and model.spelled(name) not in (model.names or ()):
@@ -152,6 +163,8 @@ def _draft(
     remarks = list(guess.remarks)
     if name in guessed and not guess.left_out:
         remarks.append("protected is a guess from its name")
+    if name in asked and not guess.left_out:
+        remarks.append("named like a decision: remove it if it is decided and no input")
     spec = guess.spec
     if model is not None and isinstance(spec, dict) and "values" in spec:
         spec = _of_categories(spec, model.categories.get(model.spelled(name)))
@@ -180,9 +193,9 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
         return model.target
     if model is not None and model.names is not None:
         others = [name for name in typed if model.spelled(name) not in model.names]
-        classes = {_word(value) for value in model.classes or ()}
+        classes = {word_of(value) for value in model.classes or ()}
         for name in others:
-            if classes and {_word(plain(value)) for value in typed[name].values} == classes:
+            if classes and {word_of(plain(value)) for value in typed[name].values} == classes:
                 return name
     called = [name for name in others if _names_a_decision(name)]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
@@ -198,10 +211,10 @@ def _names_a_decision(name: str) -> bool:
     return not NAMES_A_DECISION.isdisjoint(words_of(name)) or name.strip().lower() == "y"
 
 
-def _word(value: Any) -> str:
-    """A value whatever its type: 1, 1.0, true and "1" are the same."""
-    text = str(value).strip().lower().removesuffix(".0")
-    return {"true": "1", "false": "0"}.get(text, text)
+def _may_be_decided(name: str, typed: Typed) -> bool:
+    """Whether an input of two values is called like a decision, so that it is asked about."""
+    called = _names_a_decision(name) or not words_of(name).isdisjoint(_GRANTED | _REFUSED)
+    return called and len(typed.values) == 2
 
 
 def _favourable(
@@ -225,7 +238,7 @@ def _favourable(
         if model is not None and numbers:
             remedy = "write from where on one is favourable (cut = …), or declare an output"
         return None, (
-            f"column {name!r} has {typed.number} different values: these are measurements, not "
+            f"column {name!r} has {len(pairs):,} different values: these are measurements, not "
             f"decisions; {remedy}"
         )
     return wanted(pairs, f"column {name!r}")

@@ -1,125 +1,40 @@
 """Conversion of the XML settings of Themis 1.0 and 2.0 to a commented `themis.toml`.
 
 Those programs gave a shell one line, the command and the values. Their measurements had no limits:
-they become `[run] against`; searches become `[[checks]]`. Elements that are not known here are kept
-as comments; what can't be converted is reported, all of it at once. A document type is refused as
-soon as it begins: without one there are no entities to expand and no files to fetch.
+they become `[run] against`; searches become `[[checks]]`. What can't be converted is reported, all
+of it at once. A document type is refused as soon as it begins: without one there are no entities to
+expand and no files to fetch.
 """
 
 from __future__ import annotations
 
 import json
-import math
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 from xml.parsers import expat
 
-from themis.config.from_shell import read_shell_line
 from themis.config.toml import spell_key, spell_remark, spell_value
 from themis.errors import ConfigError, Mistake, SchemaError, suggest
 from themis.inputs.schema import Schema, characteristic_from
-
-SIZE_LIMIT = 2**20  # bytes of a document
-DEPTH_LIMIT = 100
-
-
-@dataclass
-class Element:
-    """An element, its own text without the space around, and its children."""
-
-    name: str
-    line: int = 0
-    path: str = ""  # the names from the outermost element to this one
-    attributes: dict[str, str] = field(default_factory=dict)
-    text: str = ""
-    children: list[Element] = field(default_factory=list)
-
-    def named(self, name: str) -> list[Element]:
-        """All children of this name."""
-        return [each for each in self.children if each.name == name]
-
-    def child(self, name: str) -> Element | None:
-        """The first child of this name."""
-        return next(iter(self.named(name)), None)
-
-    def inner(self, name: str) -> Element:
-        """The first child of this name, or an empty element."""
-        return self.child(name) or Element(name)
-
-    def source(self) -> str:
-        """The element as it might have been written."""
-        attributes = "".join(f' {name}="{value}"' for name, value in self.attributes.items())
-        inner = self.text + "".join(each.source() for each in self.children)
-        return f"<{self.name}{attributes}>{inner}</{self.name}>"
-
-
-class _Builder:
-    """Builds the tree of a document while expat reads it; refuses what is not harmless."""
-
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._top = Element("")  # around the outermost element
-        self._open = [self._top]
-        self._parser = parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._add_text
-        parser.StartDoctypeDeclHandler = self._refuse_doctype
-
-    def build(self, data: bytes) -> Element:
-        """The outermost element; raises ConfigError for what is not XML, or not harmless."""
-        if len(data) > SIZE_LIMIT:
-            raise self._refusal(f"has {len(data):,} bytes", f"at most {SIZE_LIMIT:,} are read", 1)
-        try:
-            self._parser.Parse(data, True)
-        except expat.ExpatError as error:
-            problem = f"is not XML: {expat.ErrorString(error.code)}"
-            raise self._refusal(problem, "fix it at this place", error.lineno) from None
-        except (LookupError, ValueError) as error:  # an encoding that Python does not know
-            raise self._refusal(f"can't be decoded: {error}", "save it as UTF-8", 1) from None
-        return self._top.children[0]
-
-    def _refusal(self, problem: str, remedy: str, line: int | None = None) -> ConfigError:
-        line = line or self._parser.CurrentLineNumber
-        return ConfigError([Mistake("xml", "", problem, remedy, self._source, line)])
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._open) > DEPTH_LIMIT:
-            raise self._refusal(f"has more than {DEPTH_LIMIT} elements in one another", "")
-        path = f"{self._open[-1].path}.{name}".removeprefix(".")
-        element = Element(name, self._parser.CurrentLineNumber, path, attributes)
-        self._open[-1].children.append(element)
-        self._open.append(element)
-
-    def _end(self, _: str) -> None:
-        element = self._open.pop()
-        element.text = element.text.strip()
-
-    def _add_text(self, text: str) -> None:
-        self._open[-1].text += text
-
-    def _refuse_doctype(self, *_: Any) -> None:
-        problem = "has a document type (<!DOCTYPE …>), which may define entities"
-        raise self._refusal(problem, "remove it: settings need none")
-
 
 FUNCTIONS = {
     "group_discrimination": "group",
     "causal_discrimination": "causal",
     "discrimination_search": "search",
 }
-METHODS = {  # what 1.0 called them in Python
-    "groupDiscrimination": "group",
-    "causalDiscrimination": "causal",
-    "discriminationSearch": "search",
-}
 MEASURES = ("causal", "group")
 TYPES = ("categorical", "continuousInt")
 DEFAULT_LIMIT = 0.2  # the threshold of searches in the 2017 paper
 LIMITS = {0.0: 0.001, 1.0: 0.999}  # searches need a limit in between
-
+KNOWN = {
+    *("settings", "command", "seed", "inputs", "input", "name", "type", "values", "value"),
+    *("bounds", "lowerbound", "upperbound", "tests", "test", "function", "i_fields", "input_name"),
+    *("conf", "margin", "threshold", *MEASURES),
+}
 _HEAD = """\
 # Converted from {source}, settings of Themis 1.0 or 2.0. `themis validate` checks this file.
 version = 1
@@ -134,43 +49,92 @@ favourable = ["1"]          # the outputs that count as the favourable decision
 """
 
 
+@dataclass
+class _Element:
+    """An element, its own text without the space around, and its children."""
+
+    name: str
+    line: int = 0
+    path: str = ""  # the names from the outermost element to this one
+    text: str = ""
+    children: list[_Element] = field(default_factory=list)
+
+    def named(self, *path: str) -> list[_Element]:
+        """All elements inside of this one that a path of names leads to."""
+        found = [self]
+        for name in path:
+            found = [each for outer in found for each in outer.children if each.name == name]
+        return found
+
+    def child(self, name: str) -> _Element | None:
+        """The first child of this name."""
+        return next(iter(self.named(name)), None)
+
+
 def convert_settings(data: bytes, *, source: str) -> str:
     """The text of a `themis.toml`; raises ConfigError with all that can't be converted.
 
     Document types and entities are refused, not expanded.
     """
-    parts = _Settings(_Builder(source).build(data), source)
-    text = "\n".join(parts.lines()) + "\n"
-    if parts.mistakes:
-        raise ConfigError(sorted(parts.mistakes, key=lambda each: each.line or 0))
+    elements = _read(data, source)
+    converter = _Converter(elements, source)
+    text = "\n".join(converter.lines()) + "\n"
+    if converter.mistakes:
+        raise ConfigError(sorted(converter.mistakes, key=lambda each: each.line or 0))
     return text
 
 
-@dataclass(frozen=True)
-class _Test:
-    """A `<test>`: a measurement of a set, or a search for the measures that it wants."""
+def _read(data: bytes, source: str) -> list[_Element]:
+    """All elements, the outermost first; ConfigError for what is not XML, or not harmless."""
+    found: list[_Element] = []
+    opened = [_Element("")]  # around the outermost element
+    parser = expat.ParserCreate()
 
-    element: Element
-    kind: str  # group, causal, search; empty where it is not known
-    names: tuple[str, ...]
+    def refusal(problem: str, remedy: str, line: int) -> ConfigError:
+        return ConfigError([Mistake("xml", "", problem, remedy, source, line)])
 
-    @property
-    def wanted(self) -> list[str]:
-        return [each for each in MEASURES if self.element.child(each) is not None]
+    def start(name: str, _: Any) -> None:
+        path = f"{opened[-1].path}.{name}".removeprefix(".")
+        found.append(_Element(name, parser.CurrentLineNumber, path))
+        opened[-1].children.append(found[-1])
+        opened.append(found[-1])
+
+    def end(_: str) -> None:
+        element = opened.pop()
+        element.text = element.text.strip()
+
+    def add_text(text: str) -> None:
+        opened[-1].text += text
+
+    def refuse_doctype(*_: Any) -> None:
+        problem = "has a document type (<!DOCTYPE …>), which may define entities"
+        raise refusal(problem, "remove it: settings need none", parser.CurrentLineNumber)
+
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = add_text, refuse_doctype
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        problem = f"is not XML: {expat.ErrorString(error.code)}"
+        raise refusal(problem, "fix it at this place", error.lineno) from None
+    except (LookupError, ValueError) as error:  # an encoding that Python does not know
+        raise refusal(f"can't be decoded: {error}", "save it as UTF-8", 1) from None
+    return found
 
 
-class _Settings:
+class _Converter:
     """The parts of the file, one after the other, and what is wrong so far."""
 
-    def __init__(self, root: Element, source: str) -> None:
-        self._root = root
+    def __init__(self, elements: list[_Element], source: str) -> None:
+        self._root = elements[0]
+        self._unknown = dict.fromkeys(f"<{e.name}>" for e in elements if e.name not in KNOWN)
         self._source = source
-        self._names: list[str] = []  # of all inputs
-        self._described: set[str] = set()  # of those that were read so far
-        self._tests: list[_Test] = []
+        self._tests = self._root.named("tests", "test")
+        self._protected = {each.text for test in self._tests for each in _fields(test)}
         self.mistakes: list[Mistake] = []
 
-    def _add(self, element: Element, problem: str, remedy: str) -> None:
+    def _add(self, element: _Element, problem: str, remedy: str) -> None:
         place = (self._source, element.line)
         self.mistakes.append(Mistake("settings", element.path, problem, remedy, *place))
 
@@ -179,19 +143,27 @@ class _Settings:
             problem = f"the outermost element is <{self._root.name}>"
             self._add(self._root, problem, "it must be <settings>")
             return
-        inputs = self._root.inner("inputs").named("input")
-        self._names = [each.inner("name").text for each in inputs]
-        self._tests = [self._test(each) for each in self._root.inner("tests").named("test")]
-        for part in (self._subject, self._inputs, self._run, self._checks):
-            yield from part()
+        yield from self._subject()
+        yield from self._inputs()
+        kinds = [self._kind(test) for test in self._tests]
+        yield from self._run(kinds)
+        for test, kind in zip(self._tests, kinds, strict=True):
+            if kind == "search":
+                yield from self._search(test)
 
     def _subject(self) -> Iterator[str]:
-        line = read_shell_line(self._text(self._root, "command", "name the program"))
-        if line.problem:
-            self._add(self._root.inner("command"), line.problem, line.remedy)
-        keys = [f"{key} = {spell_value(value)}" for key, value in line.options()]
-        yield _HEAD.format(source=json.dumps(self._source), command="\n".join(keys))
-        yield from _comments(self._root, {"command", "seed", "inputs", "tests"})
+        line = self._text(self._root, "command", "name the program")
+        keys: dict[str, Any] = {}
+        try:
+            keys = _without_shell(line)
+        except _ShellError as error:
+            self._add(self._root.named("command")[0], *error.args)
+        written = "\n".join(f"{key} = {spell_value(value)}" for key, value in keys.items())
+        yield _HEAD.format(source=json.dumps(self._source), command=written)
+        for name in self._root.named("name"):
+            yield from spell_remark(f"The settings were called {name.text}.")
+        if self._unknown:
+            yield from spell_remark(f"Not converted: {', '.join(self._unknown)}.")
 
     def _inputs(self) -> Iterator[str]:
         yield from spell_remark(
@@ -200,34 +172,28 @@ class _Settings:
             "marked as protected; look over which ones the law or you protect."
         )
         yield "[inputs]"
-        listed = self._root.child("inputs")
-        elements = listed.named("input") if listed is not None else []
+        elements = self._root.named("inputs", "input")
         if not elements:
-            self._add(listed or self._root, "there is no <input>", "describe at least one")
+            self._add(self._root, "there is no <input>", "describe at least one")
+        described: set[str] = set()
         for element in elements:
-            yield from self._input(element)
-        if listed is not None:
-            yield from _comments(listed, {"input"})
+            name = self._text(element, "name", "give it a name")
+            if name in described:
+                self._add(element, f"the input {name!r} appears twice", "rename or remove one")
+            described.add(name)
+            spec = self._spec(element)
+            if name and spec is not None:
+                self._check_schema(element, name, spec)
+                if name in self._protected:
+                    spec["protected"] = True
+                plain = list(spec) == ["values"]
+                yield f"{spell_key(name)} = {spell_value(spec['values'] if plain else spec)}"
 
-    def _input(self, element: Element) -> Iterator[str]:
-        name = self._text(element, "name", "give it a name")
-        if name in self._described:
-            self._add(element, f"the input {name!r} appears twice", "rename or remove one")
-        self._described.add(name)
-        spec = self._spec(element)
-        if name and spec is not None:
-            self._check_schema(element, name, spec)
-            if any(name in test.names for test in self._tests):
-                spec["protected"] = True
-            plain = list(spec) == ["values"]
-            yield f"{spell_key(name)} = {spell_value(spec['values'] if plain else spec)}"
-        yield from _comments(element, {"name", "type", "values", "bounds"})
-
-    def _spec(self, element: Element) -> dict[str, Any] | None:
+    def _spec(self, element: _Element) -> dict[str, Any] | None:
         """The characteristic as [inputs] describes one."""
         kind = self._text(element, "type", f"write one of: {', '.join(TYPES)}")
         if kind == "categorical":
-            values = [each.text for each in element.inner("values").named("value")]
+            values = [each.text for each in element.named("values", "value")]
             if not values:
                 self._add(element, "there is no <value>", "list them: <values><value>…</value>")
             return {"values": values} if values else None
@@ -238,16 +204,16 @@ class _Settings:
             self._add(element, f"there is no type {kind!r}", suggest(kind, TYPES))
         return None
 
-    def _bound(self, element: Element, end: str) -> int | None:
+    def _bound(self, element: _Element, end: str) -> int | None:
         bounds = element.child("bounds") or element
         text = self._text(bounds, end, f"write <bounds> with a whole number in <{end}>")
         number = _whole(text)
         if text and number is None:
             problem = f"{text!r} is no whole number of at most 64 bits"
-            self._add(bounds.inner(end), problem, "write one, such as 18")
+            self._add(bounds.named(end)[0], problem, "write one, such as 18")
         return number
 
-    def _check_schema(self, element: Element, name: str, spec: dict[str, Any]) -> None:
+    def _check_schema(self, element: _Element, name: str, spec: dict[str, Any]) -> None:
         """Report what `themis validate` would refuse, at its place in the settings."""
         try:
             Schema({name: characteristic_from(spec)})
@@ -255,81 +221,74 @@ class _Settings:
             for each in error.mistakes:
                 self._add(element, f"{name!r}: {each.problem}", each.remedy)
 
-    def _test(self, element: Element) -> _Test:
-        function = self._text(element, "function", f"write one of: {', '.join(FUNCTIONS)}")
-        kind = {**FUNCTIONS, **METHODS}.get(function, "")
+    def _kind(self, test: _Element) -> str:
+        """What a test measures, or that it searches; empty where that is not known."""
+        function = self._text(test, "function", f"write one of: {', '.join(FUNCTIONS)}")
+        snake = re.sub("[DS]", lambda each: f"_{each[0].lower()}", function)  # 1.0's own in Python
+        kind = FUNCTIONS.get(snake, "")
         if function and not kind:
             remedy = suggest(function, tuple(FUNCTIONS))
-            self._add(element.inner("function"), f"there is no function {function!r}", remedy)
-        for stray in element.named("input_name"):
-            self._add(stray, "<input_name> is outside of <i_fields>", "put it inside")
-        fields = [name for each in element.named("i_fields") for name in each.named("input_name")]
-        if kind in MEASURES and not fields:
+            self._add(test.named("function")[0], f"there is no function {function!r}", remedy)
+        if kind in MEASURES and not _fields(test):
             problem = f"{function} has no <input_name> in <i_fields>"
-            self._add(element, problem, "name the characteristics to measure")
-        for each in fields:
-            if each.text not in self._names:
-                remedy = suggest(each.text, self._names) if self._names else "describe it"
+            self._add(test, problem, "name the characteristics to measure")
+        names = [each.text for each in self._root.named("inputs", "input", "name")]
+        for each in _fields(test):
+            if each.text not in names:
+                remedy = suggest(each.text, names) if names else "describe it"
                 self._add(each, f"there is no input {each.text!r}", remedy)
-        for each in (child for name in MEASURES for child in element.named(name) if child.text):
-            problem = f"<{each.name}> has the text {each.text!r}, but its presence means wanted"
-            self._add(each, problem, f"write <{each.name}/>, or remove it")
-        return _Test(element, kind, tuple(dict.fromkeys(each.text for each in fields)))
+        return kind
 
-    def _run(self) -> Iterator[str]:
+    def _run(self, kinds: list[str]) -> Iterator[str]:
         """The settings of the whole run: the strictest that any test asks for."""
         yield "\n[run]"
-        yield from self._against()
-        seed = self._root.child("seed")
-        if seed is not None:
+        measured = [
+            (kind, tuple(dict.fromkeys(each.text for each in _fields(test))))
+            for kind, test in zip(kinds, self._tests, strict=True)
+            if kind in MEASURES and _fields(test)
+        ]
+        if measured:
+            asked = "; ".join(f"{kind} of {', '.join(names)}" for kind, names in measured)
+            yield from spell_remark(
+                "What `themis score` measures, both scores of each set. The tests asked for: "
+                f"{asked}."
+            )
+            sets = {frozenset(names): names for _, names in measured}
+            yield f"against = {spell_value(list(sets.values()))}"
+        for seed in self._root.named("seed"):
             number = _whole(seed.text)
             if number is None or number < 0:
                 problem = f"{seed.text!r} is no seed"
                 self._add(seed, problem, "write a whole number such as 42, or remove it")
             yield f"seed = {number}"
         for name, key, choose in (("conf", "confidence", max), ("margin", "error", min)):
-            given = [self._share(test.element, name) for test in self._tests]
+            given = [self._share(test, name) for test in self._tests]
             known = [value for value in given if value is not None]
             if known:
                 several = "  # the strictest of several" if len(set(known)) > 1 else ""
                 yield f"{key} = {choose(known)!r}{several}"
-
-    def _against(self) -> Iterator[str]:
-        measured = [test for test in self._tests if test.kind in MEASURES and test.names]
-        if not measured:
-            return
-        asked = "; ".join(f"{test.kind} of {', '.join(test.names)}" for test in measured)
-        yield from spell_remark(
-            f"What `themis score` measures, both scores of each set. The tests asked for: {asked}."
-        )
-        sets = {frozenset(test.names): test.names for test in measured}
-        yield f"against = {spell_value(list(sets.values()))}"
-
-    def _checks(self) -> Iterator[str]:
         yield ""
-        for test in self._tests:
-            known = {"function", "conf", "margin", "i_fields", "input_name"}
-            if test.kind == "search":
-                known |= {"threshold", *MEASURES}
-                yield from self._search(test)
-            yield from _comments(test.element, known)
 
-    def _search(self, test: _Test) -> Iterator[str]:
-        given = self._share(test.element, "threshold", ends=True)
+    def _search(self, test: _Element) -> Iterator[str]:
+        given = self._share(test, "threshold", ends=True)
         limit = DEFAULT_LIMIT if given is None else LIMITS.get(given, given)
         remark = ""
         if given is None:
             remark = "  # no threshold was given: choose your own"
         elif limit != given:
             remark = f"  # the threshold was {given:g}; a search needs one between 0 and 1"
-        if not test.wanted:
+        wanted = [each for measure in MEASURES for each in test.named(measure)[:1]]
+        if not wanted:
             yield "# A search asked for neither <group/> nor <causal/>: there is nothing to check."
-        for measure in test.wanted:
+        for each in wanted:
+            if each.text:
+                problem = f"<{each.name}> has the text {each.text!r}, but its presence means wanted"
+                self._add(each, problem, f"write <{each.name}/>, or remove it")
             yield "# `themis check` enforces this, and lists the sets that are above."
-            yield f'[[checks]]\nsearch = true\nmeasure = "{measure}"'
+            yield f'[[checks]]\nsearch = true\nmeasure = "{each.name}"'
             yield f"max_score = {limit!r}{remark}\n"
 
-    def _text(self, element: Element, name: str, remedy: str) -> str:
+    def _text(self, element: _Element, name: str, remedy: str) -> str:
         """The text of a child that must be there."""
         child = element.child(name)
         if child is None or not child.text:
@@ -337,21 +296,25 @@ class _Settings:
             return ""
         return child.text
 
-    def _share(self, element: Element, name: str, *, ends: bool = False) -> float | None:
+    def _share(self, test: _Element, name: str, *, ends: bool = False) -> float | None:
         """A number between 0 and 1, if it is given; `ends` are allowed where that is said."""
-        child = element.child(name)
+        child = test.child(name)
         if child is None or not child.text:
             return None
         try:
             number = float(child.text)
         except ValueError:
-            number = math.nan
+            number = -1.0
         if 0 < number < 1 or (ends and number in (0, 1)):
             return number
         example = "0.2" if ends else "0.99" if name == "conf" else "0.05"
         remedy = f"write a fraction between 0 and 1, such as {example}"
         self._add(child, f"<{name}> is {child.text!r}", remedy)
         return None
+
+
+def _fields(test: _Element) -> list[_Element]:
+    return test.named("i_fields", "input_name")
 
 
 def _whole(text: str) -> int | None:
@@ -363,9 +326,40 @@ def _whole(text: str) -> int | None:
     return number if abs(number) < 2**63 else None
 
 
-def _comments(element: Element, known: set[str]) -> Iterator[str]:
-    """The elements that mean nothing here, so that nothing is lost."""
-    for child in element.children:
-        if child.name not in known:
-            for line in child.source().splitlines():
-                yield f"# {''.join(each for each in line if each.isprintable())}"
+class _ShellError(Exception):
+    """A line that takes a shell, or can't be read: the problem and the remedy."""
+
+
+_FOLDER = re.compile(r"\s*cd\s+('[^']*'|[^\s'\"\\;&|<>$`*?()~#]+)\s*(?:&&|;)(?!\s*$)")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_SIGN = re.compile(r"&&|\|\||[|;&<>$`*?()\n]|(?<!\S)[~#]|^cd(?!\S)")
+
+
+def _without_shell(text: str) -> dict[str, Any]:
+    """The keys of [subject]: `cd x && A=1 python y` has a folder, a variable and two words."""
+    rest, folder, env = text, PurePosixPath(), {}
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        problem = f"{text!r} can't be split into words: {str(error).lower()}"
+        raise _ShellError(problem, "close the quotes, or remove the last backslash") from None
+    while found := _FOLDER.match(rest):
+        folder /= found[1].strip("'")
+        rest = rest[found.end() :]
+    if sign := _SIGN.search(_QUOTED.sub(_still_active, rest.strip())):
+        problem = f"{text!r} needs a shell for {sign[0]!r}, and no shell is started"
+        remedy = 'write the line into a script, with "$@" for the values, and name that: sh run.sh'
+        raise _ShellError(problem, remedy)
+    words = shlex.split(rest)
+    while words and _VARIABLE.match(words[0]):
+        name, _, env[name] = words.pop(0).partition("=")
+    # Braces of the line are not places of values.
+    keys: dict[str, Any] = {"command": [e.replace("{", "{{").replace("}", "}}") for e in words]}
+    keys |= {"cwd": str(folder)} if folder != PurePosixPath() else {}
+    return keys | ({"env": env} if env else {})
+
+
+def _still_active(quoted: re.Match[str]) -> str:
+    """Of a part in quotes what a shell acts on all the same: $ and ` within double quotes."""
+    return "x" + re.sub(r"\\.|[^$`]", "", quoted[0]) * quoted[0].startswith('"')

@@ -7,9 +7,8 @@ checks and acceptances.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,8 @@ from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.constraints import parse_constraint
-from themis.inputs.following import TieMistake, completed, ties_of
+from themis.inputs.expressions import quote
+from themis.inputs.following import TieMistake, completed, spelled, ties_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, derived_mistake
@@ -151,6 +151,7 @@ class _Reader:
         self._found = found
         self._characteristics: dict[str, Characteristic] = {}  # the healthy ones
         self._names: list[str] = []  # also of the faulty ones
+        self._constraints: dict[str, str] = {}  # the healthy ones
 
     def read(self, path: Path) -> Config:
         for complaint in find_complaints(self._data):
@@ -224,15 +225,22 @@ class _Reader:
             if not (is_faulty and each.mistake.code == "unknown-name"):
                 self._found.add(("inputs", each.name, each.key), each.mistake)
 
+    @property
+    def _healthy(self) -> dict[str, Characteristic]:
+        """The characteristics about which there is no complaint, also beside others."""
+        known = self._characteristics.items()
+        return {name: each for name, each in known if not self._found.has("inputs", name)}
+
     def _read_constraints(self) -> None:
-        healthy = completed(list(self._characteristics.values()))
-        faulty = [name for name in self._names if name not in self._characteristics]
-        excused = {_unknown_name(name, healthy) for name in faulty}
+        healthy = completed(list(self._healthy.values()))
+        faulty = [name for name in self._names if name not in self._healthy]
+        excused = {f"there is no characteristic {quote(name)}" for name in faulty}
         for name, text in self._table("constraints").items():
             if self._found.has("constraints", name):
                 continue
             try:
                 parse_constraint(text, healthy, name=name)
+                self._constraints[name] = text
             except SchemaError as error:
                 for mistake in error.mistakes:
                     is_unknown = mistake.code == "unknown-name"
@@ -244,13 +252,8 @@ class _Reader:
 
         Those of the healthy parts are found, whatever is wrong with the others.
         """
-        flawed = [part for part in ("inputs", "constraints") if self._found.has(part)]
-        healthy = {
-            name: each
-            for name, each in self._characteristics.items()
-            if not self._found.has("inputs", name)
-        }
-        texts = dict(self._sound_constraints(list(healthy.values())))
+        flawed = self._found.has("inputs") or self._found.has("constraints")
+        texts, healthy = self._constraints, self._healthy
         while True:
             try:
                 schema = Schema(healthy).constrained(texts)
@@ -262,15 +265,7 @@ class _Reader:
                     return None
                 texts = {name: texts[name] for name in texts if name not in broken}
 
-    def _sound_constraints(self, healthy: list[Characteristic]) -> Iterator[tuple[str, str]]:
-        """The constraints that can be read, and read nothing that is flawed."""
-        for name, text in self._table("constraints").items():
-            with suppress(SchemaError):
-                if not self._found.has("constraints", name):
-                    parse_constraint(text, completed(healthy), name=name)
-                    yield name, text
-
-    def _blame(self, mistake: Mistake, flawed: list[str]) -> str | None:
+    def _blame(self, mistake: Mistake, flawed: bool) -> str | None:
         """Report what is wrong with a schema, and name the constraint if it is one alone.
 
         Where parts are missing, what else is wrong may be so for want of them.
@@ -307,20 +302,24 @@ class _Reader:
     def _check_outputs(self, section: str) -> None:
         """Whether the tables of a section name outputs that are declared."""
         known = list(self._table("outputs"))
-        tables = self._data.get(section, [])
-        for number, table in enumerate(tables if isinstance(tables, list) else ()):
-            name = table.get("output") if isinstance(table, Mapping) else None
+        for number, table in self._tables(section):
+            name = table.get("output")
             if isinstance(name, str) and name not in known:
                 remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
                 mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
                 self._found.add((section, number, "output"), mistake)
 
-    def _sets(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The tables of a section whose set can be read, with their numbers."""
+    def _tables(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tables of a section, with their numbers."""
         tables = self._data.get(section, [])
         for number, table in enumerate(tables if isinstance(tables, list) else []):
-            faulty = self._found.has(section, number, "against")
-            if isinstance(table, Mapping) and "against" in table and not faulty:
+            if isinstance(table, Mapping):
+                yield number, table
+
+    def _sets(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tables of a section whose set can be read, with their numbers."""
+        for number, table in self._tables(section):
+            if "against" in table and not self._found.has(section, number, "against"):
                 yield number, table
 
     def _check_sets(self) -> None:
@@ -387,11 +386,7 @@ def level_names(characteristic: Characteristic) -> list[str]:
     if characteristic.levels > MOST_LEVELS:
         return []
     labels = (characteristic.level_label(each) for each in range(characteristic.levels))
-    return ["missing" if each is None else _key_of(each) for each in labels]
-
-
-def _key_of(label: Any) -> str:
-    return label if isinstance(label, str) else json.dumps(label)
+    return ["missing" if each is None else spelled(each) for each in labels]
 
 
 def _naming(file: File) -> Naming:
@@ -403,15 +398,6 @@ def _naming(file: File) -> Naming:
 
 def _repeated(names: list[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if names.count(name) > 1]
-
-
-def _unknown_name(name: str, characteristics: list[Characteristic]) -> str:
-    """How a constraint that reads this name complains when it is not there."""
-    try:
-        parse_constraint(f"`{name}` == 0", characteristics, name="")
-    except SchemaError as error:
-        return error.mistakes[0].problem
-    raise AssertionError(f"{name!r} is there")
 
 
 def _section(data: Mapping[str, Any], prefix: KeyPath) -> Mapping[str, Any]:

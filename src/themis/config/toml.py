@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from themis.errors import ConfigError, Mistake
 
+DEEPEST = 100  # tables and lists within each other
 KeyPath: TypeAlias = tuple[str | int, ...]  # ("checks", 1, "against"); items count from 0
 
 
@@ -25,15 +26,15 @@ def parse_toml(text: str) -> dict[str, Any]:
     """The values of a TOML text; raises ConfigError with the line where it is none."""
     try:
         data = tomllib.loads(text)
+        large = _first_too_large(data)
     except tomllib.TOMLDecodeError as error:
         raise _explain(str(error), text) from None
     except RecursionError:
-        raise _error("syntax", 1, "lists are nested too deeply", "nest fewer") from None
+        raise _error("syntax", 1, "lists or tables are nested too deeply", "nest fewer") from None
     except ValueError:  # more digits than Python converts
         raise _too_large(1) from None
-    for path, number in _integers(data, ()):
-        if not -(2**63) <= number < 2**63:  # the range that TOML allows
-            raise _too_large(key_lines(text).get(path, 1))
+    if large is not None:
+        raise _too_large(key_lines(text).get(large, 1))
     return data
 
 
@@ -225,7 +226,15 @@ def _plain(part: str) -> str:
         return part
 
 
+def _first_too_large(data: Mapping[str, Any]) -> KeyPath | None:
+    """Where a whole number is beyond the range that TOML allows."""
+    numbers = _integers(data, ())
+    return next((path for path, each in numbers if not -(2**63) <= each < 2**63), None)
+
+
 def _integers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
+    if len(path) > DEEPEST:
+        raise RecursionError
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _integers(each, (*path, key))
@@ -249,7 +258,6 @@ _WORDS = {  # how tomllib puts it → what is wrong, what to do
         "there is no key",
         "a key with other characters than letters, digits, - and _ goes in quotes",
     ),
-    "Invalid statement": ("there is neither a key nor a [table]", "a comment begins with #"),
     "Expected newline": ("the line goes on after its value", "give each key a line of its own"),
     "Unclosed array": ("a list is not closed", "separate its items by commas, end it with ]"),
     "Unclosed inline table": (
@@ -257,9 +265,7 @@ _WORDS = {  # how tomllib puts it → what is wrong, what to do
         "separate its keys by commas, end it with }; it has to fit on one line",
     ),
     "Expected ']": ("the name of a table is not closed", "write [table] or [[table]]"),
-    "Unterminated string": ("text is not closed", "end it with the quote it begins with"),
     "Illegal character": ("text is not closed on its line", "end it with a quote"),
-    "Found invalid character": ("text is not closed on its line", "end it with a quote"),
     "Expected \"'": ("text is not closed", "end it with the quote it begins with"),
     "Cannot ": ("something is defined twice", "define each table once"),
     "Unescaped": ("text has a \\ that means nothing", "write \\\\, or put it in single quotes"),

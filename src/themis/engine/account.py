@@ -57,7 +57,7 @@ class Ledger:
     def __init__(self) -> None:
         self.asked = 0  # executions, and decisions that a cache file held instead; not for noise
         self.asked_again = 0  # the same for noise
-        self._purpose: Purpose = "sampling"  # of what is run now
+        self.purpose: Purpose = "sampling"  # of what is run now
         self.latest: Purpose = "sampling"  # of what is run now, or was run last
         self.planned: int | None = None  # executions that its plan has left, where there is one
         self._spent = dict.fromkeys((each.name for each in fields(Spent)), 0)
@@ -70,28 +70,28 @@ class Ledger:
     @contextmanager
     def counting_as(self, purpose: Purpose) -> Iterator[None]:
         """Within, executions are counted as made for this purpose."""
-        before, self._purpose = self._purpose, purpose
+        before, self.purpose = self.purpose, purpose
         self.begin()
         try:
             yield
         finally:
-            self._purpose = before
+            self.purpose = before
 
     def begin(self) -> None:
         """Something is run now: what was planned for another purpose is done with."""
-        if self.latest != self._purpose:
-            self.latest, self.planned = self._purpose, None
+        if self.latest != self.purpose:
+            self.latest, self.planned = self.purpose, None
 
     def ask(self, count: int) -> None:
         """So many answers were asked for that no memory held: what counts for budgets."""
-        if self._purpose == "noise":
+        if self.purpose == "noise":
             self.asked_again += count
         else:
             self.asked += count
 
     def execute(self, count: int, *, isolating: int = 0, calls: int = 0) -> None:
         """The subject was run on so many inputs."""
-        self._spent[self._purpose] += count
+        self._spent[self.purpose] += count
         if self.planned is not None:
             self.planned = max(self.planned - count, 0)
         self._spent["isolating"] += isolating
@@ -104,7 +104,7 @@ class Ledger:
     def take_ahead(self, count: int) -> None:
         """So many inputs that were run ahead were asked for: they count as executed now."""
         self._spent["ahead"] -= count
-        self._spent[self._purpose] += count
+        self._spent[self.purpose] += count
 
     def remember(self, count: int) -> None:
         """So many answers were known to this process."""
@@ -115,5 +115,5 @@ class Ledger:
         self._know("from_cache", count)
 
     def _know(self, source: str, count: int) -> None:
-        if self._purpose != "noise":  # nothing is planned from what is run again
+        if self.purpose != "noise":  # nothing is planned from what is run again
             self._spent[source] += count

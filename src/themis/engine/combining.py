@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Places
-from themis.subjects.answers import AnswerLabels, NumberPart
-from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Labels
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import Labels
 
 # Runs the inputs at these places, or all, for the n-th time.
 RunAgain: TypeAlias = Callable[[int, Places | None], Cells]
 
 
-def run_combined(run: RunAgain, runs: int, labels: Labels | AnswerLabels) -> Cells:
+def run_combined(run: RunAgain, runs: int, labels: Labels) -> Cells:
     """The combined outputs of so many runs; inputs that further runs can't change are left out.
 
     Of three runs the third is only needed where the first two differ; a mean needs them all.
@@ -34,14 +35,12 @@ def run_combined(run: RunAgain, runs: int, labels: Labels | AnswerLabels) -> Cel
     return combine(seen, labels)
 
 
-def combine(seen: Cells, labels: Labels | AnswerLabels) -> Cells:
+def combine(seen: Cells, labels: Labels) -> Cells:
     """What the runs amount to, output by output; rows are runs, columns inputs.
 
     Unless more than half of the runs gave an answer there is none: FAILED. A run that was left out
     (NOT_RUN) must not be able to change the answer.
     """
-    if isinstance(labels, Labels):
-        return _most_frequent(seen)
     parts = [
         _mean(part, labels.part_cells(place, seen))
         if isinstance(part, NumberPart)
@@ -76,17 +75,14 @@ def _mean(part: NumberPart, seen: NDArray[Any]) -> NDArray[Any]:
     return numbers
 
 
-def _is_settled(seen: Cells, runs: int, labels: Labels | AnswerLabels) -> NDArray[np.bool_]:
+def _is_settled(seen: Cells, runs: int, labels: Labels) -> NDArray[np.bool_]:
     """Which inputs have a majority of all the runs already, of labels or of failures."""
     if 2 * len(seen) < runs:
         return np.zeros(seen.shape[1], dtype=bool)
     decided = np.ones(seen.shape[1], dtype=bool)
-    if isinstance(labels, Labels):
-        decided = 2 * _votes(seen).max(axis=0) > runs
-    else:
-        for place, part in enumerate(labels.parts):
-            cells = labels.part_cells(place, seen)
-            decided &= not isinstance(part, NumberPart) and 2 * _votes(cells).max(axis=0) > runs
+    for place, part in enumerate(labels.parts):
+        cells = labels.part_cells(place, seen)
+        decided &= not isinstance(part, NumberPart) and 2 * _votes(cells).max(axis=0) > runs
     return decided | _is_failed(seen, runs)
 
 

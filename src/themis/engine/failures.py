@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from themis.errors import SubjectError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Subject
-from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, NOT_SENT, Cells, Failure, Labels
+from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, NOT_SENT, Cells, Failure
+from themis.subjects.labels import Labels
 from themis.subjects.secrets import Secrets
 
 NONE_LEFT = "no input was answered: mend the subject, or what it is given"
@@ -158,7 +158,7 @@ def _shown(value: Value) -> str:
     return "missing" if value is None else json.dumps(value)
 
 
-def number_answers(labels: Labels | AnswerLabels, answers: Answers) -> Cells:
+def number_answers(labels: Labels, answers: Answers) -> Cells:
     """The label number of each answer, FAILED where there is none."""
     cells = labels.number(answers.outputs)
     if answers.failures:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import Again, Ahead, More, answered, chosen_answers, merged
-from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, Subject
-from themis.subjects.decisions import NOT_RUN, Cells, Labels
+from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.labels import Labels
 
 if TYPE_CHECKING:
     from themis.engine.recall import Recall
@@ -28,7 +28,7 @@ class FullSlots:
     """The slots of a subject, what is known of it, and how it is run."""
 
     subject: Subject
-    labels: Labels | AnswerLabels
+    labels: Labels
     ahead: Ahead
     recall: Recall | None
     known: Callable[[NDArray[Any]], Cells]

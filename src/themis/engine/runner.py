@@ -31,9 +31,9 @@ from themis.errors import SubjectError
 from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
 from themis.inputs.schema import Schema
-from themis.subjects.answers import AnswerLabels
 from themis.subjects.base import Answers, Batch, BudgetEndedError, CostKind, Subject, Traits
-from themis.subjects.decisions import NOT_RUN, Cells, Labels
+from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.labels import Labels
 
 if TYPE_CHECKING:
     from themis.engine.recall import Recall
@@ -57,7 +57,7 @@ class Runner:
     def __init__(
         self,
         subject: Subject,
-        labels: Labels | AnswerLabels,
+        labels: Labels,
         *,
         budget: Budget | None = None,
         max_failures: float = 0.0,
@@ -78,9 +78,9 @@ class Runner:
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.opening: Callable[[], None] = ignore  # runs what goes before all else
         self.is_aside = False  # whether what is run now measures nothing
-        self.finding: object = None  # what the latest score rests on, to be run again
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
+        self.answered = np.zeros(0, dtype=np.int64)  # how many answers had each label
         self._is_within = False  # a batch, at whose end failures are weighed
         self.pace = Pace(self.traits.is_one_call)
         self._needed = 0  # inputs that were run because they were asked for
@@ -472,9 +472,28 @@ class Runner:
         self.ledger.ask(settled)
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
+        self._take_stock(cells)
         if self.is_aside:
             return
         self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
+
+    def _take_stock(self, cells: Cells) -> None:
+        """Count answers by label, whether the subject gave them now or a cache held them.
+
+        What is run again to look for noise is no further answer.
+        """
+        if self.ledger.purpose == "noise":
+            return
+        if cells.itemsize == 1:  # a tenth of the time
+            known = np.bincount(cells.view(np.uint8), minlength=128)[:128]
+            numbers = np.flatnonzero(known)
+            times = known[numbers]
+        else:
+            numbers, times = np.unique(cells[cells >= 0], return_counts=True)
+        most = int(numbers.max(initial=-1))
+        if most >= len(self.answered):
+            self.answered = np.pad(self.answered, (0, most + 1))
+        self.answered[numbers] += times
 
     def failure_message(self) -> str:
         """What failed, how often, with an example."""

@@ -1,8 +1,4 @@
-"""Suites in files: CSV, JSON lines or Parquet, by whole columns.
-
-Texts are put together without a loop over rows: every value's bytes are a row of a matrix, padded
-with a byte that UTF-8 never uses; the rows that are wanted are taken, and the padding is dropped.
-"""
+"""Suites in files: CSV, JSON lines or Parquet, by whole columns."""
 
 from __future__ import annotations
 
@@ -20,21 +16,19 @@ from numpy.typing import NDArray
 
 from themis.engine.replacing import parquet_footer, text_at_risk
 from themis.errors import Mistake, RequestError
-from themis.inputs.characteristics import Characteristic, Integers, Values
+from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.row_files import PARQUET_START
 from themis.inputs.schema import Schema
 
-Bytes = NDArray[np.uint8]
-
-PAD = 255  # no byte of UTF-8
-TABLE_LIMIT = 65_536  # up to so many values, all texts of a characteristic are kept
-BATCH_BYTES = 2**23  # built at once: memory stays flat
-GROUP_ROWS = 65_536  # of a row group of Parquet
-FLUSH_SECONDS = 1.0
+# Up to so many values, all texts of a characteristic are kept; twice as many are some megabytes.
+TABLE_LIMIT = 65_536
+GROUP_ROWS = 65_536  # built at once: memory stays flat; half or twice changes little
+FLUSH_SECONDS = 1.0  # of rows at most are lost if the process is killed
 
 PREFIX = "themis_"
 MOST_PREFIXES = 4  # looked for, one behind the other
 IN_EVERY_TEST = ("test", "against", "base")  # columns that no suite lacks
+QUOTED = frozenset(',"\n\r')  # what a text of CSV may hold only in quotes
 _KEYS, _SEPARATORS = re.compile(r'"([^"]+)"\s*:'), re.compile("[,;\t]")
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".parquet", ".pq")
 
@@ -194,25 +188,27 @@ class _TextFile:
     """CSV, or one JSON object per line; what was written is kept even if the process is killed."""
 
     def __init__(self, path: Path, schema: Schema, own: OwnColumns, *, csv: bool) -> None:
-        self._names = [own.test, own.against, own.base, *schema.names, *own.back]
+        names = [own.test, own.against, own.base, *schema.names, *own.back]
         self._spell = spell_csv if csv else spell_json
-        self._csv = csv
-        self._columns = [_TextColumn(each, self._spell) for each in schema]
-        self._last = [self._spell(True)] if own.of_people else []
-        self._file = path.open("wb", buffering=2**20)
+        self._names = [""] * len(names) if csv else [f"{spell_json(name)}: " for name in names]
+        self._between, self._ends = ("," if csv else ", "), ("", "") if csv else ("{", "}")
+        self._columns = [_Texts(each, self._spell) for each in schema]
+        self._last = [True] if own.of_people else []
+        self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
         self._flushed = time.monotonic()
         if csv:
-            self._file.write(b",".join(map(spell_csv, self._names)) + b"\n")
+            self._file.write(",".join(map(spell_csv, names)) + "\n")
 
     def write(self, rows: SuiteRows) -> None:
-        start, step = 0, 4_096
-        while start < len(rows):
-            pieces = self._pieces(rows.part(start, start + step))
-            flat = np.concatenate(pieces, axis=1).ravel()
-            self._file.write(flat[flat != PAD].data)
-            start += step
-            width = sum(piece.shape[1] for piece in pieces)
-            step = max(BATCH_BYTES // width, 1)
+        start, end = self._ends
+        for first in range(0, len(rows), GROUP_ROWS):
+            columns = self._texts(rows.part(first, first + GROUP_ROWS))
+            named = [
+                texts if not name else [name + text for text in texts]
+                for name, texts in zip(self._names, columns, strict=True)
+            ]
+            lines = map(self._between.join, zip(*named, strict=True))
+            self._file.writelines(f"{start}{line}{end}\n" for line in lines)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self._file.flush()
             self._flushed = time.monotonic()
@@ -220,82 +216,57 @@ class _TextFile:
     def close(self) -> None:
         self._file.close()
 
-    def _pieces(self, rows: SuiteRows) -> list[Bytes]:
-        count = len(rows)
-        cells = [
-            self._tests(rows.tests),
-            _repeat(self._spell(rows.against), count),
-            self._table([False, True])[rows.base.astype(np.int64)],
-            *(column.texts(rows.codes[:, place]) for place, column in enumerate(self._columns)),
-            *self._outcome(rows),
-            *(_repeat(each, count) for each in self._last),
-        ]
-        pieces: list[Bytes] = []
-        for place, (name, cell) in enumerate(zip(self._names, cells, strict=True)):
-            before = b"," if place else b""
-            if not self._csv:
-                before = (b", " if place else b"{") + spell_json(name) + b": "
-            pieces += [_repeat(before, count), cell]
-        return [*pieces, _repeat(b"\n" if self._csv else b"}\n", count)]
-
-    def _tests(self, tests: NDArray[np.int64]) -> Bytes:
-        texts = _digits(tests)
-        if (tests == 0).any():
-            nothing = self._spell(None)
-            wide = np.full((len(tests), max(texts.shape[1], len(nothing))), PAD, dtype=np.uint8)
-            wide[:, : texts.shape[1]] = texts
-            wide[tests == 0] = PAD
-            wide[tests == 0, : len(nothing)] = np.frombuffer(nothing, np.uint8)
-            return wide
-        return texts
-
-    def _outcome(self, rows: SuiteRows) -> list[Bytes]:
-        """The outputs, each with whether it is favourable, and the failure."""
-        pieces = []
+    def _texts(self, rows: SuiteRows) -> Iterator[list[str]]:
+        """Each column's texts."""
+        spell, count = self._spell, len(rows)
+        nothing = spell(None)
+        yield [str(test) if test else nothing for test in rows.tests.tolist()]
+        yield [spell(rows.against)] * count
+        yield _take([spell(False), spell(True)], rows.base.astype(np.int64))
+        for place, column in enumerate(self._columns):
+            yield column.of(rows.codes[:, place]).tolist()
         for each in rows.outputs:  # −1 as a place means the last entry
-            pieces.append(self._table([*each.values, None])[each.places])
-            pieces.append(self._table([*each.favourable, None])[each.places])
-        if not rows.failures:
-            return [*pieces, _repeat(self._spell(None), len(rows))]
-        kinds = sorted(set(rows.failures))
-        places = np.array([kinds.index(kind) for kind in rows.failures], dtype=np.int64)
-        return [*pieces, self._table([kind or None for kind in kinds])[places]]
-
-    def _table(self, values: Sequence[Any]) -> Bytes:
-        return _matrix([self._spell(value) for value in values])
+            yield _take([*map(spell, each.values), nothing], each.places)
+            yield _take([*map(spell, each.favourable), nothing], each.places)
+        yield [spell(kind or None) for kind in rows.failures] or [nothing] * count
+        for value in self._last:
+            yield [spell(value)] * count
 
 
-class _TextColumn:
+class _Texts:
     """The texts of one characteristic's values, made once where there are not too many."""
 
-    def __init__(self, characteristic: Characteristic, spell: Callable[[Any], bytes]) -> None:
-        self._characteristic = characteristic
-        self._spell = spell
-        self._known: Bytes | None = None
-        if characteristic.size <= TABLE_LIMIT:
-            every = characteristic.decode(np.arange(characteristic.code_count)).tolist()
-            self._known = _matrix([spell(value) for value in every])
+    def __init__(self, characteristic: Characteristic, spell: Callable[[Any], str | None]) -> None:
+        self._characteristic, self._spell = characteristic, spell
+        self._known: NDArray[Any] | None = None
+        if characteristic.code_count <= TABLE_LIMIT:
+            self._known = self._spelled(np.arange(characteristic.code_count))
 
-    def texts(self, codes: NDArray[Any]) -> Bytes:
-        """The texts of these codes, one per row."""
-        if self._known is not None:
-            return np.take(self._known, codes, axis=0)
-        plain = self._characteristic.code_count == self._characteristic.size
-        if isinstance(self._characteristic, Integers) and plain:
-            return _digits(self._characteristic.decode(codes))
-        present, places = np.unique(codes, return_inverse=True)
-        values = self._characteristic.decode(present).tolist()
-        return _matrix([self._spell(value) for value in values])[places]
+    def of(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """The texts of these codes."""
+        texts, places = self._known, codes
+        if texts is None:
+            present, places = np.unique(codes, return_inverse=True)
+            texts = self._spelled(present)
+        taken: NDArray[Any] = texts[places]
+        return taken
+
+    def _spelled(self, codes: NDArray[Any]) -> NDArray[Any]:
+        values = self._characteristic.decode(codes).tolist()
+        texts = np.empty(len(values), dtype=object)
+        texts[:] = [*map(self._spell, values)]
+        return texts
 
 
-def spell_csv(value: Any) -> bytes:
+def _take(texts: list[str], places: NDArray[np.int64]) -> list[str]:
+    taken: list[str] = np.array(texts, dtype=object)[places].tolist()
+    return taken
+
+
+def spell_csv(value: Any) -> str:
     """A value as CSV has it: text in quotes where it must be, truth values as JSON has them."""
-    if value is None:
-        return b""
-    text = plain_text(value)
-    if any(each in text for each in ',"\n\r'):
-        text = '"' + text.replace('"', '""') + '"'
-    return text.encode("utf-8", "replace")
+    text = "" if value is None else plain_text(value)
+    return '"' + text.replace('"', '""') + '"' if QUOTED.intersection(text) else text
 
 
 def plain_text(value: Any) -> str:
@@ -303,36 +274,9 @@ def plain_text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool | list | tuple | dict) else str(value)
 
 
-def spell_json(value: Any) -> bytes:
+def spell_json(value: Any) -> str:
     """A value as JSON has it."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _matrix(texts: Sequence[bytes]) -> Bytes:
-    """Texts as rows of bytes, padded."""
-    width = max(map(len, texts), default=0)
-    joined = b"".join(text.ljust(width, b"\xff") for text in texts)
-    return np.frombuffer(joined, np.uint8).reshape(len(texts), width)
-
-
-def _digits(numbers: NDArray[Any]) -> Bytes:
-    """Whole numbers as rows of bytes, padded; several times as fast as NumPy writes them."""
-    rest = np.abs(numbers)
-    largest = int(rest.max(initial=0))
-    rest = rest.astype(np.uint32 if largest < 2**32 else np.uint64)
-    width = len(str(largest))
-    matrix = np.full((len(numbers), width + 1), PAD, dtype=np.uint8)
-    matrix[numbers < 0, 0] = ord("-")
-    for place in range(width, 0, -1):
-        left = rest // 10
-        digit = (rest - 10 * left).astype(np.uint8) + ord("0")
-        matrix[:, place] = digit if place == width else np.where(rest, digit, PAD)
-        rest = left
-    return matrix
-
-
-def _repeat(text: bytes, count: int) -> Bytes:
-    return np.broadcast_to(np.frombuffer(text, np.uint8), (count, len(text)))
+    return json.dumps(value, ensure_ascii=False)
 
 
 # Parquet ----------------------------------------------------------------------------------
@@ -410,8 +354,7 @@ class _ArrowColumn:
     def __init__(self, characteristic: Characteristic) -> None:
         import pyarrow as pa
 
-        self._characteristic = characteristic
-        self._texts: Any = None
+        self._decode: Callable[[NDArray[Any]], NDArray[Any]] = characteristic.decode
         if not isinstance(characteristic, Values) or characteristic.numeric:
             given = (characteristic.value(0), *characteristic.extra)
             whole = all(isinstance(each, int) for each in given)
@@ -420,14 +363,14 @@ class _ArrowColumn:
             self.kind = pa.bool_()
         else:
             self.kind = pa.string()
-            every = characteristic.decode(np.arange(characteristic.code_count)).tolist()
-            texts = [None if value is None else plain_text(value) for value in every]
-            self._texts = pa.array(texts, pa.string())
+            self._decode = _Texts(characteristic, _text_or_nothing).of
 
     def array(self, codes: NDArray[Any]) -> Any:
         """The values of these codes."""
         import pyarrow as pa
 
-        if self._texts is not None:
-            return self._texts.take(pa.array(codes))
-        return pa.array(self._characteristic.decode(codes), self.kind)
+        return pa.array(self._decode(codes), self.kind)
+
+
+def _text_or_nothing(value: Any) -> str | None:
+    return None if value is None else plain_text(value)

@@ -26,11 +26,12 @@ from themis.engine.suite_files import (
     open_suite,
     suite_mistake,
 )
-from themis.errors import RequestError, count_of
+from themis.errors import RequestError
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.schema import Schema
-from themis.subjects.answers import AnswerLabels, Part
-from themis.subjects.decisions import FAILED, Cells, Labels
+from themis.subjects.decisions import FAILED, Cells
+from themis.subjects.label_parts import Part
+from themis.subjects.labels import Labels
 
 Inputs = Callable[[Places, Places], NDArray[Any]]  # of cells, given by their rows and columns
 
@@ -44,7 +45,7 @@ class Suite:
         self,
         path: Path,
         schema: Schema,
-        labels: Labels | AnswerLabels,
+        labels: Labels,
         failures: FailureLog,
         *,
         of_people: bool = False,
@@ -226,16 +227,12 @@ class Suite:
     def _outputs(self, cells: Cells) -> Iterator[OutputColumn]:
         """What each output is in these cells."""
         labels = self._labels
-        if isinstance(labels, Labels):
-            places = np.where(cells == FAILED, -1, cells).astype(np.int64)
-            yield OutputColumn(labels.labels, labels.favourable.tolist(), places)
-            return
         for place, part in enumerate(labels.parts):
             own = labels.part_cells(place, cells)
             present, places = np.unique(own, return_inverse=True)  # FAILED is −1, the smallest
             failed = int((present == FAILED).sum())
             known = present[failed:].tolist()
-            has_favourable = "rate" in part.output.statistics
+            has_favourable = not labels.declared or "rate" in part.output.statistics
             good = part.favourable[known].tolist() if has_favourable else [None] * len(known)
             yield OutputColumn([_value(part, each) for each in known], good, places - failed)
 
@@ -252,10 +249,8 @@ class Suite:
 
     def _give_up(self, error: OSError) -> None:
         problem = f"could not be written to the end: {error.strerror or error}"
-        held = f"it holds {count_of(self.rows, 'row')}"
-        remedy = (
-            f"{'it is left as it was' if self._whole.replaces else held}; make room and run again"
-        )
+        left = "left as it was" if self._whole.replaces else "not complete"  # buffers may be lost
+        remedy = f"it is {left}; make room and run again"
         self._problem = suite_mistake(self.path, problem, remedy)
 
 
@@ -273,9 +268,9 @@ def _open(path: Path, schema: Schema, own: OwnColumns) -> tuple[SuiteFile | None
         raise
 
 
-def output_names(labels: Labels | AnswerLabels) -> list[str]:
+def output_names(labels: Labels) -> list[str]:
     """The names of the outputs that labels tell apart."""
-    return ["output"] if isinstance(labels, Labels) else [each.name for each in labels.outputs]
+    return [each.name for each in labels.outputs]
 
 
 def _value(part: Part, number: int) -> Any:

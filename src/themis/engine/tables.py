@@ -250,7 +250,7 @@ class Tables:
         if own is not None:
             self._run_cells_of(variants, rows, cells, opened.places, own)
         for places in waves(variants.width, calls=self.runner.saves_calls):
-            opened = opened.keep(~_flipped(cells, opened.places, reading, own, opened.rows))
+            opened = opened.keep(~_flipped(cells, opened.places, reading, own))
             self._run(variants, rows, cells, opened, places)
 
     def _complete_mixed(
@@ -292,7 +292,7 @@ class Tables:
         start, opened = 0, everyone
         chances = self._chances[variants.assignments.columns]
         while start < variants.width:
-            flipped = _flipped(cells, opened, reading, own, rows.take(opened))
+            flipped = _flipped(cells, opened, reading, own)
             chances.learn(start, len(opened), int(flipped.sum()))
             opened = opened[~flipped]
             step = np.arange(start, min(start + (1 if start else 2), variants.width))
@@ -466,16 +466,12 @@ def _mixed(places: NDArray[np.int64], rng: np.random.Generator, size: int) -> ND
 
 
 def _flipped(
-    cells: Cells,
-    places: NDArray[np.int64],
-    reading: Reading,
-    own: NDArray[np.int64] | None,
-    rows: Rows,
+    cells: Cells, places: NDArray[np.int64], reading: Reading, own: NDArray[np.int64] | None
 ) -> NDArray[np.bool_]:
-    """Which rows of a table at these places flip by now; `rows` are those at the places."""
+    """Which rows of a table at these places flip by now, as far as they can."""
     seen = reading.cells(_rows_of(cells, places))
     here = own[places] if own is not None and reading.graded else None
-    flips: NDArray[np.bool_] = reading.row_states(seen, here, rows.tolerances) == FLIP
+    flips: NDArray[np.bool_] = reading.settled_states(seen, here) == FLIP
     return flips
 
 

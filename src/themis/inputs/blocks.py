@@ -89,62 +89,35 @@ class Block(Protocol):
 
 @dataclass(frozen=True)
 class ColumnBlock:
-    """One characteristic on its own, over a range of its codes."""
+    """One characteristic on its own, over a range of its codes, all equally likely."""
 
     columns: tuple[int, ...]
     start: int
     stop: int
-    weights: NDArray[np.float64] | None = None  # of the codes start..stop, unnormalised
-
-    @property
-    def uniform(self) -> bool:
-        return self.weights is None
-
-    @cached_property
-    def _occurring(self) -> NDArray[np.int64]:
-        assert self.weights is not None
-        return self.start + np.flatnonzero(self.weights > 0)
+    uniform: bool = True
 
     @property
     def size(self) -> int:
-        return self.stop - self.start if self.weights is None else len(self._occurring)
-
-    @cached_property
-    def _cumulative(self) -> NDArray[np.float64]:
-        assert self.weights is not None
-        positive = self.weights[self.weights > 0]
-        return np.cumsum(positive / positive.sum())[:-1]
+        return self.stop - self.start
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
-        if self.weights is None:
-            return self.combinations(uniform_numbers(rng, self.size, count))
-        places = np.searchsorted(self._cumulative, rng.random(count), side="right")
-        return self._occurring[places][:, None]
+        return self.combinations(uniform_numbers(rng, self.size, count))
 
     def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
-        if self.weights is not None:
-            return self._occurring[indices][:, None]
         return (indices.astype(np.int64) + self.start if self.start else indices)[:, None]
 
     def probabilities(self) -> NDArray[np.float64]:
-        if self.weights is None:
-            return np.full(self.size, 1 / self.size)
-        positive = self.weights[self.weights > 0]
-        return np.asarray(positive / positive.sum())
+        return np.full(self.size, 1 / self.size)
 
     def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
-        start, stop = ranges.get(self.columns[0], (self.start, self.stop))
-        if self.weights is None:
-            return ColumnBlock(self.columns, start, stop)
-        weights = self.weights[start - self.start : stop - self.start]
-        return ColumnBlock(self.columns, start, stop, weights) if weights.any() else None
+        return ColumnBlock(self.columns, *ranges.get(self.columns[0], (self.start, self.stop)))
 
 
 @dataclass(frozen=True)
 class MissingBlock:
     """One characteristic of which a share of the inputs has no value."""
 
-    present: ColumnBlock
+    present: ColumnBlock | TableBlock
     missing: int  # the code of no value
     share: float
 
@@ -186,7 +159,7 @@ class MissingBlock:
 
 @dataclass(frozen=True)
 class TableBlock:
-    """Linked characteristics as the list of the combinations that occur."""
+    """Linked characteristics, or a weighted one, as the list of the combinations that occur."""
 
     columns: tuple[int, ...]
     rows: NDArray[Any]  # combinations × columns
@@ -334,7 +307,11 @@ def nothing_found(block: RejectionBlock, tried: int) -> Mistake:
 
 def column_block(characteristic: Characteristic, column: int) -> Block:
     """One characteristic on its own, whatever the constraints say."""
-    present = ColumnBlock((column,), 0, characteristic.size, characteristic.value_weights)
+    weights = characteristic.value_weights
+    present: ColumnBlock | TableBlock = ColumnBlock((column,), 0, characteristic.size)
+    if weights is not None:
+        occurring = np.flatnonzero(weights > 0)
+        present = TableBlock((column,), occurring[:, None], weights[occurring])
     if characteristic.missing is None:
         return present
     return MissingBlock(present, characteristic.missing_code, characteristic.missing)

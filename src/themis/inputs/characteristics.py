@@ -13,14 +13,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, SchemaError, count_of
-from themis.inputs.numbers import NumberRange, exact, is_list, is_number, mistake
+from themis.errors import Mistake, SchemaError
+from themis.inputs.numbers import NumberRange, common_mistakes, is_list, is_number, mistake
 
 Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
 
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
-
 OWN = -1  # in place of a level: the base input's own value, unchanged
 UNLISTED = "unlisted"  # what values of no level are called
 
@@ -130,8 +129,8 @@ class Characteristic(ABC):
         nothing = value is None or (isinstance(value, float | np.floating) and value != value)
         if nothing and self.missing is not None:
             return self.missing_code
-        code = self._encode(value)
         try:
+            code = self._encode(value)
             return self._extra_codes.get(value) if code is None else code
         except TypeError:  # unhashable: certainly not one of the values
             return None
@@ -173,11 +172,11 @@ class Characteristic(ABC):
 
     @cached_property
     def _extra_levels(self) -> NDArray[np.int64]:
-        return np.array([self._extra_level(each) for each in self.extra], dtype=np.int64)
+        return self._levels_within(self.extra)
 
-    def _extra_level(self, value: Value) -> int:
-        """The bin that a value lies in that is none of the characteristic's."""
-        return OWN
+    def _levels_within(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """The bins that values lie in that are none of the characteristic's; OWN for all others."""
+        return np.full(len(values), OWN)
 
     @cached_property
     def has_own(self) -> bool:
@@ -253,56 +252,8 @@ class Characteristic(ABC):
         return other
 
     def _common_mistakes(self) -> Iterator[Mistake]:
-        yield from self._missing_mistakes()
-        if self.weights is None:
-            return
-        if not is_list(self.weights):
-            yield mistake(
-                "weights-list",
-                f"weights must be a list, got {self.weights!r}",
-                "give one weight for each value",
-            )
-            return
-        expected = {self.size, self.filled_levels}
-        weights = list(self.weights)
-        if len(weights) not in expected:
-            rule = " or ".join(str(number) for number in sorted(expected))
-            what = "bins or values" if len(expected) > 1 else "values" if self.size > 1 else "value"
-            yield mistake(
-                "weights-length",
-                f"{count_of(len(weights), 'weight')} for {rule} {what}",
-                "give one weight for each",
-            )
-        if not all(is_number(weight) and weight >= 0 for weight in weights):
-            yield mistake(
-                "weights-negative",
-                f"weights {weights!r} contain something that is not a number of at least 0",
-                "use 0 for a value that does not occur",
-            )
-        elif not sum(weights) > 0:
-            yield mistake("weights-zero", "all weights are 0", "make at least one positive")
-
-    def _missing_mistakes(self) -> Iterator[Mistake]:
-        share = self.missing
-        if share is not None and not (is_number(share) and 0 < share < 1):
-            yield mistake(
-                "missing-share",
-                f"missing must be a share above 0 and below 1, got {share!r}",
-                "write the share of inputs without a value, such as 0.07, or remove it",
-            )
-        if not isinstance(self.missing_as_counterfactual, bool):
-            yield mistake(
-                "missing-counterfactual",
-                f"missing_as_counterfactual must be true or false, got "
-                f"{self.missing_as_counterfactual!r}",
-                "write true or false",
-            )
-        elif self.missing_as_counterfactual and share is None:
-            yield mistake(
-                "missing-counterfactual",
-                "missing_as_counterfactual is true, but no value is ever missing",
-                "give the share of inputs without a value, such as missing = 0.07",
-            )
+        missing = self.missing, self.missing_as_counterfactual
+        yield from common_mistakes(*missing, self.weights, self.size, self.filled_levels)
 
 
 @dataclass(frozen=True)
@@ -350,22 +301,16 @@ class Values(Characteristic):
 
     def _mistakes(self) -> Iterator[Mistake]:
         if not is_list(self.values):
-            yield mistake(
-                "values-list",
-                f"values must be a list, got {self.values!r}",
-                f"write [{self.values!r}]",
-            )
+            problem = f"values must be a list, got {self.values!r}"
+            yield mistake("values-list", problem, f"write [{self.values!r}]")
             return
         if not self.values:
             yield mistake("empty-values", "there are no values", "list at least one")
             return
         wrong = [v for v in self.values if not isinstance(v, str | bool) and not is_number(v)]
         if wrong:
-            yield mistake(
-                "value-type",
-                f"{wrong[0]!r} can't be a value",
-                "use strings, finite numbers, true or false",
-            )
+            problem = f"{wrong[0]!r} can't be a value"
+            yield mistake("value-type", problem, "use strings, finite numbers, true or false")
             return
         if len(set(self.values)) < len(self.values):  # most often not: counting takes more memory
             for value in [value for value, times in Counter(self.values).items() if times > 1]:
@@ -413,10 +358,7 @@ class Values(Characteristic):
         return {value: code for code, value in enumerate(self.values)}
 
     def _encode(self, value: Any) -> int | None:
-        try:
-            return self._codes.get(value)
-        except TypeError:  # unhashable: certainly not one of the values
-            return None
+        return self._codes.get(value)
 
 
 def _listed(values: Any) -> Any:
@@ -470,17 +412,23 @@ class _Range(Characteristic):
     def size(self) -> int:
         return self._range.size
 
+    @cached_property
+    def digits(self) -> int:
+        """Decimal places of the values."""
+        return self._range.digits
+
     def _encode(self, value: Any) -> int | None:
         return self._range.encode(value)
 
-    def _extra_level(self, value: Value) -> int:
-        number = exact(value)
-        if self.bins is None or not exact(self.min) <= number <= exact(self.max):
-            return OWN
-        level = sum(number >= exact(edge) for edge in self.bins)
-        weights = self.value_weights
-        occurs = weights is None or weights[slice(*self.level_range(level))].any()
-        return level if occurs else OWN
+    def _levels_within(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        if self.bins is None or self.bin_starts is None:
+            return super()._levels_within(values)
+        numbers = np.array(values, dtype=float)
+        levels = np.searchsorted(np.array(self.bins, dtype=float), numbers, side="right")
+        within = (numbers >= self.min) & (numbers <= self.max)
+        if self.value_weights is not None:
+            within &= np.add.reduceat(self.value_weights, self.bin_starts)[levels] > 0
+        return np.where(within, levels, OWN)
 
     @cached_property
     def bin_starts(self) -> NDArray[np.int64] | None:
@@ -525,10 +473,6 @@ class Reals(_Range):
 
     _kind = float
 
-    @cached_property
-    def _digits(self) -> int:
-        return self._range.digits
-
     def _decode(self, codes: Codes) -> NDArray[Any]:
         if self.size > TABLE_LIMIT:
             return self._compute(codes)
@@ -540,7 +484,7 @@ class Reals(_Range):
 
     def _compute(self, codes: Codes) -> NDArray[Any]:
         assert self.step is not None
-        return np.round(self.min + np.asarray(codes) * self.step, self._digits)
+        return np.round(self.min + np.asarray(codes) * self.step, self.digits)
 
 
 def _freeze(characteristic: Characteristic, *names: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,38 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import SchemaError
+from themis.inputs import expressions as ex
 from themis.inputs.characteristics import Characteristic
-from themis.inputs.expressions import (
-    FALSE,
-    TRUE,
-    UNKNOWN,
-    Absent,
-    Apply,
-    Array,
-    Findings,
-    Kind,
-    Link,
-    Literal,
-    Node,
-    Read,
-    Reading,
-    all_hold,
-    any_holds,
-    compare_chain,
-    compared,
-    differ,
-    evaluate,
-    is_in,
-    is_not_in,
-    negated,
-    other_truth,
-    quote,
-    read_expression,
-    same_truth,
-    tabulate,
-    unless_missing,
-    unless_zero,
-)
+from themis.inputs.expressions import FALSE, TRUE, UNKNOWN, Array, Findings, Kind, Node, Reading
 
 MAX_LISTED_VALUES = 100_000  # with more, a literal is only compared to the first and last value
 
@@ -73,7 +45,7 @@ class Constraint:
 
         Only what is false is forbidden: where a missing value leaves it unsure, it holds.
         """
-        return np.asarray(evaluate(self._root, columns) != FALSE)
+        return np.asarray(ex.evaluate(self._root, columns) != FALSE)
 
 
 def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: str) -> Constraint:
@@ -84,22 +56,22 @@ def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: st
     """
     found = Findings(f"constraint {name!r}")
     known = {variable.name: variable for variable in variables}
-    reading = read_expression(text, known.__contains__, found)
+    reading = ex.read_expression(text, known.__contains__, found)
     root = _Checker(reading, known, found).condition(reading.tree) if reading else UNKNOWN
     if found.mistakes:
         raise SchemaError(found.mistakes)
     reads = root.reads
     ordered = tuple(variable for variable in known if variable in reads)
-    return Constraint(name, text, ordered, tabulate(root))
+    return Constraint(name, text, ordered, ex.tabulate(root))
 
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[..., Array]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
-    ast.Div: partial(unless_zero, np.divide),
-    ast.FloorDiv: partial(unless_zero, np.floor_divide),
-    ast.Mod: partial(unless_zero, np.remainder),
+    ast.Div: partial(ex.unless_zero, np.divide),
+    ast.FloorDiv: partial(ex.unless_zero, np.floor_divide),
+    ast.Mod: partial(ex.unless_zero, np.remainder),
 }
 _DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
 _ORDER: Mapping[type[ast.cmpop], Callable[..., Array]] = {
@@ -108,6 +80,7 @@ _ORDER: Mapping[type[ast.cmpop], Callable[..., Array]] = {
     ast.Gt: np.greater,
     ast.GtE: np.greater_equal,
 }
+_TRUTHS = {"true": TRUE, "True": TRUE, "false": FALSE, "False": FALSE}
 MISSING = "missing"  # after "is": the word for no value
 
 _ALLOWED = "use comparisons, and, or, not, in [...], + - * / // % and parentheses"
@@ -137,6 +110,7 @@ class _Checker:
         self._known = known
         self._found = found
         self._values: dict[str, _Values] = {}
+        self._nodes: dict[str, Node] = {}  # one for each characteristic: it is decoded once
 
     def condition(self, tree: ast.expr) -> Node:
         """The node of an expression that has to be true or false."""
@@ -156,36 +130,43 @@ class _Checker:
     def _expression(self, tree: ast.expr) -> Node:
         match tree:
             case ast.Name():
-                return self._atom(tree)
+                return self._named(tree)
+            case ast.Constant(value=int() | float() | str() as value):
+                return self._literal(value, tree)
             case ast.BoolOp(op=op, values=values):
-                join = all_hold if isinstance(op, ast.And) else any_holds
-                return _apply(Kind.BOOLEAN, join, [self.condition(value) for value in values])
+                join = ex.all_hold if isinstance(op, ast.And) else ex.any_holds
+                return ex.apply(Kind.BOOLEAN, join, [self.condition(value) for value in values])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return _apply(Kind.BOOLEAN, negated, [self.condition(operand)])
+                return ex.apply(Kind.BOOLEAN, ex.negated, [self.condition(operand)])
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
                 function = np.negative if isinstance(sign, ast.USub) else np.positive
-                return _apply(Kind.NUMBER, function, [self._number(operand)])
+                return ex.apply(Kind.NUMBER, function, [self._number(operand)])
             case ast.BinOp():
                 return self._arithmetic(tree)
             case ast.Compare():
                 return self._comparison(tree)
         return self._unsupported(tree, self._reading.source(tree))
 
-    def _atom(self, tree: ast.Name) -> Node:
-        token = self._reading.token(tree)
-        if token.kind == "literal":
-            value = token.value
-            if isinstance(value, bool):
-                return Literal(Kind.BOOLEAN, TRUE if value else FALSE)
-            return UNKNOWN if value is None else Literal(_kind_of(value), value)
-        name = str(token.value)
-        if name in self._known:
-            variable = self._known[name]
-            if variable.boolean:
-                return _known(Read(Kind.BOOLEAN, variable))
-            return Read(Kind.NUMBER if variable.numeric else Kind.TEXT, variable)
-        remedy = self._explain_unknown(name)
-        return self._mistake("unknown-name", f"there is no characteristic {quote(name)}", remedy)
+    def _literal(self, value: float | str, tree: ast.expr) -> Node:
+        if isinstance(value, str):
+            return ex.literal(Kind.TEXT, value)
+        if not abs(value) <= sys.float_info.max:
+            problem = f"the number {self._reading.source(tree)} is too large"
+            return self._mistake("invalid-number", problem, "stay below 1e308")
+        return ex.literal(Kind.NUMBER, float(value))
+
+    def _named(self, tree: ast.Name) -> Node:
+        name = self._reading.name(tree)
+        if name in _TRUTHS:
+            return ex.literal(Kind.BOOLEAN, _TRUTHS[name])
+        name = name.strip("`")
+        if name not in self._known:
+            problem = f"there is no characteristic {ex.quote(name)}"
+            return self._mistake("unknown-name", problem, self._explain_unknown(name))
+        if name not in self._nodes:
+            node = ex.value_of(self._known[name])
+            self._nodes[name] = _known(node) if node.kind is Kind.BOOLEAN else node
+        return self._nodes[name]
 
     def _explain_unknown(self, name: str) -> str:
         for variable in self._known.values():
@@ -214,7 +195,7 @@ class _Checker:
             return self._mistake(
                 "division-by-zero", f"{source} divides by zero", "divide by another number"
             )
-        return _apply(Kind.NUMBER, function, parts)
+        return ex.apply(Kind.NUMBER, function, parts)
 
     def _comparison(self, tree: ast.Compare) -> Node:
         if any(isinstance(op, ast.In | ast.NotIn) for op in tree.ops):
@@ -225,11 +206,14 @@ class _Checker:
         pairs = zip(tree.ops, operands, operands[1:], strict=False)
         source = self._reading.source(tree)
         compares = [self._comparator(op, left, right, source) for op, left, right in pairs]
-        meant = [compare for compare in compares if compare]
-        return UNKNOWN if len(meant) < len(compares) else _chain(operands, meant)
+        links = [
+            _link(compare, left, right)
+            for compare, left, right in zip(compares, operands, operands[1:], strict=False)
+        ]
+        return links[0] if len(links) == 1 else ex.apply(Kind.BOOLEAN, ex.all_hold, links)
 
     def _is_missing(self, tree: ast.expr) -> bool:
-        return isinstance(tree, ast.Name) and self._reading.token(tree).value == MISSING
+        return isinstance(tree, ast.Name) and self._reading.name(tree) == MISSING
 
     def _absence(self, tree: ast.Compare) -> Node:
         """`income is missing`, or `is not`."""
@@ -245,8 +229,12 @@ class _Checker:
             problem = f"{variable.name!r} is never missing"
             remedy = "remove the condition, or give the share of inputs without it: missing = 0.07"
             return self._mistake("never-missing", problem, remedy)
-        absent = Absent(variable)
-        return absent if isinstance(tree.ops[0], ast.Is) else _apply(absent.kind, negated, [absent])
+        absent = ex.absence_of(variable)
+        return (
+            absent
+            if isinstance(tree.ops[0], ast.Is)
+            else ex.apply(absent.kind, ex.negated, [absent])
+        )
 
     def _comparator(
         self, op: ast.cmpop, left: Node, right: Node, source: str
@@ -259,14 +247,14 @@ class _Checker:
             return None
         if type(op) in _ORDER:
             ordered = self._have_order(left, right, source)
-            return partial(compared, comparison=_ORDER[type(op)]) if ordered else None
+            return partial(ex.compared, comparison=_ORDER[type(op)]) if ordered else None
         if not self._comparable(left, right, source):
             return None
         equal = isinstance(op, ast.Eq | ast.Is)
         if left.kind is right.kind is Kind.BOOLEAN:
-            return same_truth if equal else other_truth
-        unequal = differ if left.kind is right.kind is Kind.NUMBER else operator.ne
-        return partial(compared, comparison=operator.eq if equal else unequal)
+            return ex.same_truth if equal else ex.other_truth
+        unequal = ex.differ if left.kind is right.kind is Kind.NUMBER else operator.ne
+        return partial(ex.compared, comparison=operator.eq if equal else unequal)
 
     def _have_order(self, left: Node, right: Node, source: str) -> bool:
         for node in (left, right):
@@ -279,9 +267,9 @@ class _Checker:
     def _comparable(self, left: Node, right: Node, source: str) -> bool:
         """Whether == can be true; the reason is reported otherwise."""
         for node, other in ((left, right), (right, left)):
-            read = _read(node)
-            if read is not None and _is_constant(other):
-                return self._check_value(read, _constant(other), source)
+            variable = _variable(node)
+            if variable is not None and _is_constant(other):
+                return self._check_value(variable, node.kind, _constant(other), source)
         return left.kind is right.kind or self._report_kinds(left.kind, right.kind, source)
 
     def _membership(self, tree: ast.Compare) -> Node:
@@ -299,8 +287,8 @@ class _Checker:
         values = frozenset(_constant(member) for member in members)
         if left.kind is Kind.BOOLEAN:
             values = frozenset(TRUE if value else FALSE for value in values)
-        function = is_in if isinstance(tree.ops[0], ast.In) else is_not_in
-        return _known(_apply(Kind.BOOLEAN, partial(function, members=values), [left]))
+        function = ex.is_in if isinstance(tree.ops[0], ast.In) else ex.is_not_in
+        return _known(ex.apply(Kind.BOOLEAN, partial(function, members=values), [left]))
 
     def _member(self, left: Node, tree: ast.expr) -> Node:
         node = self._expression(tree)
@@ -312,14 +300,14 @@ class _Checker:
             return node
         return UNKNOWN
 
-    def _check_value(self, read: Read, value: Any, source: str) -> bool:
-        values = self._list(read.variable)
+    def _check_value(self, variable: Characteristic, kind: Kind, value: Any, source: str) -> bool:
+        values = self._list(variable)
         if values.include(value):
             return True
-        if _kind_of(value) is not read.kind:
-            return self._report_kinds(read.kind, _kind_of(value), source)
-        problem = f"{read.variable.name!r} has no value {_show(value)}"
-        same = values.of_kind(read.kind)
+        if _kind_of(value) is not kind:
+            return self._report_kinds(kind, _kind_of(value), source)
+        problem = f"{variable.name!r} has no value {_show(value)}"
+        same = values.of_kind(kind)
         if isinstance(value, str):
             remedy = self._found.suggest(value, [str(each) for each in same])
         else:
@@ -370,39 +358,23 @@ class _Values:
         return kind is not Kind.NUMBER or min(same) <= value <= max(same)
 
 
-def _apply(kind: Kind, function: Callable[..., Any], parts: Sequence[Node]) -> Node:
-    wrong = any(part.kind is Kind.UNKNOWN for part in parts)
-    return UNKNOWN if wrong else Apply(kind, function, tuple(parts))
-
-
-def _chain(operands: Sequence[Node], compares: Sequence[Callable[..., Array]]) -> Node:
-    """The comparisons of each operand with the next; unsure where one of the two is missing."""
-    absent: list[Node] = []
-    places: dict[str, int] = {}
-    links = []
-    for compare, left, right in zip(compares, operands, operands[1:], strict=False):
-        both = {**left.reads, **right.reads} if left.kind is not Kind.BOOLEAN else {}
-        own = [read for read in both.values() if read.missing is not None]
-        for read in own:
-            if read.name not in places:
-                places[read.name] = len(operands) + len(absent)
-                absent.append(Absent(read))
-        links.append(Link(compare, tuple(places[read.name] for read in own)))
-    chain = partial(compare_chain, links=tuple(links))
-    return _apply(Kind.BOOLEAN, chain, [*operands, *absent])
+def _link(compare: Callable[..., Array] | None, left: Node, right: Node) -> Node:
+    """One comparison of a chain; of numbers and texts unsure where one of the two is missing."""
+    if compare is None:
+        return UNKNOWN
+    truth = ex.apply(Kind.BOOLEAN, compare, [left, right])
+    return truth if left.kind is Kind.BOOLEAN else _known(truth)
 
 
 def _known(truth: Node) -> Node:
     """The same truth, unsure where one of the values that it reads is missing."""
-    absent = [Absent(read) for read in truth.reads.values() if read.missing is not None]
-    return _apply(Kind.BOOLEAN, unless_missing, [truth, *absent]) if absent else truth
+    absent = [ex.absence_of(read) for read in truth.reads.values() if read.missing is not None]
+    return ex.apply(Kind.BOOLEAN, ex.unless_missing, [truth, *absent]) if absent else truth
 
 
-def _read(node: Node) -> Read | None:
+def _variable(node: Node) -> Characteristic | None:
     """The characteristic that a node is the value of, if it is nothing else."""
-    if isinstance(node, Apply) and node.function is unless_missing:
-        node = node.parts[0]
-    return node if isinstance(node, Read) else None
+    return (node.parts[0] if node.function is ex.unless_missing else node).variable
 
 
 def _is_constant(node: Node) -> bool:
@@ -410,7 +382,7 @@ def _is_constant(node: Node) -> bool:
 
 
 def _constant(node: Node) -> Any:
-    value = evaluate(node, {})
+    value = ex.evaluate(node, {})
     if node.kind is Kind.BOOLEAN:
         return bool(value == TRUE)
     return value if isinstance(value, str) else np.asarray(value).item()
@@ -428,5 +400,5 @@ def _as_compared(value: Any) -> Any:
 
 def _show(value: Any) -> str:
     if isinstance(value, str):
-        return quote(value)
+        return ex.quote(value)
     return str(value).lower().removesuffix(".0")

@@ -102,46 +102,44 @@ def ties_of(
     for column, each in enumerate(characteristics):
         if not isinstance(each, Values) or each.leader is None:
             continue
-        key = "from" if each.derived else "follows"
-        found = [*_leader_mistakes(each, characteristics)]
-        if found:
-            mistakes += [TieMistake(each.name, key, mistake) for mistake in found]
-            continue
-        leads = characteristics[columns[each.leader]]
-        reading = _Reading(each, leads)
-        table = reading.table()
-        if reading.found:
-            key = "values" if each.derived else "as"
-            mistakes += [TieMistake(each.name, key, mistake) for mistake in reading.found]
-        else:
+        key, found = "from" if each.derived else "follows", _leader_mistake(each, characteristics)
+        if found is None:
+            leads = characteristics[columns[each.leader]]
+            reading = _Reading(each, leads)
+            table = reading.derived() if each.derived else reading.following()
             ties.append(Tie(columns[each.leader], column, leads, table, each.derived))
+            key = "values" if each.derived else "as"
+        wrong = reading.found if found is None else [found]
+        mistakes += [TieMistake(each.name, key, mistake) for mistake in wrong]
     return tuple(ties)
 
 
-def _leader_mistakes(each: Values, characteristics: Sequence[Characteristic]) -> Iterator[Mistake]:
+def _leader_mistake(each: Values, characteristics: Sequence[Characteristic]) -> Mistake | None:
+    """Why a characteristic can't follow the one that it names, if so."""
     leads = next((other for other in characteristics if other.name == each.leader), None)
-    others = [other.name for other in characteristics if not _is_led(other)]
+    others = [other.name for other in characteristics if _leader_of(other) is None]
+    code, remedy = "leader", "give it bins: what follows it goes by bin then"
     if leads is None:
-        problem = f"there is no characteristic {each.leader!r}"
-        yield Mistake("unknown-name", "", problem, suggest(str(each.leader), others))
+        code, problem = "unknown-name", f"there is no characteristic {each.leader!r}"
+        remedy = suggest(str(each.leader), others)
     elif leads.name == each.name:
-        yield Mistake("leader", "", "it can't lead itself", suggest("", others))
-    elif _is_led(leads):
-        assert isinstance(leads, Values)
-        how = "is derived from" if leads.derived else "follows"
-        problem = f"{leads.name!r} {how} {leads.leader!r} itself, and there are no chains"
-        remedy = f"name {leads.leader!r}, with a table for its values"
-        yield Mistake("leader", "", problem, remedy)
+        problem, remedy = "it can't lead itself", suggest("", others)
+    elif leader := _leader_of(leads):
+        how = "is derived from" if getattr(leads, "derived", False) else "follows"
+        problem = f"{leads.name!r} {how} {leader!r} itself, and there are no chains"
+        remedy = f"name {leader!r}, with a table for its values"
     elif leads.levels > LEVELS_LIMIT:
         problem = f"{leads.name!r} has {leads.levels:,} values"
-        yield Mistake("leader", "", problem, "give it bins: what follows it goes by bin then")
     elif each.derived and each.missing not in (None, leads.missing):
+        code, remedy = "derived-key", f"remove it, or give it to {leads.name!r}"
         problem = f"a derived one has no 'missing': it is missing where {leads.name!r} is"
-        yield Mistake("derived-key", "", problem, f"remove it, or give it to {leads.name!r}")
+    else:
+        return None
+    return Mistake(code, "", problem, remedy)
 
 
-def _is_led(each: Characteristic) -> bool:
-    return isinstance(each, Values) and each.leader is not None
+def _leader_of(each: Characteristic) -> str | None:
+    return each.leader if isinstance(each, Values) else None
 
 
 class _Reading:
@@ -154,16 +152,12 @@ class _Reading:
         self._levels = {spelled(leads.level_label(n)): n for n in range(leads.filled_levels)}
         self._values = {spelled(value): code for code, value in enumerate(own.values)}
 
-    def table(self) -> NDArray[np.int64]:
-        """Levels of the leader × codes; to be used only if nothing was found."""
-        return self._derived() if self.own.derived else self._following()
-
-    def _derived(self) -> NDArray[np.int64]:
+    def derived(self) -> NDArray[np.int64]:
+        """Levels of the leader × codes, as all tables; to be used only if nothing was found."""
         table = np.full((self.leads.levels, self.own.size), self.own.missing_code, dtype=np.int64)
         told = set()
-        for key, value in self._rows():
-            level = self._level(key)
-            if level is not None:
+        for key, value in (self.own.as_ or {}).items():
+            if (level := self._level(key)) is not None:
                 told.add(level)
                 table[level] = self.own.encode(value) or 0
         lacking = [label for label, level in self._levels.items() if level not in told]
@@ -173,9 +167,9 @@ class _Reading:
             self._add("derived-value", problem, "give one for each")
         return table
 
-    def _following(self) -> NDArray[np.int64]:
+    def following(self) -> NDArray[np.int64]:
         table = np.tile(np.arange(self.own.size), (self.leads.levels, 1))
-        for key, row in self._rows():
+        for key, row in (self.own.as_ or {}).items():
             level = self._level(key)
             if not isinstance(row, Mapping):
                 problem = f"{key!r} must have a table, got {row!r}"
@@ -191,23 +185,18 @@ class _Reading:
             self.found += _weight_mistakes(table, self.own)
         return table
 
-    def _rows(self) -> Iterable[tuple[Any, Any]]:
-        return (self.own.as_ or {}).items()
-
     def _level(self, key: Any) -> int | None:
-        level = self._levels.get(spelled(key))
-        if level is None:
-            kind = "value" if self.leads.bin_starts is None else "bin"
-            problem = f"{key!r} is no {kind} of {self.leads.name!r}"
-            self._add("unknown-value", problem, suggest(str(key), list(self._levels)))
-        return level
+        kind = "value" if self.leads.bin_starts is None else "bin"
+        return self._known(self._levels, key, f"no {kind} of {self.leads.name!r}")
 
     def _code(self, value: Any) -> int | None:
-        code = self._values.get(spelled(value))
-        if code is None:
-            problem = f"{value!r} is none of its values"
-            self._add("unknown-value", problem, suggest(str(value), list(self._values)))
-        return code
+        return self._known(self._values, value, "none of its values")
+
+    def _known(self, numbers: Mapping[str, int], key: Any, what: str) -> int | None:
+        number = numbers.get(spelled(key))
+        if number is None:
+            self._add("unknown-value", f"{key!r} is {what}", suggest(str(key), list(numbers)))
+        return number
 
     def _add(self, code: str, problem: str, remedy: str) -> None:
         mistake = Mistake(code, "", problem, remedy)
@@ -231,29 +220,28 @@ def _one_to_one_mistakes(
     alike = [np.flatnonzero(kinds.reshape(-1) == kind)[:2].tolist() for kind in range(len(rows))]
     few = sorted(level for levels in alike for level in levels)
     for first, second in combinations(few, 2):
-        problem = _lost(table, own, leads, first, second) or _lost(table, own, leads, second, first)
-        if problem:
-            remedy = "write for each of the two what every value of the other becomes"
-            yield Mistake("not-one-to-one", "", problem, remedy)
+        for start, end in ((first, second), (second, first)):
+            occurring = np.unique(table[start])
+            there = table[end, occurring]
+            back = table[start, there]
+            if (back != occurring).any():
+                yield _lost(own, leads, start, end, (occurring, there, back))
+                break
 
 
 def _lost(
-    table: NDArray[np.int64], own: Values, leads: Characteristic, start: int, end: int
-) -> str:
-    """A value that is another one after going from one level to another and back, if there is."""
-    occurring = np.unique(table[start])
-    there = table[end, occurring]
-    back = table[start, there]
-    changed = np.flatnonzero(back != occurring)
-    if not len(changed):
-        return ""
-    place = changed[0]
+    own: Values, leads: Characteristic, start: int, end: int, codes: tuple[NDArray[np.int64], ...]
+) -> Mistake:
+    """That a value is another one after going from one level to another and back."""
+    place = np.flatnonzero(codes[0] != codes[2])[0]
     first, second = (repr(leads.level_label(level)) for level in (start, end))
-    before, then, last = (repr(own.value(int(each[place]))) for each in (occurring, there, back))
-    return (
+    before, then, last = (repr(own.value(int(each[place]))) for each in codes)
+    problem = (
         f"it does not map one to one between {first} and {second} of {leads.name!r}: {before} with "
         f"{first} becomes {then} with {second}, and that becomes {last} with {first}"
     )
+    remedy = "write for each of the two what every value of the other becomes"
+    return Mistake("not-one-to-one", "", problem, remedy)
 
 
 def _weight_mistakes(table: NDArray[np.int64], own: Values) -> Iterator[Mistake]:

@@ -10,7 +10,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 
 from themis.errors import count_of
 from themis.inputs.columns import Typed
-from themis.inputs.numbers import NUMBER_LIMIT, align, round_step, two_digits
+from themis.inputs.numbers import NUMBER_LIMIT, align, exact, round_step, two_digits
 from themis.inputs.personal import (
     SHARED,
     are_dressed_numbers,
@@ -65,8 +64,8 @@ def guess_column(
         spec, remarks = _listed(typed)
     if protected and not reason:
         spec["protected"] = True
-    if typed.facts.missing and not reason:
-        spec["missing"] = _share(typed.facts.missing, typed.facts.rows)
+    if typed.missing and not reason:
+        spec["missing"] = _share(typed.missing, typed.rows)
     remarks = [*_common_remarks(typed), *(remarks if not reason else ())]
     shown = list(spec["values"]) if spec.keys() == {"values"} else spec
     return Guess(name, shown, tuple(remarks), reason)
@@ -85,7 +84,7 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
         return "its values name or reach persons"
     if needed:
         return ""
-    if len(typed.values) == 1 and not typed.facts.missing:
+    if len(typed.values) == 1 and not typed.missing:
         return "it is the same in all rows; uncomment it if the subject reads it"
     if protected:
         return ""
@@ -95,41 +94,35 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
         if are_dressed_numbers(typed):
             return "numbers with signs or separators are read as texts: write them plainly"
         return (
-            f"{typed.number} different texts are too many to try; if the subject reads it, "
+            f"{len(typed.values):,} different texts are too many to try; if the subject reads it, "
             "list those that matter"
         )
     return ""
 
 
 def _is_identifier(name: str, typed: Typed) -> bool:
-    if not typed.is_unique or typed.facts.rows < FEW_ROWS:
+    if not typed.is_unique or typed.rows < FEW_ROWS:
         return False
     if typed.kind == "integer":
         low, high = typed.ends
-        numbered = high - low == typed.facts.rows - 1
+        numbered = high - low == typed.rows - 1
         return numbered or not _NAMES_A_ROW.isdisjoint(words_of(name))
     return typed.kind == "text"
 
 
 def _common_remarks(typed: Typed) -> Iterator[str]:
-    facts = typed.facts
-    if typed.most is not None:
-        yield (
-            f"{typed.number} different values: how often they occur is taken from "
-            f"{count_of(sum(typed.counts), 'row')}"
-        )
-    if facts.missing:
-        texts = ", ".join(repr(text) for text in facts.missing_texts if text.strip())
+    if typed.missing:
+        texts = ", ".join(repr(text) for text in typed.missing_texts if text.strip())
         shown = f" ({texts})" if texts else ""
-        has = "has" if facts.missing == 1 else "have"
+        has = "has" if typed.missing == 1 else "have"
         other = f"; if the subject takes {texts} instead, add it as a value" if texts else ""
-        yield f"{count_of(facts.missing, 'row')} {has} no value here{shown}{other}"
-    if facts.missing and len(typed.values) == 1:
+        yield f"{count_of(typed.missing, 'row')} {has} no value here{shown}{other}"
+    if typed.missing and len(typed.values) == 1:
         yield (
             "all others have the same value: if no value means something, such as 'no', write that "
             "into the rows, or there is nothing to change it to"
         )
-    if facts.leading_zeros and typed.kind == "text":
+    if typed.leading_zeros and typed.kind == "text":
         yield "numbers with leading zeros are taken as texts"
     if typed.kind == "mixed":
         yield "texts, numbers or truth values are mixed"
@@ -155,9 +148,8 @@ def _listed(typed: Typed) -> tuple[dict[str, Any], list[str]]:
         kept = sorted(range(len(pairs)), key=lambda place: -pairs[place][1])[:LIST_TEXTS]
         share = sum(pairs[place][1] for place in kept) / sum(typed.counts)
         pairs = [pairs[place] for place in sorted(kept)]
-        remarks.append(
-            f"the {LIST_TEXTS} most frequent of {typed.number} texts, {share:.0%} of the rows"
-        )
+        number = f"the {LIST_TEXTS} most frequent of {len(every):,} texts"
+        remarks.append(f"{number}, {share:.0%} of the rows")
     values = [plain(value) for value, _ in pairs]
     weights = round_weights([count for _, count in pairs])
     if typed.kind == "real" and all(value.is_integer() for value in values):
@@ -252,7 +244,7 @@ def _quantile_bins(
         edge = low + max((last - low) // step + 1, 1) * step
         if edge <= high and (not edges or edge > edges[-1]):
             edges.append(edge)
-    places = [bisect_left(typed.values, edge) for edge in edges]
+    places = [bisect_left(typed.values, plain(edge)) for edge in edges]
     counts = np.add.reduceat(typed.counts, [0, *places]).tolist() if edges else []
     few = (high - low) // step < WEIGHTED  # each value has a weight in the end
     starts = [low, *edges, high + step]
@@ -262,28 +254,19 @@ def _quantile_bins(
 
 
 def round_weights(counts: Sequence[int]) -> list[float] | None:
-    """Shares with three decimals that add up to 1, none of them 0; None where all are equal."""
+    """Shares with three decimals, none of them 0; None where all are equal."""
     return None if len(set(counts)) <= 1 or not sum(counts) else _shares(counts)
 
 
 def _shares(counts: Sequence[int]) -> list[float]:
-    parts, total = 1_000, sum(counts)
-    shares = [max(count * parts / total, 1.0) for count in counts]
-    shares = [share * parts / sum(shares) for share in shares]
-    rounded = [max(int(share), 1) for share in shares]
-    by_rest = sorted(range(len(shares)), key=lambda i: (int(shares[i]) - shares[i], i))
-    for place in by_rest[: max(parts - sum(rounded), 0)]:
-        rounded[place] += 1
-    while sum(rounded) > parts:
-        rounded[max(range(len(rounded)), key=lambda i: rounded[i])] -= 1
-    return [number / parts for number in rounded]
+    return [max(round(count / sum(counts), 3), 0.001) for count in counts]
 
 
 def _exact(value: Any) -> Any:
     """A number to compute with: without rounding, and with // rounding down."""
-    return Fraction(value) if isinstance(value, Decimal) else value
+    return exact(value) if isinstance(value, float) else value
 
 
 def plain(value: Any) -> Any:
     """A value as a file has it."""
-    return float(value) if isinstance(value, Decimal | Fraction) else value
+    return float(value) if isinstance(value, Fraction) else value

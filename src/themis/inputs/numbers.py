@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from themis.errors import Mistake
+from themis.errors import Mistake, count_of
 
 NUMBER_LIMIT = 2**62  # codes and whole values are 64-bit integers
 
@@ -75,11 +75,8 @@ class NumberRange:
             yield mistake("step", f"step must be positive, got {self.step}", "remove the sign")
             return
         if low > high:
-            yield mistake(
-                "min-max",
-                f"minimum {self.min} exceeds maximum {self.max}",
-                "swap them or widen the range",
-            )
+            problem = f"minimum {self.min} exceeds maximum {self.max}"
+            yield mistake("min-max", problem, "swap them or widen the range")
             return
         steps = (high - low) / step
         if steps >= NUMBER_LIMIT:
@@ -89,38 +86,27 @@ class NumberRange:
             )
         elif steps.denominator != 1:
             reached = low + int(steps) * step
-            yield mistake(
-                "step-misses-max",
-                f"maximum {self.max} is not reached from {self.min} in steps of {self.step}",
-                f"use max = {int(reached) if self.whole else float(reached)} or another step",
-            )
+            problem = f"maximum {self.max} is not reached from {self.min} in steps of {self.step}"
+            remedy = f"use max = {int(reached) if self.whole else float(reached)} or another step"
+            yield mistake("step-misses-max", problem, remedy)
 
     def _bin_mistakes(self) -> Iterator[Mistake]:
         if self.bins is None:
             return
         if not is_list(self.bins) or not self.bins or not all(map(is_number, self.bins)):
-            yield mistake(
-                "bins",
-                f"bins must be a list of numbers, got {self.bins!r}",
-                "give the first value of each bin but the lowest",
-            )
+            problem = f"bins must be a list of numbers, got {self.bins!r}"
+            yield mistake("bins", problem, "give the first value of each bin but the lowest")
             return
         shown = list(self.bins)
         low, high = exact(self.min), exact(self.max)
         if any(not low < exact(edge) <= high for edge in shown):
-            yield mistake(
-                "bins-range",
-                f"bins {shown} has an edge outside ({self.min}, {self.max}]",
-                "an edge is the first value of the next bin",
-            )
+            problem = f"bins {shown} has an edge outside ({self.min}, {self.max}]"
+            yield mistake("bins-range", problem, "an edge is the first value of the next bin")
         if any(exact(first) >= exact(second) for first, second in itertools.pairwise(shown)):
             yield mistake("bins-order", f"bins {shown} must increase", "sort them, without doubles")
         elif len(set(self.bin_starts())) <= len(shown):
-            yield mistake(
-                "bins-empty",
-                f"bins {shown} has a bin without a value",
-                f"put edges at least {self.step} apart",
-            )
+            problem = f"bins {shown} has a bin without a value"
+            yield mistake("bins-empty", problem, f"put edges at least {self.step} apart")
 
 
 def exact(number: Any) -> Fraction:
@@ -150,6 +136,51 @@ def is_list(value: Any) -> bool:
 def mistake(code: str, problem: str, remedy: str) -> Mistake:
     """A mistake whose place is not known here."""
     return Mistake(code=code, where="", problem=problem, remedy=remedy)
+
+
+def common_mistakes(
+    share: Any, as_counterfactual: Any, weights: Any, size: int, levels: int
+) -> Iterator[Mistake]:
+    """What is wrong with the keys that all characteristics have."""
+    yield from _missing_mistakes(share, as_counterfactual)
+    yield from _weight_mistakes(weights, size, levels)
+
+
+def _weight_mistakes(weights: Any, size: int, levels: int) -> Iterator[Mistake]:
+    if weights is None:
+        return
+    if not is_list(weights):
+        problem, remedy = (
+            f"weights must be a list, got {weights!r}",
+            "give one weight for each value",
+        )
+        yield mistake("weights-list", problem, remedy)
+        return
+    expected = sorted({size, levels})
+    if len(weights) not in expected:
+        what = "bins or values" if len(expected) > 1 else "values" if size > 1 else "value"
+        problem = f"{count_of(len(weights), 'weight')} for {' or '.join(map(str, expected))} {what}"
+        yield mistake("weights-length", problem, "give one weight for each")
+    if not all(is_number(weight) and weight >= 0 for weight in weights):
+        problem = f"weights {[*weights]!r} contain something that is not a number of at least 0"
+        yield mistake("weights-negative", problem, "use 0 for a value that does not occur")
+    elif not sum(weights) > 0:
+        yield mistake("weights-zero", "all weights are 0", "make at least one positive")
+
+
+def _missing_mistakes(share: Any, as_counterfactual: Any) -> Iterator[Mistake]:
+    code = "missing-counterfactual"
+    if share is not None and not (is_number(share) and 0 < share < 1):
+        problem = f"missing must be a share above 0 and below 1, got {share!r}"
+        remedy = "write the share of inputs without a value, such as 0.07, or remove it"
+        yield mistake("missing-share", problem, remedy)
+    if not isinstance(as_counterfactual, bool):
+        problem = f"missing_as_counterfactual must be true or false, got {as_counterfactual!r}"
+        yield mistake(code, problem, "write true or false")
+    elif as_counterfactual and share is None:
+        problem = "missing_as_counterfactual is true, but no value is ever missing"
+        remedy = "give the share of inputs without a value, such as missing = 0.07"
+        yield mistake(code, problem, remedy)
 
 
 Number = TypeVar("Number", int, Fraction)

@@ -14,29 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, count_of, suggest
-from themis.inputs.assignments import context_keys
-from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value, Values
+from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value
 from themis.inputs.following import rewrite
+from themis.inputs.keys import InputKeys, numbered
 from themis.inputs.outcomes import KnownOutcomes, label_mistakes, outcomes_of
 from themis.inputs.personal import SHARED
-from themis.inputs.rows import (
+from themis.inputs.schema import Schema
+from themis.inputs.sums import summed
+from themis.inputs.tables import Column, Table, column_of
+from themis.inputs.values import (
     OFF_STEP,
     OUTSIDE,
     UNKNOWN,
     WEIGHTLESS,
-    AnyColumn,
-    GivenRows,
-    codes_of,
-    column_of,
-    factorise,
-    kept_value,
+    encode_values,
     number_of,
-    reason_of,
-    wider_by,
 )
-from themis.inputs.schema import Schema
 
-Unknown = Literal["keep", "drop", "error", "extend"]
+Unknown = Literal["keep", "drop", "error"]
 
 EXAMPLES = 5  # rows named for each reason
 LOOKED_AT = 1_000  # rows, to see whether several have a value
@@ -98,7 +93,7 @@ def columns_read(schema: Schema, weights: Any, label: str | None = None) -> Set[
 
 
 def people_of(
-    rows: GivenRows,
+    rows: Table,
     schema: Schema,
     *,
     weights: str | Sequence[float] | None = None,
@@ -109,15 +104,10 @@ def people_of(
     """The rows as codes; raises RequestError for what is missing, or with "error" for misfits.
 
     With "keep" the people's schema has the values of the rows that it does not list, for them
-    alone; with "extend" it is wider than the given one. `label` is a column of known outcomes.
+    alone. `label` is a column of known outcomes.
     """
     _check(rows, schema, weights, unknown, label, where)
-    extended: dict[str, Any] = {}
-    if unknown == "extend":
-        schema, extended = extend(rows, schema)
-    elif unknown == "keep":
-        schema = keep(rows, schema)
-    codes, misfits = _encode(rows, schema)
+    schema, codes, misfits = _encode(rows, schema, keep=unknown == "keep")
     if weights is None:
         weighed, own = np.ones(len(rows)), None
     else:
@@ -132,104 +122,63 @@ def people_of(
     weightless = int((fits & (weighed == 0)).sum())
     used = np.flatnonzero(fits & (weighed > 0))
     if not len(used):
-        raise RequestError(
-            [
-                Mistake("no-rows", where, _none_fits(len(rows)), ""),
-                *(_as_mistake(each, rows) for each in misfits),
-            ]
-        )
+        none = f"none of the {len(rows):,} rows fits"
+        none = "the only row does not fit" if len(rows) == 1 else none
+        reasons = (_as_mistake(each, rows) for each in misfits)
+        raise RequestError([Mistake("no-rows", where, none, ""), *reasons])
     facts = _facts(rows, schema, misfits, weights, unknown, label)
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
     facts |= {"weightless": weightless} if weightless else {}
-    facts |= {"extended": extended} if extended else {}
     kept = _kept(schema, codes, used)
     facts |= {"kept": kept} if kept else {}
-    people = _distinct(schema, codes, weighed, used, facts)
+    people, person = _distinct(schema, codes[used], weighed[used], facts)
     if label is None:
         return people
-    known = outcomes_of(
-        label,
-        rows.columns[label],
-        used,
-        codes[used],
-        weighed[used],
-        people.codes,
-        is_count=people.are_counted,
-    )
+    column = rows.columns[label]
+    own = Column(column.values, column.codes[used])
+    known = outcomes_of(label, own, weighed[used], person, is_count=people.are_counted)
     return replace(people, known=known)
 
 
-def _none_fits(rows: int) -> str:
-    return "the only row does not fit" if rows == 1 else f"none of the {rows:,} rows fits"
-
-
-BLOCK = 2**18  # rows that are compared at once
-
-
 def _distinct(
-    schema: Schema,
-    codes: NDArray[Any],
-    weights: NDArray[np.float64],
-    used: NDArray[np.int64],
-    facts: dict[str, Any],
-) -> People:
-    """The distinct ones of the rows that are used; copies are first put together block by block."""
-    is_count, parts = True, []
-    for start in range(0, len(used), BLOCK):
-        block = used[start : start + BLOCK]
-        own = weights[block]
-        is_count &= bool((own == np.floor(own)).all())
-        parts.append(_together(codes[block], own, np.ones(len(block), dtype=np.int64)))
-        new = sum(len(rows) for rows, _, _ in parts[1:])
-        if new > max(len(parts[0][0]), BLOCK) or (new and start + BLOCK >= len(used)):
-            parts = [_together(*(np.concatenate(each) for each in zip(*parts, strict=True)))]
-    ((distinct, total, counts),) = parts
-    heads = total if is_count else counts.astype(float)
-    facts["distinct"] = len(distinct)
-    return People(schema, np.asfortranarray(distinct), total, counts, heads, facts)
-
-
-def _together(
-    codes: NDArray[Any], weights: NDArray[np.float64], counts: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
-    """The distinct rows as they first appear, with the weights and counts of all their copies."""
-    keys = context_keys(codes, ())
-    _, first = np.unique(keys, return_index=True)
+    schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64], facts: dict[str, Any]
+) -> tuple[People, NDArray[np.int64]]:
+    """The distinct rows as they first appear, with all that their copies have; which each is of."""
+    first, number = numbered(InputKeys.among(codes).of(codes))
     order = np.argsort(first)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    own = place[keys]
-    total = np.bincount(own, weights).astype(float)
-    return codes[np.sort(first)], total, np.bincount(own, counts).astype(np.int64)
+    own = place[number]
+    total, counts = summed(own, weights, len(order)), np.bincount(own)
+    heads = total if (weights == np.floor(weights)).all() else counts.astype(float)
+    facts["distinct"] = len(order)
+    people = People(schema, np.asfortranarray(codes[first[order]]), total, counts, heads, facts)
+    return people, own
 
 
 # What is asked for --------------------------------------------------------------------------
 def _check(
-    rows: GivenRows, schema: Schema, weights: Any, unknown: str, label: str | None, where: str
+    rows: Table, schema: Schema, weights: Any, unknown: str, label: str | None, where: str
 ) -> None:
-    names = rows.names
     mistakes = [
-        Mistake(
-            "missing-column", where, f"{rows.name} has no column {name!r}", _nearest(name, names)
-        )
+        _no_column(rows, name, where)
         for name in schema.names
         if name not in rows.columns and not _is_derived(schema, name)
     ]
-    if isinstance(weights, str) and weights not in rows.columns:
-        problem = f"{rows.name} has no column {weights!r}"
-        mistakes.append(Mistake("missing-column", "weights", problem, _nearest(weights, names)))
-    elif isinstance(weights, str) and weights in schema.column_by_name:
-        problem = f"{weights!r} is a characteristic"
-        mistakes.append(Mistake("weights", "weights", problem, "name another column"))
-    elif weights is not None and not isinstance(weights, str) and len(weights) != len(rows):
+    taken = dict.fromkeys(schema.names, "a characteristic")
+    if isinstance(weights, str):
+        if weights not in rows.columns:
+            mistakes.append(_no_column(rows, weights, "weights"))
+        elif weights in taken:
+            problem = f"{weights!r} is {taken[weights]}"
+            mistakes.append(Mistake("weights", "weights", problem, "name another column"))
+        taken[weights] = "the column of weights"
+    elif weights is not None and len(weights) != len(rows):
         problem = f"{count_of(len(weights), 'weight')} for {count_of(len(rows), 'row')}"
         mistakes.append(Mistake("weights", "weights", problem, "give one for each row"))
     if label is not None and label not in rows.columns:
-        problem = f"{rows.name} has no column {label!r}"
-        mistakes.append(Mistake("missing-column", "label", problem, _nearest(label, names)))
+        mistakes.append(_no_column(rows, label, "label"))
     elif label is not None:
-        taken = dict.fromkeys(schema.names, "a characteristic")
-        taken |= {weights: "the column of weights"} if isinstance(weights, str) else {}
         mistakes += label_mistakes(label, rows.columns[label], taken)
     if unknown not in get_args(Unknown):
         problem = f"there is no way {unknown!r} to treat rows that do not fit"
@@ -238,50 +187,58 @@ def _check(
         raise RequestError(mistakes)
 
 
+def _no_column(rows: Table, name: str, where: str) -> Mistake:
+    """That a column is not there; most often only its letters' case is another."""
+    same = [each for each in rows.names if each.casefold() == name.casefold()]
+    remedy = f"did you mean {same[0]!r}?" if same else suggest(name, rows.names)
+    return Mistake("missing-column", where, f"{rows.name} has no column {name!r}", remedy)
+
+
 def _is_derived(schema: Schema, name: str) -> bool:
     """Whether a column may be left out: it is computed."""
     return any(tie.derived and schema.names[tie.follower] == name for tie in schema.ties)
 
 
-def _nearest(name: str, names: Sequence[str]) -> str:
-    """The remedy for a column that is not there; most often only its letters' case is another."""
-    same = [each for each in names if each.casefold() == name.casefold()]
-    return f"did you mean {same[0]!r}?" if same else suggest(name, names)
-
-
-def _weights(column: AnyColumn) -> tuple[NDArray[np.float64], list[Misfit]]:
-    values, places = factorise(column)
-    numbers = [number_of(value) for value in values]
-    good = np.array([number is not None and number >= 0 for number in numbers], dtype=bool)
-    table = np.array([n if ok else 0 for n, ok in zip(numbers, good, strict=True)], dtype=float)
-    wrong = np.flatnonzero(~good[places])
+def _weights(column: Column) -> tuple[NDArray[np.float64], list[Misfit]]:
+    numbers = [number_of(value) for value in (*column.values, None)]
+    known = np.array([math.nan if n is None or n < 0 else n for n in numbers], dtype=float)
+    weights = known[column.codes]
+    wrong = np.flatnonzero(np.isnan(weights))
     misfits = [_misfit("weights", BAD_WEIGHT, wrong, column)] if len(wrong) else []
-    return table[places], misfits
+    return np.nan_to_num(weights), misfits
 
 
 # Encoding -----------------------------------------------------------------------------------
-def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]]:
-    """The codes of all rows, 0 where a value does not fit, and what does not fit."""
-    codes = np.zeros((len(rows), len(schema)), dtype=schema.dtype, order="F")
+def _encode(
+    rows: Table, schema: Schema, *, keep: bool
+) -> tuple[Schema, NDArray[Any], list[Misfit]]:
+    """The codes of all rows, 0 where a value does not fit, and what does not fit.
+
+    The schema has the values to `keep` that it did not list. What is no value of such a kind, is
+    missing where it may not be, or breaks a constraint still does not fit.
+    """
+    codes = np.zeros((len(rows), len(schema)), dtype=np.int64, order="F")
     fits = np.ones(len(rows), dtype=bool)
     misfits: list[Misfit] = []
-    computed = [
-        tie for tie in schema.ties if tie.derived and schema.names[tie.follower] not in rows.columns
-    ]
+    extra: dict[str, tuple[Value, ...]] = {}
     for position, characteristic in enumerate(schema):
-        if any(tie.follower == position for tie in computed):
-            continue
+        if characteristic.name not in rows.columns:
+            continue  # it is derived
         column = rows.columns[characteristic.name]
-        values, places = factorise(column)
-        own = codes_of(characteristic, values)
-        codes[:, position] = np.maximum(own, 0)[places]
-        fits &= (own >= 0)[places]
-        reasons: dict[str, list[int]] = {}
-        for place in np.flatnonzero(own < 0).tolist():
-            reasons.setdefault(reason_of(characteristic, values[place]), []).append(place)
-        for reason, which in reasons.items():
-            found = np.flatnonzero(np.isin(places, which))
-            misfits.append(_misfit(characteristic.name, reason, found, column))
+        encoded = encode_values(characteristic, column.values, keep=keep)
+        codes[:, position] = np.maximum(encoded.codes, 0)[column.codes]
+        extra[characteristic.name] = encoded.extra
+        for reason, places in encoded.misfits.items():
+            marked = np.zeros(len(encoded.codes), dtype=bool)
+            marked[places] = True
+            found = np.flatnonzero(marked[column.codes])
+            if len(found):
+                fits[found] = False
+                misfits.append(_misfit(characteristic.name, reason, found, column))
+    if keep and any(extra.values()):
+        schema = schema.with_extra(extra)
+    codes = codes.astype(schema.dtype, copy=False)
+    computed = [tie for tie in schema.ties if schema.names[tie.follower] not in rows.columns]
     rewrite(computed, codes)
     for tie in computed:
         unknown = np.flatnonzero(fits & (tie.levels(codes) == OWN))
@@ -296,27 +253,7 @@ def _encode(rows: GivenRows, schema: Schema) -> tuple[NDArray[Any], list[Misfit]
             examples = tuple(schema.decode_row(codes[row]) for row in broken[:EXAMPLES])
             shown = tuple({n: each[n] for n in constraint.variables} for each in examples)
             misfits.append(Misfit(constraint.name, BREAKS, broken, shown))
-    return codes, misfits
-
-
-# Rows as they are ---------------------------------------------------------------------------
-def keep(rows: GivenRows, schema: Schema) -> Schema:
-    """The schema for these rows, with the values that it does not list.
-
-    What is no value of such a kind, is missing where it may not be, or breaks a constraint still
-    does not fit.
-    """
-    extra: dict[str, list[Value]] = {}
-    for characteristic in schema:
-        if characteristic.name not in rows.columns:
-            continue  # it is derived
-        values, _ = factorise(rows.columns[characteristic.name])
-        new = np.flatnonzero(codes_of(characteristic, values) < 0).tolist()
-        known = (kept_value(characteristic, values[place]) for place in new)
-        found = dict.fromkeys(value for value in known if value is not None)
-        if found:
-            extra[characteristic.name] = list(found)
-    return schema.with_extra(extra) if extra else schema
+    return schema, codes, misfits
 
 
 def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[str, Any]]:
@@ -346,47 +283,8 @@ def _between_steps(each: Characteristic, codes: NDArray[Any]) -> NDArray[np.bool
     return within
 
 
-# Widening the schema ------------------------------------------------------------------------
-def extend(rows: GivenRows, schema: Schema) -> tuple[Schema, dict[str, Any]]:
-    """The schema with the values and ranges of the rows; with it, what was added by name.
-
-    Numbers off the step, missing values and broken constraints still do not fit.
-    """
-    changed: dict[str, Characteristic] = {}
-    added: dict[str, Any] = {}
-    mistakes: list[Mistake] = []
-    for characteristic in schema:
-        if _is_derived(schema, characteristic.name):
-            continue
-        values, _ = factorise(rows.columns[characteristic.name])
-        new = [values[place] for place in np.flatnonzero(codes_of(characteristic, values) < 0)]
-        if characteristic.weights is not None:
-            if not {UNKNOWN, OUTSIDE} & {reason_of(characteristic, value) for value in new}:
-                continue
-            problem = f"{rows.name} has values without a weight, and the schema gives weights"
-            remedy = "add the values and their weights to the schema, or drop the rows"
-            mistakes.append(
-                Mistake("extend-weights", f"inputs.{characteristic.name}", problem, remedy)
-            )
-            continue
-        wider = wider_by(characteristic, new)
-        if wider is None:
-            continue
-        changed[characteristic.name] = wider
-        if isinstance(wider, Values):
-            added[characteristic.name] = list(wider.values[characteristic.size :])
-        elif isinstance(wider, Integers | Reals):
-            added[characteristic.name] = {"min": wider.min, "max": wider.max}
-    if mistakes:
-        raise RequestError(mistakes)
-    if not changed:
-        return schema, {}
-    whole = Schema({each.name: changed.get(each.name, each) for each in schema})
-    return whole.constrained({each.name: each.text for each in schema.constraints}), added
-
-
 # Saying it ----------------------------------------------------------------------------------
-def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: AnyColumn) -> Misfit:
+def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: Column) -> Misfit:
     first = [_plain(column[row]) for row in rows[:LOOKED_AT]]
     values = tuple(first[:EXAMPLES])
     return Misfit(where, reason, rows, values, tuple(first.count(v) >= SHARED for v in values))
@@ -401,7 +299,7 @@ def _plain(value: Any) -> Any:
 
 
 def _facts(
-    rows: GivenRows,
+    rows: Table,
     schema: Schema,
     misfits: Sequence[Misfit],
     weights: Any,
@@ -436,8 +334,8 @@ def _facts(
 
 
 _REMEDIES = {
-    UNKNOWN: 'add it to the schema, or use unknown="keep", "drop" or "extend"',
-    OUTSIDE: 'widen the range, or use unknown="keep", "drop" or "extend"',
+    UNKNOWN: 'add it to the schema, or use unknown="keep" or "drop"',
+    OUTSIDE: 'widen the range, or use unknown="keep" or "drop"',
     OFF_STEP: 'use a smaller step, or use unknown="keep" or "drop"',
     UNDERIVED: 'give the rows a column of it, or use unknown="drop"',
     BREAKS: 'fix the constraint, or use unknown="drop"',
@@ -445,7 +343,7 @@ _REMEDIES = {
 }
 
 
-def _as_mistake(misfit: Misfit, rows: GivenRows) -> Mistake:
+def _as_mistake(misfit: Misfit, rows: Table) -> Mistake:
     """What is wrong, with lines or rows; a value that few rows have is somebody's, and not said."""
     word = "row" if rows.lines is None else "line"
     named = zip_longest(misfit.values, misfit.shared, fillvalue=False)

@@ -15,8 +15,11 @@ LOOKED_AT = 1_000  # texts of a column, spread over all of them
 WORDS = 5  # in a text that somebody wrote, on average
 SHARED = 5  # people who have a value or are a group, so that naming it names nobody
 
+# Each in linear time: cells may be as long as a file. Of an address that is looked for within a
+# text, the one sign before its @ does; the digits of a phone number end at the first separator.
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
-_PHONE = re.compile(r"(?=(?:\D*\d){7})(?:\+|00|\(|0)?[\d\s()/.\-]*[\s()/\-+][\d\s()/.\-]*|\+\d{7,}")
+_EMAIL_WITHIN = re.compile(r"[^@\s]@[^@\s]+\.\w")
+_PHONE = re.compile(r"(?=(?:\D*\d){7})\+?[\d.]*+[\s()/\-+][\d\s()/.\-]*+|\+\d{7,}")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
 )
@@ -60,7 +63,7 @@ def reaches_person(value: Any, rows: int) -> bool:
         return False
     text = value.strip()
     is_phone = rows < SHARED and _PHONE.fullmatch(text) is not None and not _DATE.fullmatch(text)
-    return is_phone or _EMAIL.search(text) is not None
+    return is_phone or _EMAIL_WITHIN.search(text) is not None
 
 
 def are_dressed_numbers(typed: Typed) -> bool:

@@ -337,22 +337,15 @@ def _contradiction(constraints: Sequence[Constraint], codes: Mapping[str, NDArra
     for constraint in constraints:
         holds = constraint.holds({name: codes[name] for name in constraint.variables})
         if not holds.any():
-            return Mistake(
-                "nothing-valid",
-                f"constraint {constraint.name!r}",
-                f"{constraint.text!r} holds for no input at all",
-                "correct it, or widen the ranges that it reads",
-            )
+            problem = f"{constraint.text!r} holds for no input at all"
+            remedy = "correct it, or widen the ranges that it reads"
+            return Mistake("nothing-valid", f"constraint {constraint.name!r}", problem, remedy)
         so_far &= holds
         names.append(repr(constraint.name))
         if not so_far.any():
             break
-    return Mistake(
-        "nothing-valid",
-        "constraints",
-        f"{', '.join(names)} contradict each other: no input meets all of them",
-        "relax one of them",
-    )
+    problem = f"{', '.join(names)} contradict each other: no input meets all of them"
+    return Mistake("nothing-valid", "constraints", problem, "relax one of them")
 
 
 def _valid_share(block: RejectionBlock) -> float:

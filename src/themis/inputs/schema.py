@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -23,12 +22,12 @@ from themis.inputs.characteristics import (
     Values,
     derived,
 )
-from themis.inputs.columns import typed_values
+from themis.inputs.columns import type_column
 from themis.inputs.constraints import Constraint, parse_constraint
 from themis.inputs.following import TieMistake, completed, plain_table, ties_of
 from themis.inputs.guesses import guess_column
 from themis.inputs.keys import InputKeys
-from themis.inputs.rows import rows_of
+from themis.inputs.row_files import repeated_names, rows_of
 
 Inputs: TypeAlias = Mapping[str, Characteristic | Sequence[Value]]
 
@@ -81,17 +80,19 @@ class Schema:
         inputs are drawn from its rows.
         """
         marked = [protected] if isinstance(protected, str) else list(protected)
-        columns = {name: each for name, each in rows_of(frame).columns.items() if name != target}
-        known = [*columns, *filter(None, [target])] if target in frame else list(columns)
-        unknown = [name for name in (*marked, target) if name is not None and name not in known]
+        rows = rows_of(frame)
+        columns = rows.columns
+        unknown = [name for name in (*marked, target) if name is not None and name not in columns]
         if unknown:
+            known = list(columns)
             raise RequestError(
                 Mistake("unknown-name", "frame", f"there is no {name!r}", suggest(name, known))
                 for name in unknown
             )
         guesses = [
-            guess_column(name, typed_values(each), protected=name in marked)
+            guess_column(name, type_column(each, is_text=rows.is_text), protected=name in marked)
             for name, each in columns.items()
+            if name != target
         ]
         lost = [f"{each.name}: {each.left_out}" for each in guesses if each.left_out]
         if lost:
@@ -189,24 +190,14 @@ class Schema:
         """The columns of a set of characteristics, in schema order."""
         wanted = [names] if isinstance(names, str) else list(names)
         mistakes = [
-            Mistake(
-                "unknown-name",
-                where,
-                f"there is no characteristic {name!r}",
-                suggest(str(name), self.names),
-            )
+            _unknown_name(name, self.names, where)
             for name in wanted
             if name not in self.column_by_name
         ]
         if not wanted:
-            mistakes.append(
-                Mistake(
-                    "empty-set",
-                    where,
-                    "the set of characteristics is empty",
-                    f"name at least one of: {', '.join(self.names)}",
-                )
-            )
+            problem = "the set of characteristics is empty"
+            remedy = f"name at least one of: {', '.join(self.names)}"
+            mistakes.append(Mistake("empty-set", where, problem, remedy))
         mistakes += [
             derived_mistake(self.names[tie.follower], self.names[tie.leader], where)
             for tie in self.ties
@@ -368,6 +359,11 @@ def _described(each: Characteristic) -> str:
     return ", ".join([*shown, *(["missing"] if each.missing is not None else [])])
 
 
+def _unknown_name(name: Any, known: Sequence[str], where: str) -> Mistake:
+    problem = f"there is no characteristic {name!r}"
+    return Mistake("unknown-name", where, problem, suggest(str(name), known))
+
+
 def derived_mistake(name: str, leader: str, where: str) -> Mistake:
     """That a set names a derived characteristic."""
     problem = f"{name!r} is derived from {leader!r}, so that it can't be changed by itself"
@@ -387,40 +383,34 @@ def _name_mistakes(names: Sequence[str]) -> Iterator[Mistake]:
         yield Mistake("no-inputs", "inputs", "there is no characteristic", "describe at least one")
     for name in names:
         if not isinstance(name, str) or not name.strip() or "," in name or "`" in name:
-            yield Mistake(
-                "bad-name",
-                "inputs",
-                f"{name!r} can't be a name",
-                "use text without commas and backquotes",
-            )
-    for name in [name for name, times in Counter(names).items() if times > 1]:
-        yield Mistake("duplicate-name", "inputs", f"{name!r} appears twice", "rename one")
+            problem = f"{name!r} can't be a name"
+            yield Mistake("bad-name", "inputs", problem, "use text without commas and backquotes")
+    for name in repeated_names([name for name in names if isinstance(name, str)]):
+        yield Mistake("duplicate-name", "inputs", f"{name} appears twice", "rename one")
+
+
+_KEYS: tuple[str, ...] = ("min", "max", "step", "bins", "weights", "protected", "missing")
+_KEYS += ("missing_as_counterfactual", "follows")
 
 
 def _spec(each: Characteristic) -> Any:
     """A characteristic as it stands in the file."""
-    extra: dict[str, Any] = {}
+    if isinstance(each, Values) and each.derived:
+        return {"from": each.from_, "values": plain_table(each.as_ or {})}
+    pairs = ((key, getattr(each, key, None)) for key in _KEYS)
+    spec = {key: value for key, value in pairs if value is not None and value is not False}
+    if isinstance(each, Integers) and each.step == 1:
+        del spec["step"]
+    spec |= {key: list(spec[key]) for key in ("bins",) if key in spec}
     if each.weights is not None:
-        extra["weights"] = [float(weight) for weight in each.weights]
-    if each.protected:
-        extra["protected"] = True
+        spec["weights"] = [float(weight) for weight in each.weights]
     if each.missing is not None:
-        extra["missing"] = float(each.missing)
-    if each.missing_as_counterfactual:
-        extra["missing_as_counterfactual"] = True
-    if isinstance(each, Values):
-        if each.derived:
-            return {"from": each.from_, "values": plain_table(each.as_ or {})}
-        if each.follows is not None:
-            extra |= {"follows": each.follows, "as": plain_table(each.as_ or {})}
-        return {"values": list(each.values), **extra} if extra else list(each.values)
-    assert isinstance(each, Integers | Reals)
-    result: dict[str, Any] = {"min": each.min, "max": each.max}
-    if isinstance(each, Reals) or each.step != 1:
-        result["step"] = each.step
-    if each.bins is not None:
-        result["bins"] = list(each.bins)
-    return {**result, **extra}
+        spec["missing"] = float(each.missing)
+    if not isinstance(each, Values):
+        return spec
+    if each.follows is not None:
+        spec["as"] = plain_table(each.as_ or {})
+    return {"values": list(each.values), **spec} if spec else list(each.values)
 
 
 def _in_python(options: Mapping[str, Any]) -> dict[str, Any]:

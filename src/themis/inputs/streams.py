@@ -24,7 +24,6 @@ FIRST_CHUNK, CHUNK_GROWTH = 1_024, 4  # … and of the first ones fewer: most ru
 CHUNK_CELLS = 2**22  # and at most about so many cells: of many characteristics, fewer rows
 BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
-PERMUTATION_LIMIT = 2**22  # domains up to this size can be drawn without replacement
 
 Draw = Callable[[int], NDArray[Any]]  # the rows of a chunk, by its number
 
@@ -109,12 +108,8 @@ class BaseInputs:
         return lru_cache(maxsize=4)(self._draw_members)
 
     @cached_property
-    def _tolerance_chunk(self) -> Callable[..., NDArray[Any]]:
-        return lru_cache(maxsize=8)(self._draw_tolerances)
-
-    @cached_property
-    def _beginning_chunk(self) -> Callable[..., NDArray[Any]]:
-        return lru_cache(maxsize=8)(self._draw_beginnings)
+    def _share_chunk(self) -> Callable[..., NDArray[Any]]:
+        return lru_cache(maxsize=16)(self._draw_shares)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What it was made of, for a process that draws what it needs next and keeps little."""
@@ -174,21 +169,18 @@ class BaseInputs:
 
     def tolerances(self, start: int, stop: int) -> NDArray[np.float64]:
         """Of each of these inputs, a number between 0 and 1 that a distance must exceed."""
-        return Chunks(CHUNK).view(self._tolerance_chunk, start, stop)[:, 0]
+        return Chunks(CHUNK).view(partial(self._share_chunk, TOLERANCES, ()), start, stop)[:, 0]
 
     def beginnings(self, start: int, stop: int, width: int) -> NDArray[np.int64]:
         """Of each of these rows, the column of so many that is tried first.
 
         That depends on the row alone, not on the block that it is run in.
         """
-        shares = Chunks(CHUNK).view(self._beginning_chunk, start, stop)[:, 0]
+        shares = Chunks(CHUNK).view(partial(self._share_chunk, MIXING, (1,)), start, stop)[:, 0]
         return (shares * width).astype(np.int64)
 
-    def _draw_beginnings(self, chunk: int) -> NDArray[Any]:
-        return self.generator(MIXING, chunk, 1).random((Chunks(CHUNK).rows(chunk), 1))
-
-    def _draw_tolerances(self, chunk: int) -> NDArray[Any]:
-        return self.generator(TOLERANCES, chunk).random((Chunks(CHUNK).rows(chunk), 1))
+    def _draw_shares(self, purpose: int, key: tuple[int, ...], chunk: int) -> NDArray[Any]:
+        return self.generator(purpose, chunk, *key).random((Chunks(CHUNK).rows(chunk), 1))
 
     def _draw_chunk(self, chunk: int) -> NDArray[Any]:
         schema = self.population.schema
@@ -233,24 +225,6 @@ def _chunk_rows(most: int, columns: int) -> int:
     return most
 
 
-class ShuffledInputs(BaseInputs):
-    """Every input that occurs, once, in random order: a sample without replacement."""
-
-    def __init__(self, population: Population, seed: int) -> None:
-        super().__init__(population, seed)
-        assert population.size is not None
-        assert population.uniform
-        self.size = population.size
-        self._order = self.generator(ORDER).permutation(self.size)
-
-    def rows(self, start: int, stop: int) -> NDArray[Any]:
-        return self.population.combinations(self._order[start:stop])
-
-    def take(self, places: NDArray[np.int64]) -> NDArray[Any]:
-        """The inputs at these places of the order."""
-        return self.population.combinations(self._order[places])
-
-
 LISTED = 2**16  # combinations of linked characteristics that are counted; of more, a sample is
 DRAWN = 4_096
 
@@ -275,7 +249,7 @@ def _fill(population: Population, block: Block, reference: NDArray[Any]) -> None
     characteristics = population.schema.characteristics
     if isinstance(block, MissingBlock):
         block = block.present
-    if isinstance(block, ColumnBlock) and block.uniform:  # however many values there are
+    if isinstance(block, ColumnBlock):  # however many values there are
         (column,) = block.columns
         middle = (block.start + block.stop - 1) // 2
         reference[column] = middle if characteristics[column].ordered else block.start

@@ -17,7 +17,6 @@ from themis.results.parts import exceeds
 from themis.results.quantities import (
     Bounds,
     Quantity,
-    alike,
     bounds_of,
     has_risen,
     known,
@@ -37,8 +36,7 @@ def beside_baseline(result: Result, baseline: Result) -> Result:
     in it: it did not look, or noise or a budget left it open. What is too uncertain now, because
     executions failed, answers depend on chance or nothing favourable came, is none of these.
     """
-    own, baseline = alike(result, baseline)
-    checks = tuple(_beside(each, own, baseline) for each in result.checks)
+    checks = tuple(_beside(each, result, baseline) for each in result.checks)
     unlike = rule_contrasts(baseline, result)
     notes = [Note.of(each.code, **each.values, when="baseline") for each in unlike]
     return replace(result, checks=checks, notes=(*result.notes, *notes))
@@ -119,7 +117,7 @@ def _quantity(check: CheckResult, names: tuple[str, ...], result: Result) -> Qua
         return Quantity.of(score)
     for search in result.searches:
         if (search.measure, search.output) == (check.measure, check.output):
-            return Quantity.of_set(search, names)
+            return Quantity.of(search, names)
     return Quantity(check.measure, tuple(sorted(names)), check.output)
 
 

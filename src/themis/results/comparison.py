@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
+from themis.results.finding import nobody_favoured
 from themis.results.model import Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.quantities import (
     ROUNDING,
     Bounds,
     Quantity,
-    alike,
     found_sets,
     has_risen,
     known,
@@ -28,7 +28,7 @@ from themis.results.quantities import (
     measured,
     total_error,
 )
-from themis.results.verdicts import nobody_favoured, undecided_note
+from themis.results.verdicts import undecided_note
 from themis.results.withheld import few_digits, withholding
 from themis.settings import Stopping
 
@@ -36,25 +36,39 @@ from themis.settings import Stopping
 def contrasts(before: Result, after: Result) -> Iterator[Note]:
     """One note for each circumstance that is not the same, what matters most first."""
     yield from rule_contrasts(before, after)
-    yield from _subject(before.subject, after.subject)
-    if before.seed != after.seed:
-        yield Note.of("seed-differs", before=before.seed, after=after.seed)
+    first, second = (each.subject for each in (before, after))
+    if first.get("kind") != second.get("kind"):
+        yield from _differs("kind", str(first.get("kind")), str(second.get("kind")))
+    elif first.get("fingerprint") != second.get("fingerprint"):
+        yield Note.of("circumstance-differs", what="program")
+    yield from _differs("seed", before.seed, after.seed)
 
 
 def rule_contrasts(before: Result, after: Result) -> Iterator[Note]:
     """What was measured otherwise, whatever the subject: the schema, the rows, the settings."""
     yield from _schema(before.schema, after.schema)
     if (before.data or None) != (after.data or None):
-        yield Note.of("rows-differ")
-    for code, name in (("scale-differs", "scale"), ("favourable-differs", "favours")):
+        yield Note.of("circumstance-differs", what="rows")
+    for what, name in (("scale", "scale"), ("favourable", "favours")):
         first, second = (_meanings(result, name) for result in (before, after))
         for output in (each for each in first if each in second):
-            if first[output] != second[output]:
-                ends = {"before": first[output], "after": second[output]}
-                yield Note.of(code, output=output, **ends)
+            yield from _differs(what, first[output], second[output], output=output)
     for name in ("confidence", "error", "stopping"):
-        yield from _setting(name, before, after)
-    yield from _searches(before, after)
+        if name != "error" or not (before.checks or after.checks):  # which choose it themselves
+            values = [_values(name, result) for result in (before, after)]
+            yield from _differs(name, *values) if all(values) else ()
+    for earlier in before.searches:
+        for later in (each for each in after.searches if each.measure == earlier.measure):
+            of = {"measure": later.measure}
+            yield from _differs("threshold", earlier.threshold, later.threshold, **of)
+            if set(earlier.among) != set(later.among):
+                yield Note.of("circumstance-differs", what="among", **of)
+            yield from _differs("max-size", earlier.max_size, later.max_size, **of)
+
+
+def _differs(what: str, before: Any, after: Any, **of: Any) -> Iterator[Note]:
+    if before != after:
+        yield Note.of("circumstance-differs", what=what, before=before, after=after, **of)
 
 
 def _meanings(result: Result, name: str) -> dict[str | None, Any]:
@@ -72,23 +86,7 @@ def _schema(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Not
     ):
         yield from (Note.of(code, name=name) for name in names)
     if before.get("constraints", {}) != after.get("constraints", {}):
-        yield Note.of("constraints-differ")
-
-
-def _subject(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Note]:
-    if before.get("kind") != after.get("kind"):
-        yield Note.of("kind-differs", before=str(before.get("kind")), after=str(after.get("kind")))
-    elif before.get("fingerprint") != after.get("fingerprint"):
-        yield Note.of("fingerprint-differs")
-
-
-def _setting(name: str, before: Result, after: Result) -> Iterator[Note]:
-    """Whether a setting differs; a check chooses its error itself, round by round."""
-    if name == "error" and (before.checks or after.checks):
-        return
-    first, second = (_values(name, result) for result in (before, after))
-    if first and second and first != second:
-        yield Note.of("setting-differs", name=name, before=first, after=second)
+        yield Note.of("circumstance-differs", what="constraints")
 
 
 def _values(name: str, result: Result) -> list[Any]:
@@ -96,23 +94,6 @@ def _values(name: str, result: Result) -> list[Any]:
     if name == "confidence" and result.checks:  # of its rounds, each has a larger one
         parts = [*result.checks]
     return sorted({getattr(each, name) for each in parts})
-
-
-def _searches(before: Result, after: Result) -> Iterator[Note]:
-    for earlier in before.searches:
-        for later in after.searches:
-            if earlier.measure != later.measure:
-                continue
-            measure, limits = later.measure, (earlier.threshold, later.threshold)
-            if limits[0] != limits[1]:
-                yield Note.of(
-                    "threshold-differs", measure=measure, before=limits[0], after=limits[1]
-                )
-            if set(earlier.among) != set(later.among):
-                yield Note.of("among-differs", measure=measure)
-            sizes = (earlier.max_size, later.max_size)
-            if sizes[0] != sizes[1]:
-                yield Note.of("max-size-differs", measure=measure, before=sizes[0], after=sizes[1])
 
 
 ScoreChange = Literal[
@@ -188,7 +169,6 @@ class Differences:
 
 def compare(before: Result, after: Result, *, tolerance: float = 0.0) -> Differences:
     """What changed from one result to another; rises of at most `tolerance` do not count."""
-    before, after = alike(before, after)
     return Differences(
         scores=tuple(_score_differences(before, after, tolerance)),
         sets=tuple(_set_differences(before, after, tolerance)),
@@ -253,8 +233,8 @@ def _as_dict(each: ScoreDifference | SetDifference) -> dict[str, Any]:
 def _ends(bounds: Bounds) -> dict[str, Any]:
     return {
         "score": bounds.score,
-        "low": bounds.low if bounds.told else None,
-        "high": bounds.high if bounds.told else None,
+        "low": bounds.low,
+        "high": bounds.high,
         "confidence": round(1.0 - bounds.error, 12),
     }
 
@@ -313,8 +293,6 @@ def _reasons_to_doubt(before: Result, after: Result, tolerance: float) -> Iterat
             yield Note.of("run-ended", ended=result.stopped, when=when)
         if any(score.stopped is Ending.NOISE for score in result.scores):
             yield Note.of("run-ended", ended=Ending.NOISE, when=when)
-        if any(score.stopped is Ending.SPELLING for score in result.scores):
-            yield Note.of("run-ended", ended=Ending.SPELLING, when=when)
         if any(score.samples and nobody_favoured(score) for score in result.scores):
             yield Note.of("never-favourable", when=when)
         for search in result.searches:

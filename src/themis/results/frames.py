@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -37,106 +37,78 @@ def to_frame(things: Any, library: Library | None = None) -> Any:
 
 
 def _rows(things: Sequence[Any]) -> list[Row]:
-    if not things:
-        return []
     for kind, make in _ROWS.items():
         if all(isinstance(each, kind) for each in things):
-            return make(things)
+            return [*make(things)]
     kinds = ", ".join(sorted({type(each).__name__ for each in things}))
     problem = f"can't make one data frame of {kinds}"
     remedy = "give a score, result, search, group or witness, or several of one kind"
     raise RequestError([Mistake("frame", "to_frame", problem, remedy)])
 
 
-def _score_rows(scores: Iterable[Score]) -> list[Row]:
-    return [_score_row(each) for each in scores]
+def _score_rows(scores: Iterable[Score]) -> Iterator[Row]:
+    for score in scores:
+        row = {"measure": score.measure, "against": ",".join(score.against)}
+        row |= {name: plain(getattr(score, name)) for name in SCORE_FIELDS}
+        if score.output is not None:
+            row["output"] = score.output
+        if isinstance(score, GroupScore):
+            row |= {name: getattr(score, name) for name in IMPACT_FIELDS}
+        yield row
 
 
-def _score_row(score: Score) -> Row:
-    row: dict[str, Any] = {"measure": score.measure, "against": ",".join(score.against)}
-    row |= {name: getattr(score, name) for name in SCORE_FIELDS}
-    row["stopped"] = score.stopped.value
-    if score.output is not None:
-        row["output"] = score.output
-    if isinstance(score, GroupScore):
-        row |= {name: getattr(score, name) for name in IMPACT_FIELDS}
-    return row
+def _result_rows(results: Iterable[Result]) -> Iterator[Row]:
+    return _score_rows(score for result in results for score in result.scores)
 
 
-def _result_rows(results: Iterable[Result]) -> list[Row]:
-    return [_score_row(score) for result in results for score in result.scores]
-
-
-def _search_rows(searches: Iterable[SearchResult]) -> list[Row]:
-    return [row for search in searches for row in _sets_of(search)]
-
-
-def _sets_of(search: SearchResult) -> Iterable[Row]:
+def _search_rows(searches: Iterable[SearchResult]) -> Iterator[Row]:
     """Every set that was looked at; the minimal ones with the scores that were measured."""
-    scores = {score.against: score for score in search.minimal_sets if score.samples}
-    for each in search.tested:
-        score = scores.get(each.against)
-        yield {
-            "measure": search.measure,
-            "against": ",".join(each.against),
-            "decision": each.decision,
-            "minimal": each.against in search.found,
-            "score": None if score is None else score.score,
-            "low": None if score is None else score.low,
-            "high": None if score is None else score.high,
-            "samples": each.samples,
-            "reason": each.reason,
-        }
+    for search in searches:
+        scores = {score.against: score for score in search.minimal_sets if score.samples}
+        for each in search.tested:
+            score = scores.get(each.against)
+            yield {
+                "measure": search.measure,
+                "against": ",".join(each.against),
+                "decision": each.decision,
+                "minimal": each.against in search.found,
+                **{name: getattr(score, name, None) for name in ("score", "low", "high")},
+                "samples": each.samples,
+                "reason": each.reason,
+            }
 
 
-def _group_rows(groups: Iterable[Group]) -> list[Row]:
+def _group_rows(groups: Sequence[Group]) -> Iterator[Row]:
     names = ("rate", "low", "high", "samples", "few")
-    groups = list(groups)
     taken = {name for group in groups for name in group.values}
-    return [
-        {**group.values, **{_free(name, taken): getattr(group, name) for name in names}}
-        for group in groups
-    ]
+    for group in groups:
+        yield group.values | {_free(name, taken): getattr(group, name) for name in names}
 
 
-def _witness_rows(witnesses: Iterable[Witness]) -> list[Row]:
-    witnesses = list(witnesses)
+def _witness_rows(witnesses: Sequence[Witness]) -> Iterator[Row]:
     taken = {name for witness in witnesses for name in witness.inputs[0]}
     pair, output = _free("pair", taken), _free("output", taken)
-    return [
-        {pair: number, **person, output: decision}
-        for number, witness in enumerate(witnesses)
-        for person, decision in zip(witness.inputs, witness.outputs, strict=True)
-    ]
+    for number, witness in enumerate(witnesses):
+        for person, decision in zip(witness.inputs, witness.outputs, strict=True):
+            yield {pair: number, **person, output: decision}
 
 
-def _outcome_rows(tables: Iterable[Outcomes]) -> list[Row]:
-    return [
-        {
-            "against": ",".join(table.against),
-            "group": ",".join(str(value) for value in group.values.values()),
-            **{name: getattr(group, name) for name in ("people", "labelled", "positives")},
-            **{
-                f"{name}{end}": number
-                for name, rate in group.rates()
-                for end, number in (("", rate.rate), ("_low", rate.low), ("_high", rate.high))
-            },
-        }
-        for table in tables
-        for group in table.groups
-    ]
+def _outcome_rows(tables: Iterable[Outcomes]) -> Iterator[Row]:
+    for table in tables:
+        for group in table.groups:
+            row: dict[str, Any] = {"against": ",".join(table.against)}
+            row["group"] = ",".join(map(str, group.values.values()))
+            row |= {name: getattr(group, name) for name in ("people", "labelled", "positives")}
+            for name, rate in group.rates():
+                row |= {name: rate.rate, f"{name}_low": rate.low, f"{name}_high": rate.high}
+            yield row
 
 
-def _proxy_rows(proxies: Iterable[Proxy]) -> list[Row]:
-    return [
-        {
-            "against": ",".join(proxy.against),
-            **{name: getattr(proxy, name) for name in ("name", "association", "changed")},
-            **plain(setting),
-        }
-        for proxy in proxies
-        for setting in proxy.settings
-    ]
+def _proxy_rows(proxies: Iterable[Proxy]) -> Iterator[Row]:
+    for proxy in proxies:
+        about = {name: getattr(proxy, name) for name in ("name", "association", "changed")}
+        for setting in proxy.settings:
+            yield {"against": ",".join(proxy.against), **about, **plain(setting)}
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
@@ -146,7 +118,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-_ROWS: dict[type, Callable[[Any], list[Row]]] = {
+_ROWS: dict[type, Callable[[Any], Iterator[Row]]] = {
     Score: _score_rows,
     Result: _result_rows,
     SearchResult: _search_rows,

@@ -17,6 +17,7 @@ from themis.results.parts import (
     Account,
     Group,
     Harm,
+    Inventory,
     Joint,
     Naming,
     Noise,
@@ -34,30 +35,7 @@ FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence o
 Measure = Literal["causal", "group"]
 Verdict = Literal["holds", "violated", "accepted", "not enough evidence"]
 
-# Left out of the JSON result where they say nothing.
-UNLESS_USED: dict[str, Any] = {
-    "output": None,
-    "distance": "exact",
-    "scale": None,
-    "population": "inputs",
-    "counterfactuals": "generated",
-    "regions": [],
-    "placebo": None,
-    "reruns": None,
-    "statistic": "rate",
-    "favours": None,
-    "family": None,
-    "account": None,
-    "followed": [],
-    "joint": None,
-    "decide_only": False,
-    "of_few": False,
-}
-_OF_SEARCHES = (
-    *("output", "distance", "scale", "statistic", "account", "family", "decide_only"),
-    *("population", "favours"),
-)
-_OF_CHECKS = ("statistic", "scale", "family")
+SEARCH_KEYS = {"found": "minimal_sets", "tested": "sets"}  # fields of a search: keys of the JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +70,10 @@ class Score(Plotted):
     population: Literal["inputs", "profile", "rows"] = "inputs"  # of whom this is the score
     counterfactuals: Literal["generated", "within"] = "generated"  # made up, or among the rows
     family: int | None = None  # so many hold together with this confidence; None: each by itself
-    account: Account | None = None  # None: not known, of a result of an earlier version
+    account: Account | None = None  # None: not known
     followed: tuple[str, ...] = ()  # characteristics that were changed with those of the set
+    # Of one as documents may show it, whose hidden numbers are None: the one to decide with.
+    whole: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notes", in_units(self, self.notes))
@@ -115,8 +95,9 @@ class Score(Plotted):
 
     def __str__(self) -> str:
         shown = hook("withheld")(self)
-        if type(shown) is not type(self):
-            return str(shown)
+        if shown.low is None:
+            about = f"{self.measure} score against {','.join(self.against)}"
+            return f"{about}: not shown, as it would tell of few people"
         bound = "at least " if self.lower_bound else ""
         together = "" if self.family in (None, 1) else f" for all {self.family} together"
         return (
@@ -140,20 +121,10 @@ class Score(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The score as the JSON result has it."""
-        data: dict[str, Any] = plain(replace(self, naming=None))
-        del data["naming"]  # it is the result's
-        data["groups"] = data.get("groups", [])
-        data["witnesses"] = data.get("witnesses", [])
-        data["witnesses"] = [_used(each) for each in data["witnesses"]]
-        for group in data["groups"]:
-            optional = ("few", "above_median", "people", "answers")
-            for name in ("runs", *(each for each in optional if group[each] in (False, None))):
-                del group[name]
-        for name in ("direction", "regions"):
-            if name in data:
-                data[name] = [_known(each) for each in data[name]]
-        unused = {name: value for name, value in UNLESS_USED.items() if data.get(name) == value}
-        return {name: value for name, value in data.items() if name not in unused}
+        data = {"witnesses": [], "groups": [], **plain(self)}  # one of them is of the other kind
+        if self.whole is not None:
+            data["withheld"] = "few-people"
+        return data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +151,7 @@ class GroupScore(Score):
     impact_ratio: float | None = None
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
-    favours: str | None = None  # what counted as favourable; None of means, and of earlier files
+    favours: str | None = None  # what counted as favourable; None of means
 
     __repr__ = withheld_repr
 
@@ -198,15 +169,6 @@ class GroupScore(Score):
         best = self.most_favoured
         others = [each for each in reversed(self.groups) if each is not best] or self.groups
         return max(others, key=lambda group: (-group.rate, *group.weight), default=None)
-
-    @property
-    def observed(self) -> float | None:
-        """The spread of the rates that were seen; `score` is moved to within ± error of both ends.
-
-        Without any guarantee: it is 0 when two groups did equally well in what was tried.
-        """
-        best, worst = self.most_favoured, self.least_favoured
-        return None if best is None or worst is None else best.rate - worst.rate
 
     @property
     def four_fifths(self) -> Literal["below", "above", "unclear"]:
@@ -290,31 +252,10 @@ class SearchResult(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The search as the JSON result has it."""
-        return {
-            "measure": self.measure,
-            "threshold": self.threshold,
-            "confidence": self.confidence,
-            "error": self.error,
-            "among": list(self.among),
-            "max_size": self.max_size,
-            "minimal_sets": [list(names) for names in self.found],
-            "undecided": [list(names) for names in self.undecided],
-            **({"ties": [list(names) for names in self.ties]} if self.ties else {}),
-            "sets_total": self.sets_total,
-            "sets_tested": self.sets_tested,
-            "sets_pruned": self.sets_pruned,
-            "sets_open": self.sets_open,
-            "method": self.method,
-            "stopped": self.stopped.value,
-            "stopping": self.stopping.value,
-            "executions": self.executions,
-            "sets": plain(self.tested),
-            "notes": plain(self.notes),
-            **{
-                name: plain(getattr(self, name))
-                for name in _OF_SEARCHES
-                if getattr(self, name) != UNLESS_USED[name]
-            },
+        own = plain(replace(self, minimal_sets=()))
+        del own["minimal_sets"], own["cache_hits"]  # the scores stand beside it
+        return {SEARCH_KEYS.get(name, name): each for name, each in own.items()} | {
+            "ties": plain(self.ties)
         }
 
 
@@ -366,9 +307,8 @@ class CheckResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The check as the JSON result has it."""
-        data: dict[str, Any] = plain(self)
-        unused = {name for name in _OF_CHECKS if data[name] == UNLESS_USED[name]}
-        return {name: value for name, value in data.items() if name not in unused}
+        own: dict[str, Any] = plain(self)
+        return own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,18 +335,16 @@ class Result(Plotted):
     report: Naming | None = None  # the words for documents, as far as there are some
     outcomes: tuple[Outcomes, ...] = ()  # rates beside known outcomes, where a label was named
     proxies: tuple[Proxy, ...] = ()  # what may stand in for a set, where that was asked
+    outputs: tuple[Inventory, ...] = field(default=(), repr=False)  # what was answered, how often
+    # Of one as documents may show it: the one to decide with, whose hash they carry.
+    whole: Any = field(default=None, compare=False, repr=False)
 
     __repr__ = withheld_repr
 
     @property
     def spent(self) -> Account:
-        """What the subject was run for; of a result of an earlier version, what its timing says."""
-        if self.account is not None:
-            return self.account
-        noise, explanations, isolating = (
-            self.timing.get(name, 0) for name in ("repeats", "explaining", "isolating")
-        )
-        return Account(self.executions - explanations, noise, explanations, isolating)
+        """What the subject was run for."""
+        return self.account or Account(self.executions)
 
     @property
     def populations(self) -> set[str]:
@@ -433,14 +371,12 @@ class Result(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON result."""
-        found = [each.to_dict() for each in self.searches]
-        searched = {"search": found[0] if len(found) == 1 else found} if found else {}
-        checked = {"checks": [each.to_dict() for each in self.checks]} if self.checks else {}
+        searches = [each.to_dict() for each in self.searches]
         return {
             "themis": __version__,
             "format": FORMAT,
             "command": self.command,
-            **({"personal_data": True} if self.holds_people else {}),
+            "personal_data": self.holds_people,
             "seed": self.seed,
             "subject": dict(self.subject),
             "schema": dict(self.schema),
@@ -448,18 +384,19 @@ class Result(Plotted):
             "cache_hits": self.cache_hits,
             "stopped": self.stopped.value,
             "failures": dict(self.failures),
+            "outputs": [{**plain(each), "others": each.others} for each in self.outputs],
             "notes": plain(self.notes),
             "timing": plain(self.timing),
-            **({} if self.account is None else {"account": plain(self.account)}),
-            **({} if self.noise is None else {"noise": plain(self.noise)}),
-            **({} if self.data is None else {"data": dict(self.data)}),
-            **({} if self.source is None else {"source": dict(self.source)}),
-            **({} if self.report is None else {"report": self.report.to_dict()}),
-            "scores": [score.to_dict() for score in self.scores],
-            **searched,
-            **checked,
-            **({"outcomes": plain(self.outcomes)} if self.outcomes else {}),
-            **({"proxies": plain(self.proxies)} if self.proxies else {}),
+            "account": plain(self.account),
+            "noise": plain(self.noise),
+            "data": None if self.data is None else dict(self.data),
+            "source": None if self.source is None else dict(self.source),
+            "report": plain(self.report),
+            "scores": [each.to_dict() for each in self.scores],
+            "search": searches[0] if len(searches) == 1 else searches,
+            "checks": plain(self.checks),
+            "outcomes": plain(self.outcomes),
+            "proxies": plain(self.proxies),
         }
 
 
@@ -474,25 +411,14 @@ def has_degrees(distance: str) -> bool:
     return kind != "exact" and not tolerance
 
 
-def _used(witness: Mapping[str, Any]) -> dict[str, Any]:
-    """A witness without what says nothing of it."""
-    optional = ("reproduce", "generated", "rows", "rare", "rare_outputs")
-    return {
-        name: value
-        for name, value in witness.items()
-        if value is not None and (value or name not in optional)
-    }
-
-
-def _known(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a score without what is not known of it."""
-    return {name: value for name, value in part.items() if value is not None}
-
-
 def plain(value: Any) -> Any:
-    """Objects, tuples and endings as JSON has them, and floats without noise."""
+    """Objects, tuples and endings as JSON has them, and floats without noise.
+
+    What does not count where objects are compared is not saved.
+    """
     if is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        saved = (each.name for each in fields(value) if each.compare)
+        return {name: plain(getattr(value, name)) for name in saved}
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

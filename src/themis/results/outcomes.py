@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from themis.inputs.characteristics import Value
 
@@ -173,19 +173,13 @@ def outcomes_of_noise(outcomes: Outcomes) -> Outcomes:
 
     People with the same values share one answer, so that chance moves them together.
     """
-    groups = (
-        replace(
-            each,
-            selection_rate=_endless(each.selection_rate),
-            true_positive_rate=_endless(each.true_positive_rate),
-            false_positive_rate=_endless(each.false_positive_rate),
-            precision=_endless(each.precision),
-            accuracy=_endless(each.accuracy),
-        )
-        for each in outcomes.groups
-    )
+    groups = (replace(each, **_endless_rates(each)) for each in outcomes.groups)
     gaps = (replace(_endless(each), ratio_low=None, ratio_high=None) for each in outcomes.gaps)
     return replace(outcomes, groups=tuple(groups), gaps=tuple(gaps), confidence=None, noisy=True)
+
+
+def _endless_rates(group: OutcomeGroup) -> dict[str, Any]:
+    return {name: _endless(rate) for name, rate in group.rates()}
 
 
 def proxy_of_noise(proxy: Proxy) -> Proxy:

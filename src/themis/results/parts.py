@@ -10,6 +10,8 @@ from themis.inputs.characteristics import Value
 from themis.results.hooks import Shown
 from themis.results.notes import Note
 
+LISTED_OUTPUTS = 20  # of an inventory, the most frequent
+
 Rare: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # names, for each of two inputs
 
 
@@ -59,7 +61,7 @@ class Region:
     coverage_low: float
     coverage_high: float
     share: float  # of all inputs that lie here
-    lift: float  # so many times as often as among all inputs, an input flips here
+    lift: float | None  # so many times as often as among all, inputs flip here; None: of none
     flips: int  # how many flips this was counted on
     inside: int | None = None  # how many of them lie here; None: not known
     inputs: int | None = None  # how many inputs the share was counted on
@@ -217,12 +219,6 @@ class Naming:
     favourable: tuple[Value, ...] = ()  # the outputs that were declared favourable
     rows: bool = False  # whether documents may show rows of people
 
-    def to_dict(self) -> dict[str, Any]:
-        """What is known, as the JSON result has it."""
-        known = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {**known, "favourable": list(self.favourable)}
-        return {name: value for name, value in plain.items() if value}
-
 
 PRECISION = 1e-12  # exact scores are rounded to so much
 
@@ -233,3 +229,36 @@ def exceeds(score: float, limit: float) -> bool:
     A score that is not 0 is never rounded to 0, so that a limit of 0 is meant as it is.
     """
     return score - limit > (PRECISION if limit > 0 else 0.0)
+
+
+@dataclass(frozen=True)
+class OutputCount:
+    """One output, and how many answers had it."""
+
+    value: Value  # of a long text its start
+    count: int
+    favourable: bool | None = None  # None where nothing says which outputs are
+    rare: bool = False  # of given people: hardly anybody gets it
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What a subject answered: every input that was run for scores, searches and explanations.
+
+    An answer of an earlier run's cache counts like an execution; inputs that were run again to look
+    for noise do not count, so that an output which came only then has count 0. With declared
+    labels, outputs are those labels.
+    """
+
+    answers: int
+    distinct: int
+    counts: tuple[OutputCount, ...] = ()  # the most frequent; none of many different numbers
+    lowest: float | None = None  # of numbers
+    mean: float | None = None
+    highest: float | None = None
+    output: str | None = None  # its name, where a subject has several
+
+    @property
+    def others(self) -> int:
+        """How many answers had an output that is not listed."""
+        return self.answers - sum(each.count for each in self.counts)

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from themis.inputs.rows import favourable_text
+from themis.results.finding import nobody_favoured
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, has_degrees
 from themis.results.notes import Ending
-from themis.results.verdicts import largest_missed, least_listed, nobody_favoured
+from themis.results.verdicts import largest_missed, least_listed
 from themis.results.withheld import tells_of_few
 from themis.settings import Stopping
 
 ROUNDING = 1e-9  # a saved result has twelve digits
+GROUP, CHANGES = ("statistic", "favours", "scale"), ("distance", "scale")
 
 
 @dataclass(frozen=True)
@@ -37,36 +38,18 @@ class Quantity:
         return of_people and has_degrees(self.distance)
 
     @classmethod
-    def of(cls, score: Score) -> Quantity:
-        """What a score is a score of; the order of the set's names does not matter."""
-        own: dict[str, Any] = {"distance": score.distance}
-        if isinstance(score, GroupScore):
-            own = {"statistic": score.statistic, "favours": score.favours}
-        return cls(
-            score.measure,
-            tuple(sorted(score.against)),
-            score.output,
-            population=score.population,
-            counterfactuals=score.counterfactuals,
-            scale=None if own.get("statistic") == "rate" else score.scale,
-            **own,
-        )
-
-    @classmethod
-    def of_set(cls, search: SearchResult, names: Iterable[str]) -> Quantity:
-        """The score of a set that a search is about."""
-        own: dict[str, Any] = {"distance": search.distance}
-        if search.measure == "group":
-            own = {"statistic": search.statistic, "favours": search.favours}
-        scale = None if own.get("statistic") == "rate" else search.scale
-        return cls(
-            search.measure,
-            tuple(sorted(names)),
-            search.output,
-            population=search.population,
-            scale=scale,
-            **own,
-        )
+    def of(cls, part: Score | SearchResult, against: Iterable[str] | None = None) -> Quantity:
+        """What a score is a score of, or a search; the order of the set's names does not matter."""
+        names = part.against if isinstance(part, Score) and against is None else against
+        is_group = isinstance(part, GroupScore) or part.measure == "group"
+        own: dict[str, Any] = {
+            name: getattr(part, name)
+            for name in ("population", "counterfactuals", *(GROUP if is_group else CHANGES))
+            if hasattr(part, name)
+        }
+        if own.get("statistic") == "rate":
+            own["scale"] = None
+        return cls(part.measure, tuple(sorted(names or ())), part.output, **own)
 
     @property
     def name(self) -> str:
@@ -105,13 +88,18 @@ class Bounds:
     certified: bool = True
     conclusive: bool = True
     width: float = 0.0  # that sampling to its error gives it; it is wider where executions failed
-    few: bool = False  # it tells the mean of few people
-    told: bool = True  # whether the numbers are there
+    few: bool = False  # it tells the mean of few people, so that documents show no number
 
     @property
     def shown(self) -> Bounds:
         """The same as documents may show it."""
-        return replace(self, low=0.0, high=1.0, score=None, told=False) if self.few else self
+        hidden: dict[str, Any] = {"low": None, "high": None, "score": None}
+        return replace(self, **hidden) if self.few else self
+
+    @property
+    def told(self) -> bool:
+        """Whether the numbers are there."""
+        return self.low is not None
 
 
 def measured(result: Result) -> tuple[Quantity, ...]:
@@ -123,7 +111,7 @@ def found_sets(result: Result) -> tuple[Quantity, ...]:
     """The minimal sets that the searches of a result found."""
     return tuple(
         dict.fromkeys(
-            Quantity.of_set(search, names) for search in result.searches for names in search.found
+            Quantity.of(search, names) for search in result.searches for names in search.found
         )
     )
 
@@ -140,8 +128,7 @@ def known(result: Result, quantity: Quantity) -> Bounds | None:
 def was_searched(result: Result, quantity: Quantity) -> bool:
     """Whether a search looked at the set, or at sets that contain it, whatever it found."""
     return any(
-        Quantity.of_set(each, quantity.against) == quantity
-        and set(quantity.against) <= set(each.among)
+        Quantity.of(each, quantity.against) == quantity and set(quantity.against) <= set(each.among)
         for each in result.searches
     )
 
@@ -185,7 +172,7 @@ def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
     below is below (scores grow with the set, Theorems 4.1 and 4.2)."""
     names = set(quantity.against)
     for search in result.searches:
-        about_it = Quantity.of_set(search, quantity.against) == quantity
+        about_it = Quantity.of(search, quantity.against) == quantity
         if not about_it or search.stopping is not Stopping.CERTIFIED:
             continue
         error, sampled = _error(result, search), search.method == "sampled"
@@ -205,37 +192,6 @@ def _error(result: Result, part: Score | SearchResult) -> float:
     if part.method == "exact":
         return 0.0
     return max([1.0 - part.confidence, *(1.0 - each.confidence for each in result.checks)])
-
-
-def alike(before: Result, after: Result) -> tuple[Result, Result]:
-    """Both, as far as both say what they mean: earlier files do not say what is favourable."""
-    before, after = _told(before), _told(after)
-    if not any(map(_is_silent, (before, after))):
-        return before, after
-    return _saying(before, None), _saying(after, None)
-
-
-def _is_silent(result: Result) -> bool:
-    parts: tuple[Score | SearchResult, ...] = (*result.scores, *result.searches)
-    rates = [e for e in parts if e.measure == "group" and getattr(e, "statistic", "") == "rate"]
-    return any(getattr(each, "favours", None) is None for each in rates)
-
-
-def _told(result: Result) -> Result:
-    """The result; of an earlier file, with what its words for documents say is favourable."""
-    given = () if result.report is None else result.report.favourable
-    return _saying(result, favourable_text(given)) if given and _is_silent(result) else result
-
-
-def _saying(result: Result, favours: str | None) -> Result:
-    """The result, whose rates of the decision itself are of this; with None, all rates."""
-
-    def said(part: Any) -> Any:
-        rate = part.measure == "group" and part.statistic == "rate"
-        return replace(part, favours=favours) if rate and not (favours and part.output) else part
-
-    scores, searches = map(said, result.scores), map(said, result.searches)
-    return replace(result, scores=tuple(scores), searches=tuple(searches))
 
 
 def has_risen(before: Bounds, after: Bounds, tolerance: float = 0.0) -> bool:

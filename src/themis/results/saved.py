@@ -2,7 +2,7 @@
 
 Files are edited, merged and cut off. The classes that write a result say what may stand where, and
 pydantic finds what does not; keys that they do not know are left out, and keys that have a default
-may be missing. Format 1 had sentences where there are notes now: they are kept as they are.
+may be missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard, TypeVar
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, SchemaValidator
@@ -23,29 +23,30 @@ from themis.inputs.row_files import encoding_of
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.model import (
     FORMAT,
-    UNLESS_USED,
+    SEARCH_KEYS,
     CausalScore,
-    CheckResult,
     GroupScore,
     Result,
     Score,
     SearchResult,
 )
-from themis.results.notes import OLD_SENTENCE, Note
-from themis.results.parts import Naming
+from themis.results.notes import Note
 
-Part = TypeVar("Part", SearchResult, CheckResult)
-
-OLD_FORMAT = 1
 MOST_FAULTS = 20  # that are told of one file
 DEEPEST = 100  # objects and lists within each other
 REMEDY = "measure again, or restore it"
+VALUE = "must be a text, a number or a truth value"
+KINDS = {
+    **dict.fromkeys(("dataclass_type", "dict_type"), "must be an object"),  # as JSON has it
+    "tuple_type": "must be a list",
+    "string_type": "must be text",
+}
 
 
 def read_result(path: str | Path) -> Result:
     """The result that a file holds; raises RequestError, with all its faults, when it holds none.
 
-    The file is the JSON that `-o` wrote, or `Result.to_dict` gave, in this format or an older one.
+    The file is the JSON that `-o` wrote, or `Result.to_dict` gave.
     """
     path = Path(path)
     try:
@@ -62,8 +63,8 @@ def read_result(path: str | Path) -> Result:
         raise _mistake(path, problem, "name a result, or the suite that was replayed")
     if not isinstance(data, Mapping) or "themis" not in data or "scores" not in data:
         raise _mistake(path, "is no result of Themis", "write one: themis score -o FILE")
-    if data.get("format") not in (OLD_FORMAT, FORMAT):
-        reads = f"this Themis reads formats {OLD_FORMAT} and {FORMAT}"
+    if data.get("format") != FORMAT:
+        reads = f"this Themis reads format {FORMAT}"
         remedy = "measure again with this version, or install the one that wrote it"
         raise _mistake(path, f"has format {data.get('format')!r}, {reads}", remedy)
     if _is_deeper(data, DEEPEST):
@@ -94,9 +95,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     own |= {"timing": {}, **{name: data[name] for name in _CHECKED if name in data}}
     if saved.timing.notes:
         own["timing"] = {**data["timing"], "notes": list(saved.timing.notes)}
-    searches = (_with_units(each, saved.scores) for each in saved.searches)
-    own["searches"] = tuple(_with_scores(each, saved.scores) for each in searches)
-    own["checks"] = tuple(_with_units(each, saved.scores) for each in saved.checks)
+    own["searches"] = tuple(_with_scores(each, saved.scores) for each in saved.searches)
     return Result(**own)
 
 
@@ -113,31 +112,21 @@ def _is_deeper(data: Any, most: int) -> bool:
 
 
 # The file as the classes have it ------------------------------------------------------------
-_RENAMED = {"found": "minimal_sets", "tested": "sets"}  # fields of a search: keys of the file
 _PARTS = ("timing", "noise", "scores", "search", "checks", "groups", "placebo", "regions", "sets")
 
 
 def _prepared(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data with the names that the classes have for them, and with notes for sentences."""
-    prepared: dict[str, Any] = _with_notes(data) if data.get("format") == OLD_FORMAT else {**data}
-    found = prepared.get("search", [])
+    """The data with the names that the classes have for them."""
+    found = data.get("search", [])
     searches = found if isinstance(found, list) else [found]
-    return {**prepared, "searches": [_search(each) for each in searches]}
+    return {**data, "whole": None, "searches": [_search(each) for each in searches]}
 
 
 def _search(data: Any) -> Any:
     if not isinstance(data, Mapping):
         return data
-    renamed = {name: data[key] for name, key in _RENAMED.items() if key in data}
+    renamed = {name: data[key] for name, key in SEARCH_KEYS.items() if key in data}
     return {**data, "cache_hits": 0, **renamed, "minimal_sets": ()}
-
-
-def _with_units(part: Part, scores: tuple[Score, ...]) -> Part:
-    """A search or check of means of an earlier file, which has its units from its scores."""
-    own = [e for e in scores if isinstance(e, GroupScore) and e.output == part.output]
-    if part.measure != "group" or part.scale is not None or {e.statistic for e in own} != {"mean"}:
-        return part
-    return replace(part, statistic="mean", scale=own[0].scale)
 
 
 def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResult:
@@ -145,32 +134,12 @@ def _with_scores(search: SearchResult, scores: tuple[Score, ...]) -> SearchResul
     about = (search.measure, search.output, search.statistic)
     by_set = {each.against: each for each in scores if _kind(each) == about}
     found = tuple(by_set[names] for names in search.found if names in by_set)
-    of_profile = any(each.population == "profile" for each in found)  # an earlier file has no more
-    population = "profile" if of_profile else search.population
-    return replace(search, minimal_sets=found, population=population)
+    return replace(search, minimal_sets=found)
 
 
 def _kind(score: Score) -> tuple[object, ...]:
     statistic = score.statistic if isinstance(score, GroupScore) else "rate"
     return score.measure, score.output, statistic
-
-
-def _with_notes(value: Any) -> Any:
-    """A part of format 1 with notes for its sentences."""
-    if isinstance(value, list):
-        return [_with_notes(each) for each in value]
-    if not isinstance(value, Mapping):
-        return value
-    own = {name: _with_notes(each) if name in _PARTS else each for name, each in value.items()}
-    if isinstance(own.get("notes"), list):
-        own["notes"] = [_note(each) for each in own["notes"]]
-    if "reason" in own:
-        own["reasons"] = [_note(own["reason"])] if own["reason"] != "" else []
-    return own
-
-
-def _note(text: Any) -> Any:
-    return {"code": OLD_SENTENCE, "values": {"text": text}} if isinstance(text, str) else text
 
 
 # What may stand where: of what is free, the keys that are read --------------------------------
@@ -185,9 +154,7 @@ class _Failure:
 class _Timing:
     started: str = ""
     seconds: float = 0.0
-    repeats: int = 0  # these three of earlier versions, in place of an account
-    explaining: int = 0
-    isolating: int = 0
+    loading: float = 0.0
     calls: int = 0
     ahead: int = 0
     notes: tuple[Note, ...] = ()
@@ -269,7 +236,10 @@ def _validator() -> SchemaValidator:
 
 
 def _strict(schema: Any) -> Any:
-    """The schema without conversions (no text is a number), and with one fault for each value."""
+    """The schema without conversions (no text is a number), and with one fault for each value.
+
+    Reading as strict JSON would do the same, but refuses half a character in a name.
+    """
     if isinstance(schema, list | tuple):
         return type(schema)(_strict(each) for each in schema)
     if not isinstance(schema, dict):
@@ -278,34 +248,18 @@ def _strict(schema: Any) -> Any:
     if own.get("type") in ("str", "int", "float", "bool"):
         own["strict"] = True
     if own.get("type") == "union":
-        own |= {"custom_error_type": "value", "custom_error_message": "of a characteristic"}
-    if own.get("name") == "lift":  # a share of nothing: it may be infinite
-        own["schema"]["allow_inf_nan"] = True
+        own |= {"custom_error_type": "value", "custom_error_message": VALUE}
     return own
 
 
 # What is wrong ------------------------------------------------------------------------------
-_RULES = {
-    **dict.fromkeys(("string_type", "string_unicode"), "text"),
-    **dict.fromkeys(("int_type", "int_from_float"), "a whole number"),
-    **dict.fromkeys(("float_type", "finite_number"), "a number"),
-    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
-    **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type"), "an object"),
-    "bool_type": "true or false",
-    "value": "a text, a number or a truth value",
-    "too_long": "a list of {max_length}",
-    "literal_error": "one of {expected}",
-    "enum": "one of {expected}",
-}
-
-
 def _place(error: ErrorDetails, data: Mapping[str, Any]) -> str:
     """Where it is in the file: `scores[0].low`."""
     first, *rest = error["loc"]
     if first == "scores" and len(rest) > 1:
         del rest[1]  # which of the two kinds of scores
     if first == "searches":
-        first, rest = "search", [_RENAMED.get(str(each), each) for each in rest]
+        first, rest = "search", [SEARCH_KEYS.get(str(each), each) for each in rest]
         rest = rest if isinstance(data.get("search"), list) else rest[1:]
     return str(first) + "".join(f"[{e}]" if isinstance(e, int) else f".{e}" for e in rest)
 
@@ -313,10 +267,8 @@ def _place(error: ErrorDetails, data: Mapping[str, Any]) -> str:
 def _problem(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return "is missing"
-    rule = _RULES.get(error["type"], error["msg"]).format_map(error.get("ctx", {}))
-    if rule.startswith("one of"):
-        rule = rule.replace(" or ", ", ")
-    return f"must be {rule}, got {_show(error['input'])}"
+    rule = error["msg"].replace("Input should be", "must be")
+    return f"{KINDS.get(error['type'], rule)}, got {_show(error['input'])}"
 
 
 def _show(value: Any) -> str:
@@ -344,8 +296,6 @@ def _number_faults(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
     numbers = [each for each in scale if _is_number(each)] if isinstance(scale, list) else []
     if len(numbers) == 2 and numbers[0] >= numbers[1]:
         yield f"{inner}scale", f"must begin below its end, got {scale!r}"
-    if value.get("lift") != value.get("lift"):
-        yield f"{inner}lift", "must be a number, got nan"
     for name in _PARTS:
         yield from _number_faults(value.get(name), f"{inner}{name}")
 
@@ -406,33 +356,6 @@ def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
 
 
 # The JSON Schema ----------------------------------------------------------------------------
-_OPTIONAL = {  # what `to_dict` leaves out at times
-    "Witness": {"reproduce", "joint", "generated", "rows", "rare", "rare_outputs"},
-    "Noise": {"average"},
-    "Outcomes": {"noisy"},  # of earlier versions
-    "Proxy": {"noisy"},
-    "Joint": {"only_count", "only_low", "only_high"},
-    "Group": {"few", "above_median", "people", "answers"},
-    "Harm": {
-        *("lost_count", "gained_count"),
-        *("lost_low", "lost_high", "gained_low", "gained_high"),
-    },
-    "Region": {"inside", "inputs", "residents", "share_low", "share_high", "loses"},
-    "CausalScore": set(UNLESS_USED),
-    "GroupScore": set(UNLESS_USED),
-    "SearchResult": {
-        *("ties", "output", "distance", "scale", "statistic", "account", "family", "decide_only"),
-        *("population", "favours"),
-    },
-    "CheckResult": {"statistic", "scale", "family"},
-    "Result": {
-        *("search", "checks", "noise", "data", "source", "account", "report"),
-        *("outcomes", "proxies", "personal_data"),
-    },
-    "Naming": {each.name for each in fields(Naming)},
-}
-
-
 def result_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a result.
 
@@ -441,26 +364,26 @@ def result_schema() -> dict[str, Any]:
     whole = _bare(TypeAdapter(_Written).json_schema(mode="serialization"))
     kinds, own = whole["$defs"], whole["properties"]
     del kinds["Score"], own["searches"]
+    del own["whole"], kinds["Group"]["properties"]["runs"]
     for kind in ("CausalScore", "GroupScore"):
-        del kinds[kind]["properties"]["naming"]
-    del kinds["Group"]["properties"]["runs"]
+        del kinds[kind]["properties"]["naming"], kinds[kind]["properties"]["whole"]
     search = kinds["SearchResult"]["properties"]
     del search["cache_hits"]
-    for name, key in _RENAMED.items():
+    for name, key in SEARCH_KEYS.items():
         search[key] = search.pop(name)
     search["ties"] = search["minimal_sets"]
+    kinds["Inventory"]["properties"]["others"] = {"type": "integer"}
     for kind, other in (("causal", "groups"), ("group", "witnesses")):  # empty, where of the other
         more = {"measure": {"const": kind}, other: {"type": "array", "maxItems": 0}}
         kinds[f"{kind.capitalize()}Score"]["properties"] |= more
     one = {"$ref": "#/$defs/SearchResult"}
-    own["search"] = {"oneOf": [one, {"type": "array", "items": one, "minItems": 2}]}
+    own["search"] = {"oneOf": [one, {"type": "array", "items": one}]}
     version = {"type": "string", "description": "The version that wrote it"}
-    own["personal_data"] = {"const": True, "description": "It may hold rows of people"}
+    own["personal_data"] = {"type": "boolean", "description": "It may hold rows of people"}
     whole["properties"] = {"themis": version, "format": {"const": FORMAT}, **own}
-    for name, each in {**kinds, "Result": whole}.items():
+    for each in (*kinds.values(), whole):
         if "properties" in each:
-            optional = _OPTIONAL.get(name, set())
-            each["required"] = [key for key in each["properties"] if key not in optional]
+            each["required"] = list(each["properties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **whole,

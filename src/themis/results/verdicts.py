@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
 from themis.keys import key, optional
+from themis.results.finding import nobody_favoured, nothing_compared
 from themis.results.hooks import hook
 from themis.results.model import (
     CausalScore,
@@ -136,11 +137,11 @@ def acceptance_notes(checks: Iterable[CheckResult], accepted: Acceptances) -> It
         ]
         found = [answer for answer in about if not _surely_not_found(answer, each.against)]
         if not about:
-            yield Note.of("acceptance-unmatched", **which)
+            yield Note.of("acceptance-idle", why="unmatched", **which)
         elif not found:
-            yield Note.of("acceptance-not-needed", **which)
+            yield Note.of("acceptance-idle", why="not-needed", **which)
         elif each.until < accepted.today:
-            yield Note.of("acceptance-ended", **which, until=each.until.isoformat())
+            yield Note.of("acceptance-idle", why="ended", **which, until=each.until.isoformat())
 
 
 def _surely_not_found(answer: CheckResult, against: tuple[str, ...]) -> bool:
@@ -164,7 +165,6 @@ def _rule(search: SearchResult) -> ThresholdRule:
 
 
 NOTHING_ACCEPTED = Acceptances()
-SPELLED = ("only-spelling", "partly-spelling")  # notes of what is open until labels are declared
 SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)  # of the error probability, for the first and later rounds
 
 
@@ -195,7 +195,7 @@ def judge_score(
     """
     verdict: Verdict = "not enough evidence"
     certain = score.samples > 0 and (score.conclusive or score.stopped.is_early)
-    certain = certain and not nobody_favoured(score) and nothing_compared(score) is None
+    certain = certain and not _says_nothing(score)
     if certain and exceeds(score.floor, check.max_score):
         verdict = "violated"
     elif certain and not exceeds(score.high, check.max_score):
@@ -210,21 +210,15 @@ def judge_score(
         reasons = (_why_open(score, check.max_score),)
     elif verdict == "violated":
         reasons = tuple(_why_not_accepted(accepted, [score]))
-    return CheckResult(
-        name=check.name,
-        measure=check.measure,
+    return replace(
+        not_judged(check, reasons, confidence),
         output=score.output,
         statistic=score.statistic if isinstance(score, GroupScore) else "rate",
         scale=score.scale,
-        against=check.against,
-        search=False,
-        max_score=check.max_score,
-        confidence=confidence,
         verdict=verdict,
         score=score.score if score.samples else None,
         low=score.low if score.samples else None,
         high=score.high if score.samples else None,
-        reasons=reasons,
         accepted=(acceptance.told(),) if acceptance and verdict == "accepted" else (),
     )
 
@@ -271,27 +265,21 @@ def judge_search(
     else:
         reasons = (_why_search_open(search, worst, left),)
     missed = largest_missed(search) if verdict == "holds" else None
-    return CheckResult(
-        name=check.name,
-        measure=check.measure,
+    return replace(
+        not_judged(check, reasons, confidence),
         output=search.output,
         statistic=search.statistic,
         scale=search.scale,
-        against=None,
-        search=True,
-        max_score=check.max_score,
-        confidence=confidence,
         verdict=verdict,
         score=None if worst is None else worst.score,
         low=None if worst is None else worst.low,
         high=missed if worst is None else worst.high,
         sets=search.found,
-        reasons=reasons,
         accepted=tuple(each.told() for each in counting.values()),
     )
 
 
-def not_judged(check: Check, reason: Note, confidence: float) -> CheckResult:
+def not_judged(check: Check, reasons: tuple[Note, ...], confidence: float) -> CheckResult:
     """The verdict on a check that nothing was run for."""
     return CheckResult(
         name=check.name,
@@ -302,7 +290,7 @@ def not_judged(check: Check, reason: Note, confidence: float) -> CheckResult:
         max_score=check.max_score,
         confidence=confidence,
         verdict="not enough evidence",
-        reasons=(reason,),
+        reasons=reasons,
     )
 
 
@@ -311,8 +299,11 @@ def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     if isinstance(outcome, SearchResult):
         return outcome.conclusive
     settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
-    idle = nobody_favoured(outcome) or nothing_compared(outcome) is not None
-    return outcome.conclusive and settled and not idle
+    return outcome.conclusive and settled and not _says_nothing(outcome)
+
+
+def _says_nothing(score: Score) -> bool:
+    return nobody_favoured(score) or nothing_compared(score) is not None
 
 
 def _cover(
@@ -338,29 +329,7 @@ def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> Iterator
         yield Note.of("accepted-until", against=found.against, until=found.until.isoformat())
 
 
-def nobody_favoured(score: Score) -> bool:
-    """Whether no output was favourable, so that groups can't differ whatever the subject does."""
-    if not isinstance(score, GroupScore) or score.statistic != "rate":
-        return False
-    return all(group.rate == 0 for group in score.groups)
-
-
-def nothing_compared(score: Score) -> Note | None:
-    """Why a score says nothing: there is one value to change, or one group; None if it does."""
-    if isinstance(score, GroupScore):
-        alone = score.samples and len(score.groups) == 1 and score.high == 0
-        return Note.of("nothing-to-compare", against=score.against) if alone else None
-    return next((each for each in score.notes if each.code == "nothing-to-change"), None)
-
-
-def _spelling(part: Score | SearchResult) -> Note | None:
-    """That it rests on texts that differ only in spelling, if it does."""
-    return next((note for note in part.notes if note.code in SPELLED), None)
-
-
 def _why_open(score: Score, limit: float) -> Note:
-    if (note := _spelling(score)) is not None:
-        return note
     if score.samples and nobody_favoured(score):
         return Note.of("never-favourable")
     if (note := nothing_compared(score)) is not None:
@@ -385,8 +354,6 @@ def _why_search_open(
         return _noise(worst) or Note.of("run-ended", ended=search.stopped)
     if search.stopped is not Ending.DONE:
         return Note.of("search-ended", ended=search.stopped, sets_open=search.sets_open)
-    if (note := _spelling(search)) is not None:
-        return note
     if not left:
         return undecided_note(search)
     if worst is not None and not worst.conclusive:

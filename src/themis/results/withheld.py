@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import singledispatch
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
@@ -31,7 +31,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
-from themis.results.parts import Group, Harm, Region, TestedSet, Witness
+from themis.results.parts import Group, Inventory, Region, TestedSet, Witness
 from themis.results.rough import RARE_OUTPUT, Unnamed, Values, about, kept_apart, rough, rounded
 
 Thing = TypeVar("Thing")
@@ -44,69 +44,8 @@ _END = re.compile(
 ROUNDING = 1e-9  # a saved result has twelve digits
 DIGITS = 4  # of averages of people
 ENDS = ("score", "low", "high", "flip_rate")
+NO_ENDS: dict[str, Any] = dict.fromkeys(("score", "low", "high"))  # what is not shown is not there
 NUMBERS = {"score", "low", "high", "floor", "explains", "error"}  # of notes on scores
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Withheld(Result):
-    """A result as documents may show it, and the whole one, whose hash they carry."""
-
-    whole: Result = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithheldScore(CausalScore):
-    """A score some of whose changes were counted on too few people to be shown."""
-
-    few: tuple[Harm, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class FewerGroups(GroupScore):
-    """A score of the means that may be shown: each of SHARED people or more who have an output.
-
-    Its numbers are those of these groups; of fewer than two they mean nothing.
-    """
-
-    whole: GroupScore = field(repr=False)  # to decide with, and not to show
-
-    @property
-    def hidden(self) -> tuple[Group, ...]:
-        """The groups whose means are not shown."""
-        return tuple(each for each in self.whole.groups if not _of_many_answers(each))
-
-    @property
-    def is_further(self) -> bool:
-        """Whether one of them has the lowest or the highest mean."""
-        rates = [each.rate for each in self.groups]
-        return any(not rates or not min(rates) <= e.rate <= max(rates) for e in self.hidden)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether its numbers are those of all groups, too."""
-        both = ((each.score, each.low, each.high) for each in (self, self.whole))
-        pairs = zip(*both, strict=True)
-        return len(self.groups) > 1 and all(abs(one - other) < ROUNDING for one, other in pairs)
-
-    def __str__(self) -> str:
-        if len(self.groups) < 2:
-            return _untold_text(self)
-        return f"{super().__str__()}, among groups of {SHARED} people or more"
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class UntoldScore(CausalScore):
-    """An average that would tell what fewer than SHARED people get; its numbers mean nothing."""
-
-    whole: CausalScore = field(repr=False)  # to decide with, and not to show
-
-    def __str__(self) -> str:
-        return _untold_text(self)
-
-
-def _untold_text(score: Score) -> str:
-    about = f"{score.measure} score against {','.join(score.against)}"
-    return f"{about}: not shown, as it would tell of few people"
 
 
 def withheld(thing: Thing) -> Thing:
@@ -117,8 +56,16 @@ def withheld(thing: Thing) -> Thing:
 
 def whole_of(part: Part) -> Part:
     """The result or score with its exact numbers, to decide with and not to show."""
-    whole: Any = part.whole if isinstance(part, Withheld | FewerGroups | UntoldScore) else part
-    return cast("Part", whole)
+    whole: Part = part.whole or part
+    return whole
+
+
+def hidden_groups(score: GroupScore) -> tuple[Group, ...]:
+    """The groups whose means are not shown."""
+    if score.whole is None:
+        return ()
+    shown = set(map(repr, score.groups))
+    return tuple(each for each in score.whole.groups if repr(each) not in shown)
 
 
 def withheld_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
@@ -159,10 +106,18 @@ def tells_of_few(score: Score) -> bool:
 
 
 def is_told(shown: Score) -> bool:
-    """Whether the numbers of what may be shown of a score are those of the whole score."""
-    if isinstance(shown, FewerGroups):
-        return shown.is_whole
-    return not isinstance(shown, UntoldScore)
+    """Whether the numbers of a score may be shown: a hidden one is None."""
+    return shown.low is not None
+
+
+def by_size(score: Score) -> tuple[bool, float]:
+    """A key by which scores are sorted, the largest first; last those whose size is not shown."""
+    return (False, -score.low) if is_told(score) else (True, 0.0)
+
+
+def width(score: Score) -> float:
+    """How wide the interval of a score is; of one that is not shown, as wide as can be."""
+    return score.high - score.low if is_told(score) else math.inf
 
 
 @singledispatch
@@ -174,10 +129,9 @@ def withholding(thing: Any) -> Any:
 @withholding.register
 def _(result: Result) -> Result:
     allowed = result.report is not None and result.report.rows
-    if allowed or not result.holds_people or isinstance(result, Withheld):
+    if allowed or not result.holds_people or result.whole is not None:
         return result
-    own = {each.name: getattr(result, each.name) for each in fields(Result)}
-    own |= {
+    shown: dict[str, Any] = {
         "scores": tuple(map(withheld, result.scores)),
         "searches": tuple(map(withheld, result.searches)),
         "checks": tuple(withheld_check(each, _scores(result)) for each in result.checks),
@@ -186,8 +140,9 @@ def _(result: Result) -> Result:
         "data": None if result.data is None else _data(result.data),
         "outcomes": tuple(map(withheld, result.outcomes)),
         "proxies": tuple(map(withheld, result.proxies)),
+        "outputs": tuple(map(withheld, result.outputs)),
     }
-    return Withheld(**own, whole=result)
+    return replace(result, **shown, whole=result)
 
 
 @withholding.register
@@ -209,7 +164,7 @@ def _(score: Score) -> Score:
 
 @withholding.register
 def _(score: CausalScore) -> CausalScore:
-    if score.population == "inputs" or isinstance(score, UntoldScore):
+    if score.population == "inputs" or score.whole is not None:
         return score
     pairs = tuple(map(_without_rare_outputs, score.witnesses))
     made_up = tuple(each for each in pairs if each.generated)
@@ -221,19 +176,16 @@ def _(score: CausalScore) -> CausalScore:
         notes=withheld_notes(score.notes),
         **_ends(score, average=_is_average_of_people(score)),
     )
-    if _is_of_few_pairs(score):
-        return _untold_score(shown, score)
-    few = tuple(each for each in score.direction if not _of_many(each.contexts))
-    if not few:
-        return shown
-    own = {each.name: getattr(shown, each.name) for each in fields(CausalScore)}
-    own["direction"] = tuple(each for each in score.direction if each not in few)
-    return WithheldScore(**own, few=few)
+    if score.of_few:
+        numbers = {**NO_ENDS, "flip_rate": None, "placebo": None, "joint": None, "direction": ()}
+        return replace(shown, **numbers, notes=tuple(map(_untold, shown.notes)), whole=score)
+    common = tuple(each for each in score.direction if _of_many(each.contexts))
+    return replace(shown, direction=common, whole=score) if common != score.direction else shown
 
 
 @withholding.register
 def _(score: GroupScore) -> GroupScore:
-    if score.population == "inputs" or isinstance(score, FewerGroups):
+    if score.population == "inputs" or score.whole is not None:
         return score
     if score.statistic == "mean":
         return _fewer_groups(replace(score, notes=withheld_notes(score.notes)))
@@ -263,6 +215,12 @@ def _(proxy: Proxy) -> Proxy:
     return replace(proxy, settings=tuple(settings))
 
 
+@withholding.register
+def _(inventory: Inventory) -> Inventory:
+    counts = tuple(each for each in inventory.counts if not each.rare)
+    return replace(inventory, counts=counts, lowest=None, mean=None, highest=None)
+
+
 def _of_many(people: int | None) -> bool:
     """Whether what was counted on so many names nobody; None: it is a share, not a count."""
     return people is None or people >= SHARED
@@ -283,23 +241,25 @@ def _of_many_answers(group: Group) -> bool:
 
 
 def _fewer_groups(score: GroupScore) -> GroupScore:
-    """The score of those means alone that may be shown; the whole one where that is all.
-
-    The groups' intervals hold together, so that the ends hold as well as those of the whole score.
-    """
+    """The score with those means alone that may be shown, and its numbers if they are of these."""
     groups = tuple(filter(_of_many_answers, score.groups))
     if len(groups) == len(score.groups):
         return score
     named = [each.values for each in score.groups if not _is_of_few(each)]
-    ends = {"score": 0.0, "low": 0.0, "high": 1.0}
-    if len(groups) > 1:
-        low, high, rates = zip(*((e.low, e.high, e.rate) for e in groups), strict=True)
-        ends["score"] = max(rates) - min(rates)
-        ends["low"] = max(0.0, max(low) - min(high))
-        ends["high"] = 1.0 if score.lower_bound else max(high) - min(low)
-    own = {each.name: getattr(score, each.name) for each in fields(GroupScore)}
-    own |= {**ends, "groups": groups, "notes": tuple(_among(e, named) for e in score.notes)}
-    return FewerGroups(**own, whole=score)
+    notes = tuple(_among(each, named) for each in score.notes)
+    numbers = {} if _are_of(groups, score) else NO_ENDS
+    return replace(score, groups=groups, notes=notes, whole=score, **numbers)
+
+
+def _are_of(groups: Sequence[Group], score: GroupScore) -> bool:
+    """Whether the numbers of a score are those of these groups alone; all intervals hold."""
+    if len(groups) < 2:
+        return False
+    low, high, rates = zip(*((e.low, e.high, e.rate) for e in groups), strict=True)
+    least, most = max(0.0, max(low) - min(high)), max(high) - min(low)
+    own = (max(rates) - min(rates), least, 1.0 if score.lower_bound else most)
+    told = (score.score, score.low, score.high)
+    return all(abs(one - other) < ROUNDING for one, other in zip(own, told, strict=True))
 
 
 def _is_average_of_people(score: Score) -> bool:
@@ -317,22 +277,6 @@ def _ends(thing: CausalScore | CheckResult, *, average: bool) -> dict[str, Any]:
 def few_digits(number: float) -> float:
     """A number with four digits: more of an average could tell what single people get."""
     return float(f"{number:.{DIGITS}g}")
-
-
-def _is_of_few_pairs(score: CausalScore) -> bool:
-    """Whether it is marked so; an earlier file says only how many rows have a counterpart."""
-    if score.of_few or not (is_by_degrees(score) and score.score > 0):
-        return score.of_few
-    paired = (e.values.get("paired") for e in score.notes if e.code == "rows-with-counterparts")
-    return any(isinstance(each, int) and each < SHARED for each in paired)
-
-
-def _untold_score(shown: CausalScore, whole: CausalScore) -> UntoldScore:
-    """The score without its size, and without how much single changes change."""
-    own = {each.name: getattr(shown, each.name) for each in fields(CausalScore)}
-    own |= {"score": 0.0, "low": 0.0, "high": 1.0, "notes": tuple(map(_untold, shown.notes))}
-    own |= {"flip_rate": None, "direction": (), "placebo": None, "joint": None}
-    return UntoldScore(**own, whole=whole)
 
 
 def _untold(note: Note) -> Note:
@@ -468,8 +412,8 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "values-kept": lambda values: {"values": []},
     "inconsistent-example": _two_outputs,
     "no-favourable-output": _outputs,
+    "undeclared-outputs": _outputs,
     "same-output": lambda values: {"output": None} if values.get("rare") else {},
-    "only-spelling": _spellings,
-    "partly-spelling": _spellings,
+    "merged-texts": _spellings,
     "no-such-value": lambda values: {"value": None},
 }

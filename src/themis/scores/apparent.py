@@ -2,46 +2,42 @@
 
 The rows are the population: where all that a score needs was run, it is exact and no interval is
 claimed. Where executions failed or the budget ended, the ends are what the rest could still do.
+Counterfactuals are made up here, all assignments of the set; `within` finds them among the rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost
-from themis.inputs.assignments import Assignments, Labels
-from themis.inputs.keys import InputKeys
-from themis.results.model import CausalScore, GroupScore, Measure, Score
+from themis.engine.memory import KEPT
+from themis.engine.variants import Rows, first_wave, mark_impossible
+from themis.inputs.assignments import Assignments
+from themis.inputs.keys import Keys, first_places
+from themis.inputs.sums import summed
+from themis.results.model import Measure
 from themis.results.notes import Ending, Note, ended_early
-from themis.scores.causal import causal_score
-from themis.scores.counterparts import (
-    Counterparts,
-    RowPairs,
-    compare_within,
-    find_pairs,
-    measure_within,
-    rests_on_few,
-)
-from themis.scores.exact import DIGITS, rounded
+from themis.scores.explanations.beside import with_taken_away
 from themis.scores.explanations.explaining import explained
-from themis.scores.explanations.taken_away import with_taken_away
-from themis.scores.explanations.witnesses import POOL, FlipPool
-from themis.scores.group import GroupInputs, passes
-from themis.scores.group_answers import averaged, group_score, list_groups
-from themis.scores.medians import scoring_rates
-from themis.scores.people import PeopleRun, causal_generated, weigh
-from themis.scores.undecided import people_undecided
-from themis.scores.whose import groups_of
+from themis.scores.group_tally import GroupTally, members_of, scoring_rates
+from themis.scores.people import PeopleRun
+from themis.scores.privacy import groups_of
+from themis.scores.question import Question, Scored, ending_early
+from themis.scores.tally import CausalTally, Inputs
+from themis.scores.within import causal_within, rests_on_few, weigh
 from themis.settings import Settings, Stopping
-from themis.statistics.proportions import Interval
-from themis.subjects.decisions import Cells
-from themis.subjects.readings import Reading
+from themis.statistics.intervals import weighted_margin
+from themis.statistics.proportions import Interval, anytime_interval
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_states
 
 Counterfactuals = Literal["generated", "within"]
+
+HARM_CELLS = 4_000  # executions in rows that are run whole, for the direction of harm
 
 
 def measure_people(
@@ -51,196 +47,213 @@ def measure_people(
     measure: Measure,
     settings: Settings,
     counterfactuals: Counterfactuals = "generated",
-) -> Score:
+) -> Scored:
     """The apparent group or causal score of a set of columns; `of_people` says whose it is."""
     assignments = Assignments(run.people.schema, columns)
     settings = replace(settings, stopping=Stopping.CERTIFIED)  # there is no rule that stops it
+    question = Question(run.sampler.reading_as(reading), assignments, settings, run.base)
     if measure == "group":
-        return apparent_group(run, reading, assignments, settings)
+        return apparent_group(run, question)
     if counterfactuals == "within":
-        return causal_within(run, reading, assignments, settings)
-    return with_taken_away(
-        causal_generated(run, reading, assignments, settings),
-        run.sampler,
-        reading,
-        codes=run.codes,
-        weights=run.weights,
+        return causal_within(run, question)
+    given = {"codes": run.codes, "weights": run.weights}
+    return causal_generated(run, question).then(
+        lambda score: with_taken_away(score, run.sampler, reading, **given)
     )
 
 
-def apparent_group(
-    run: PeopleRun, reading: Reading, assignments: Assignments, settings: Settings
-) -> GroupScore:
+def apparent_group(run: PeopleRun, question: Question) -> Scored:
     """The spread of the groups' rates (or means) among the rows, each row with its weight.
 
     Groups of few people count like all others.
     """
-    cost = Cost(run.sampler.runner)
-    stopped = run.run(assignments, "group")
-    rows = _RowGroups.of(run.part(assignments.in_groups(run.codes)), reading, assignments)
-    run, shown = rows.run, np.flatnonzero(rows.decided > 0)
-    groups, omitted = list_groups(
-        rows.labels,
-        rows.rates,
-        rows.low,
-        rows.high,
-        rows.counts,
-        places=shown,
-        scoring=scoring_rates(reading, rows.cells, rows.own, len(rows.labels), run.weights),
-        runs=rows.runs,
-    )
-    if len(shown):
-        best, worst = (int(shown[pick(rows.rates[shown])]) for pick in (np.argmax, np.argmin))
-        cost.runner.finding = GroupInputs(rows.members, best, worst, reading, kept=1.0)
-    silent = len(rows.labels) - len(shown)
-    silence = [Note.of("groups-without-decision", groups=silent)] if silent else []
-    score = group_score(
-        groups,
-        rows.spread(shown),
-        settings=settings,
-        cost=cost,
-        reading=reading,
-        against=assignments.names,
-        method="exact",
-        samples=run.seen,
+    assignments, reading = question.assignments, question.reading
+    stopped = run.run(assignments, "group") or Ending.EXHAUSTED
+    run = run.part(assignments.in_groups(run.codes))
+    labels, own = groups_of(assignments, run.codes)
+    cells, weights = reading.cells(run.answers), np.asarray(run.weights, dtype=float)
+    tally = GroupTally(reading, summed(own, weights, len(labels)))
+    tally.add(own, run.answers, weights, run.counts)
+    scoring = scoring_rates(reading, cells, own, len(labels), weights)
+    members = members_of(run.codes, cells, own, weights)
+    return tally.score(question, labels, members, stopped, scoring, of_decided=True)
+
+
+def causal_generated(run: PeopleRun, question: Question) -> Scored:
+    """The share of given people whose output changes when only the set is changed.
+
+    Where outputs differ by degrees, the mean of their largest changes. Exact where every
+    counterfactual was run. With bins a random member stands for each, and the interval holds with
+    the stated confidence over the choice of the members.
+    """
+    assignments, reading = question.assignments, question.reading
+    stopped = run.run(assignments, "causal")
+    table = _GeneratedTable.of(run, question)
+    stopped = stopped or table.fill()
+    tally, reached = table.tally, table.place < table.reached
+    samples = int(run.counts[reached].sum())
+    tally.unknown = int(run.counts[table.most > table.least].sum())
+    notes = [ended_early(stopped, samples)] if stopped else []
+    shares = weigh(table.least, table.most, run.weights, reached)
+    if assignments.binned:
+        shares = _over_members(shares, table)
+        notes.append(Note.of("random-members"))
+    sampled = bool(assignments.binned or (tally.is_partial and tally.unknown))
+    score = tally.score(
+        shares,
+        sampled=sampled,
+        method="sampled" if sampled else "exact",
+        samples=samples,
         stopped=stopped or Ending.EXHAUSTED,
-        unknown=int(run.counts[rows.is_open].sum()),
-        spelled=int(run.counts[reading.is_spelled(rows.cells)].sum()),
-        notes=(
-            *_ended(stopped, settings, run.seen),
-            *silence,
-            *omitted,
-            *people_undecided(rows.labels, rows.own, rows.cells, run.weights, run.counts),
-        ),
+        notes=tuple(notes),
     )
-    return replace(score, impact_ratio_low=0.0) if silent and score.impact_ratio else score
+    score = explained(score, tally.pool, question.sampler, people=run.codes)
+    if reading.averages:
+        changed = np.flatnonzero(table.least > 0)
+        pairs, amounts = np.stack([changed, changed], axis=1), run.weights * table.least
+        score = replace(score, of_few=rests_on_few(pairs, run.heads, amounts))
+    return Scored(score if tally.joint is None else tally.joint.explain(score), tally.pool)
 
 
-@dataclass(frozen=True)
-class _RowGroups:
-    """The groups among given rows, with their rates: as seen, at least and at most."""
+def _over_members(shares: Interval, table: _GeneratedTable) -> Interval:
+    """Ends that hold, with the stated confidence, over the members that might have been drawn.
+
+    People's members are drawn independently, so the number of flips is a sum of independent
+    outcomes with chances of their own. Equal chances maximise the expectation of the mixture's
+    evidence (means of products, AM–GM), so its ends hold at this fixed n; with unequal weights,
+    or distances, Hoeffding's inequality takes their place.
+    """
+    weights, confidence = table.run.weights, table.question.settings.confidence
+    if (weights == weights[0]).all() and not table.question.reading.graded:
+        flips, possible = int(table.least.sum()), int(table.most.sum())
+        ends = anytime_interval(flips, possible, len(weights), confidence)
+        return Interval(shares.score, ends.low, ends.high)
+    margin = weighted_margin(weights, confidence)
+    return Interval(shares.score, max(0.0, shares.low - margin), min(1.0, shares.high + margin))
+
+
+@dataclass
+class _GeneratedTable:
+    """The table of given people, filled block by block as far as the budget goes."""
 
     run: PeopleRun
-    cells: Cells  # the rows' outputs
-    is_open: NDArray[np.bool_]  # whether it is not known how favourable it is
-    labels: Labels
-    own: NDArray[np.int64]  # each row's group
-    counts: NDArray[np.float64]  # of each group: rows
-    decided: NDArray[np.float64]  # the weight of those that have an output
-    rates: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    @property
-    def runs(self) -> NDArray[np.float64]:
-        """How many answers each rate averages; copies of a row share one."""
-        weights, size = np.asarray(self.run.weights, dtype=float), len(self.labels)
-        return averaged(
-            np.bincount(self.own, weights, size), np.bincount(self.own, weights**2, size)
-        )
+    question: Question
+    rows: Rows
+    place: NDArray[np.int64]  # each person's row
+    least: NDArray[np.float64] = field(init=False)  # each person's largest change, at least
+    most: NDArray[np.float64] = field(init=False)
+    tally: CausalTally = field(init=False)
+    reached: int = 0
 
     @classmethod
-    def of(cls, run: PeopleRun, reading: Reading, assignments: Assignments) -> _RowGroups:
-        labels, own = groups_of(assignments, run.codes)
-        cells = reading.cells(run.answers)
-        least, most = reading.share_ends(cells)
+    def of(cls, run: PeopleRun, question: Question) -> _GeneratedTable:
+        """A row for each context where all people in it share their variants, else for each."""
+        assignments, codes = question.assignments, run.codes
+        if not question.variants.complete or assignments.binned or assignments.followed:
+            members = {c: run.base.members(c, 0, len(codes)) for c in assignments.binned}
+            return cls(run, question, Rows(codes, members), np.arange(len(codes)))
+        keys = assignments.variant_keys(codes)
+        first = first_places(keys)
+        number = np.empty(len(first), dtype=np.int64)
+        number[keys[first]] = np.arange(len(first))
+        return cls(run, question, Rows(codes, {}).take(first), number[keys])
 
-        def total(figures: NDArray[Any]) -> NDArray[np.float64]:
-            return np.bincount(own, figures, len(labels)).astype(float)
+    def __post_init__(self) -> None:
+        self.least, self.most = np.zeros(len(self.place)), np.ones(len(self.place))
+        self.tally = CausalTally(self.question, self.question.variants)
+        if self.question.assignments.binned:  # their members are drawn, not the people's own
+            self.tally.joint = None
+        self._order = np.argsort(self.place, kind="stable")  # people by their rows
+        self._weights = summed(self.place, self.run.weights, len(self.rows))
 
-        counts = total(run.counts)
-        weight, decided = total(run.weights), total(run.weights * (cells >= 0))
-        low, high = total(run.weights * least) / weight, total(run.weights * most) / weight
-        rates = np.divide(low * weight, decided, out=np.zeros(len(labels)), where=decided > 0)
-        is_open = most > least
-        rates, low, high = (np.round(each, DIGITS) for each in (rates, low, high))
-        return cls(run, cells, is_open, labels, own, counts, decided, rates, low, high)
+    def fill(self) -> Ending | None:
+        """Run what is missing; gives why that ended early, if it did."""
+        sampler = self.run.sampler
+        fresh: list[tuple[Keys, Cells]] = []
+        whole = self._whole_rows()
+        try:
+            with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
+                for block, keys, answers in self._blocks(whole):
+                    if sum(len(each) for each, _ in fresh) + answers.size <= KEPT:
+                        fresh.append((keys.ravel(), answers.ravel()))
+                    cells = self.question.reading.cells(answers)
+                    self._take(block, cells, tallied=block.stop <= whole)
+                complete = self.reached == len(self.rows) and not sampler.runner.out_of_time
+                return None if complete else Ending.BUDGET
+            return early.ending
+        finally:
+            if fresh:
+                keys, answers = (np.concatenate(each) for each in zip(*fresh, strict=True))
+                self.run.memory.add(keys, answers)
 
-    def spread(self, shown: NDArray[np.int64]) -> Interval:
-        """How far the groups are apart; one group is not apart from itself."""
-        spread = rounded(np.ptp(self.rates[shown])) if len(shown) else 0.0
-        if not self.is_open.any() or len(self.labels) < 2:
-            return Interval(spread, spread, spread)
-        least, most = self.low.max() - self.high.min(), self.high.max() - self.low.min()
-        return Interval(spread, max(0.0, rounded(least)), rounded(most))
-
-    def members(
-        self, group: int, count: int, rng: np.random.Generator
-    ) -> tuple[NDArray[Any], Cells]:
-        """So many random rows of a group that have an output, by their weights."""
-        inside = np.flatnonzero((self.own == group) & (self.cells >= 0))
-        chances = self.run.weights[inside] / self.run.weights[inside].sum()
-        chosen = inside[passes(rng, chances, count)]
-        return self.run.codes[chosen], self.cells[chosen]
-
-
-def causal_within(
-    run: PeopleRun, reading: Reading, assignments: Assignments, settings: Settings
-) -> CausalScore:
-    """The share of rows with a counterfactual among the rows that gets another output."""
-    cost = Cost(run.sampler.runner)
-    stopped = run.run(assignments, "causal")
-    contexts = assignments.contexts(run.codes)
-    own = assignments.own_levels(run.codes)
-    levels = np.unique(InputKeys.among(own).of(own), return_inverse=True)[1]
-    cells = reading.cells(run.answers)
-    spelled = np.zeros(len(cells), dtype=bool)  # those that differ only in spelling
-    followed = RowPairs.of(run.codes, assignments, levels) if assignments.followed else None
-
-    def compare(cells: Cells) -> Counterparts:
-        if followed is not None:
-            return followed.compare(cells, reading.distances if reading.graded else _apart)
+    def _take(self, block: slice, cells: Cells, *, tallied: bool) -> None:
+        first, last = np.searchsorted(self.place[self._order], [block.start, block.stop])
+        people, tally, reading = self._order[first:last], self.tally, self.question.reading
+        row = self.place[people] - block.start
+        states = tally.opened(row_states(cells))
+        least, most = (states == FLIP)[row].astype(float), (states != CONSTANT)[row].astype(float)
         if reading.graded:
-            return measure_within(contexts, levels, cells, reading.distances)
-        return compare_within(contexts, levels, cells)
+            own = reading.cells(self.run.answers[people])
+            unclear = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1) | (states == UNKNOWN)
+            least = np.zeros(len(people))
+            for column in cells.T:  # how far the farthest variant is from the person's own output
+                least = np.maximum(least, reading.distances(own, column[row]))
+            most = np.where(unclear[row] | (own < 0), 1.0, least)
+        self.least[people], self.most[people] = least, most
+        rows, weights = _part(self.rows, block), self._weights[block]
+        tally.pool.add_table(tally.variants, rows, cells, states, weights)
+        if tallied:
+            inputs = Inputs(self.run.codes[people], row, self.run.weights[people])
+            tally.add_whole(rows, cells, weights, inputs)
+        self.reached = block.stop
+        self.run.tell(self.question.assignments, "causal", self.reached / len(self.rows))
 
-    found = compare(cells)
-    if not reading.graded:
-        sure = compare(reading.merged(cells))
-        spelled, found = found.least > sure.least, replace(found, least=sure.least)
-    pool = FlipPool(run.people.schema, reading)
-    flipping, pairs = np.flatnonzero(found.least > 0)[:POOL], np.empty((0, 2), dtype=np.int64)
-    if len(flipping):
-        if followed is not None:
-            pairs = followed.farthest(cells, flipping, reading.distances)
-        else:
-            pairs = find_pairs(contexts, levels, cells, flipping, reading.distances)
-        pool.add_pairs(run.codes[pairs[:, 0]], run.codes[pairs[:, 1]], cells[pairs])
-    paired = int(run.counts[found.paired].sum())
-    rows, against = run.people.rows, assignments.names
-    note = Note.of(
-        "rows-with-counterparts",
-        paired=paired,
-        rows=rows,
-        against=against,
-        followed=assignments.followed_names or None,
-    )
-    score = causal_score(
-        weigh(found.least, found.most, run.weights),
-        settings=settings,
-        cost=cost,
-        pool=pool,
-        tally=None,  # few rows have all counterparts, so that directions would mislead
-        against=assignments.names,
-        followed=assignments.followed_names,
-        method="exact",
-        samples=run.seen,
-        stopped=stopped or Ending.EXHAUSTED,
-        unknown=int(run.counts[(found.most > found.least) | (cells < 0)].sum()),
-        notes=(note, *_ended(stopped, settings, run.seen)),
-        spelled=int(run.counts[spelled].sum()),
-        **reading.details(),
-    )
-    score = explained(score, pool, run.sampler.reading_as(reading), people=run.codes)
-    of_few = reading.averages and rests_on_few(pairs, run.heads, run.weights * found.least)
-    return replace(score, counterfactuals="within", of_few=of_few)
+    def _whole_rows(self) -> int:
+        """How many first rows are run whole, for the direction of harm; chosen before any run."""
+        width = self.question.variants.width
+        if self.question.reading.graded:
+            return len(self.rows)  # the largest distance needs them all
+        if self.tally.harm is None:
+            return 0
+        vectorised = self.run.sampler.runner.traits.vectorised
+        if width <= first_wave(width, vectorised=vectorised):
+            return len(self.rows)
+        return max(HARM_CELLS // width, 10)
+
+    def _blocks(self, whole: int) -> Iterator[tuple[slice, Keys, Cells]]:
+        """Where each block lies, with the keys and answers of its cells."""
+        runner, memory = self.run.sampler.runner, self.run.memory
+        variants, start, count = self.question.variants, 0, len(self.rows)
+        while start < count and not runner.out_of_time:
+            stop = min(start + self.run.block_rows(variants.width), count)
+            stop = whole if start < whole < stop else stop
+            rows = _part(self.rows, slice(start, stop))
+            keys = memory.keys.of_table(rows.codes, rows.all_changes(variants))
+            cells = memory.look_up(keys)
+            hits = (cells != NOT_RUN).sum(axis=1)
+            mark_impossible(runner.schema, variants, rows, cells)
+            hits = (cells >= FAILED).sum(axis=1)
+            costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
+            affordable = int(np.searchsorted(costs, runner.executions_left, side="right"))
+            if not affordable:
+                return
+            stop = start + affordable
+            runner.ledger.remember(int(hits[:affordable].sum()))
+            rows, keys = _part(rows, slice(0, affordable)), keys[:affordable]
+            cells = np.asfortranarray(cells[:affordable])
+            self.run.sampler.tables.complete(
+                variants,
+                rows,
+                cells,
+                self.question.reading,
+                block=start,
+                until_flip=start >= whole,
+            )
+            stream = f"people {self.run.people.digest}"
+            self.run.sampler.tables.note(stream, variants, rows, start, cells)
+            yield slice(start, stop), keys, cells
+            start = stop
 
 
-def _apart(first: Cells, second: Cells) -> NDArray[np.float64]:
-    """1 where two outputs are known and differ."""
-    apart = (first >= 0) & (second >= 0) & (first != second)
-    return np.asarray(apart.astype(float))
-
-
-def _ended(stopped: Ending | None, settings: Settings, samples: int) -> tuple[Note, ...]:
-    return (ended_early(stopped, settings, samples),) if stopped else ()
+def _part(rows: Rows, block: slice) -> Rows:
+    return Rows(rows.codes[block], {column: each[block] for column, each in rows.members.items()})

@@ -3,420 +3,234 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.coming import LaterRows
-from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
+from themis.engine.sampler import COARSE_CELLS
 from themis.engine.tables import GoingOn
-from themis.engine.variants import MOST_WHOLE, Rows, Variants, first_wave, own_columns
+from themis.engine.variants import MOST_WHOLE, Rows, first_wave
 from themis.events import ignore
-from themis.inputs.keys import first_places
-from themis.inputs.streams import PERMUTATION_LIMIT, ShuffledInputs
-from themis.results.model import CausalScore
-from themis.results.notes import Ending, Note, ended_early
+from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
-from themis.scores.accounts import common_fields
-from themis.scores.early_ends import ending_early
 from themis.scores.explanations.explaining import explained
-from themis.scores.explanations.harm import WIDTH_LIMIT, Counts, Ends, Floats, HarmTally
-from themis.scores.explanations.joint import JointTally
+from themis.scores.explanations.harm import WIDTH_LIMIT
 from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,
     SeenRows,
     directed,
-    known_regions,
     losing_bits,
     sampled_regions,
 )
-from themis.scores.explanations.witnesses import FlipPool
-from themis.scores.spelling import with_spelling
-from themis.settings import Settings, Stopping
-from themis.statistics.proportions import (
-    Interval,
-    ProportionRule,
-    anytime_interval,
-    mixture_ends,
-)
+from themis.scores.question import Question, Scored, ending_early
+from themis.scores.tally import CausalTally, share_ends
+from themis.statistics.numbers import MeanEnds
+from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
 from themis.statistics.reruns import interval_confidence
 from themis.subjects.decisions import Cells
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+from themis.subjects.readings import UNKNOWN
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
 MOSTLY = 0.25  # share of rows that flip: of fewer, most are run whole in the end
 TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
-FINITE_FACTOR = 20  # beyond this many contexts per sample, drawing without replacement is no gain
 
 Source = Callable[[int, int, bool], tuple[Rows, Cells]]  # rows start..stop, until a flip or whole
 
 
-def measure_causal(sampler: Sampler, variants: Variants, settings: Settings) -> CausalScore:
+def measure_causal(question: Question) -> Scored:
     """The causal score of a set, sampled until it is known to ± error, or the budget ends.
 
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
-    cost = Cost(sampler.runner)
-    finite = _finite_rows(sampler, variants, settings)
-    contexts = None if finite is None else finite.contexts
-    rule = ProportionRule(settings.confidence, settings.error, contexts)
-    whole_rows = _whole_rows(sampler, variants, rule)
-    going_on = GoingOn(whole_rows, rule.max_samples)
-    source = _source(sampler, variants, going_on) if finite is None else finite.source(going_on)
-    rows = _CausalRows(sampler, variants, rule, whole_rows=whole_rows)
+    rule = ProportionRule(question.settings.confidence, question.settings.error)
+    rows = _CausalRows(question, rule)
     stopped = Ending.BUDGET
-    with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
-        rows.tell(settings)
-        for target in rule.looks(rows.coarse):
-            rows.advance(source, target, settings)
-            if rows.count < target:
+    with ending_early(keeps_interrupts=question.sampler.keep_on_interrupt) as early:
+        rows.tell()
+        for target in rows.looks():
+            rows.advance(target)
+            if rows.tally.count < target:
                 break
             rows.plan_calls()
-            if rule.done(rows.flips, rows.count, rows.unknown):
-                stopped = Ending.EXHAUSTED if rows.count == contexts else Ending.ERROR_REACHED
+            if rows.are_enough:
+                stopped = Ending.ERROR_REACHED
                 break
-    stopped = early.ending or stopped
-    score = rows.score(rule, settings, stopped, cost, contexts)
-    score = explained(
-        score, rows.pool, sampler, lambda: rows.regions(source, settings.confidence, contexts)
-    )
-    if rows.joint is None:
-        return score
-    ends = partial(share_ends, confidence=settings.confidence, population=contexts)
-    return rows.joint.explain(score, ends if score.method == "sampled" else None)
+    tally, score = rows.tally, rows.score(early.ending or stopped)
+    score = explained(score, tally.pool, question.sampler, rows.regions)
+    if tally.joint is not None:
+        score = tally.joint.explain(score, share_ends(question.settings))
+    return Scored(score, tally.pool)
 
 
 class _CausalRows:
-    """What the rows seen so far say."""
+    """The rows of a causal score as they come, on the common base inputs."""
 
-    def __init__(
-        self, sampler: Sampler, variants: Variants, rule: ProportionRule, *, whole_rows: int
-    ) -> None:
-        self.sampler = sampler
-        self.variants = variants
-        self.whole_rows = whole_rows  # they are tallied
-        self.rows_at_once = whole_rows  # run in one go, whether they flip or not
-        self.rule = rule
-        self.coarse = _coarse_rows(sampler, variants)
-        self.count = self.flips = self.unknown = 0
-        self.spelled = 0  # of the unknown ones, those whose outputs differ only in spelling
-        self.pool = FlipPool(sampler.runner.schema, sampler.reading)
-        self.seen = SeenRows()
-        whole = variants.complete
-        self.tally = HarmTally.of(variants.assignments, sampler.reading) if whole else None
-        self.joint = JointTally.of(variants, sampler.reading)
+    def __init__(self, question: Question, rule: ProportionRule) -> None:
+        self.question, self.rule = question, rule
+        self.tally = CausalTally(question, question.variants)
+        self.whole_rows = _whole_rows(question, rule)  # they tell who loses
+        self.rows_at_once = self.whole_rows  # run in one go, whether they flip or not
+        self._source = _source(question, GoingOn(self.whole_rows, rule.max_samples))
+        runner, width = question.sampler.runner, question.variants.width
+        # Up to this row few calls are worth more than few executions.
+        self._coarse = COARSE_CELLS // min(width, MOST_WHOLE) if runner.saves_calls else 0
+        self._confidence = interval_confidence(question.settings.confidence)
+        self._distances: MeanEnds | None = None
+        if question.reading.averages:
+            self._distances = MeanEnds(self._confidence, question.settings.error)
+        self._seen = SeenRows()
 
-    def advance(self, source: Source, target: int, settings: Settings) -> None:
+    def advance(self, target: int) -> None:
         """Run rows up to the target, or as far as the budget goes."""
-        width = self.variants.width
-        while self.count < target:
-            whole, at_once = self.count < self.whole_rows, self.count < self.rows_at_once
+        width, done = self.question.variants.width, self.tally.count
+        while done < target:
+            whole, at_once = done < self.whole_rows, done < self.rows_at_once
             ends = (self.whole_rows, self.rows_at_once, target)
-            stop = min(target, next(end for end in ends if self.count < end))
-            for first, last in self.sampler.blocks(self.count, stop, width):
-                self._take(*source(first, last, not at_once), whole=whole)
-                self.count = last
-                self.tell(settings)
-            if self.count < stop:
+            stop = min(target, next(end for end in ends if done < end))
+            for first, last in self.question.sampler.blocks(done, stop, width):
+                self._take(*self._source(first, last, not at_once), whole=whole)
+                done = last
+                self.tell()
+            if done < stop:
                 return
+
+    def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
+        first, reading = self.tally.count, self.question.reading
+        states, apart = self.tally.add(rows, cells)
+        if self._distances is not None:
+            self._distances.add(apart, np.where(states == UNKNOWN, 1.0, apart))
+        else:
+            asks = whole and self._seen.count < ROWS
+            self._seen.add(rows.codes, states, losing_bits(cells, reading) if asks else None)
+        if whole and first < TALLIED_ROWS:
+            self.tally.add_whole(rows, cells)
+
+    @property
+    def means(self) -> MeanEnds | None:
+        """What is known of distances, once they are more than flips: 0 or 1.
+
+        As long as they are not, the rule of proportions takes fewer rows.
+        """
+        return None if self._distances is None or self._distances.are_whole else self._distances
+
+    def looks(self) -> Iterator[int]:
+        """Numbers of rows after which to see whether they are enough."""
+        return self.rule.looks(self._coarse, endless=self._distances is not None)
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether the score is known as well as it should be."""
+        if self.means is not None:
+            return self.means.done
+        return self.rule.done(self.tally.flips, self.tally.count, self.tally.unknown)
 
     def plan_calls(self) -> None:
         """Run the next rows whole if few flip, where that saves calls; what was seen decides."""
-        if self.whole_rows and self.flips < MOSTLY * self.count:
-            self.rows_at_once = max(self.whole_rows, self.coarse)
+        if self.whole_rows and self.tally.flips < MOSTLY * self.tally.count:
+            self.rows_at_once = max(self.whole_rows, self._coarse)
 
-    def tell(self, settings: Settings) -> None:
+    def tell(self) -> None:
         """Report progress."""
-        self.sampler.tell(
-            "causal",
-            self.variants.assignments,
-            self.count,
-            self.expected(),
-            lambda: self._ends(settings),
+        interval = self.anytime
+        self.question.tell(
+            "causal", self.tally.count, self._expected(), lambda: (interval().low, interval().high)
         )
 
-    def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
-        states = self._states(rows, cells)
-        asks = whole and self.seen.count < ROWS
-        losing = losing_bits(cells, self.sampler.reading) if asks else None
-        self.seen.add(rows.codes, states, losing)
-        self.flips += int((states == FLIP).sum())
-        self.unknown += int((states == UNKNOWN).sum())
-        self.spelled += int(self.sampler.reading.spelled_rows(cells).sum())
-        self.pool.add_table(self.variants, rows, cells, states)
-        if whole and self.tally is not None and self.count < TALLIED_ROWS:
-            self.tally.add(cells)
-            if self.joint is not None:
-                self.joint.add(rows, cells)
+    def _expected(self) -> int:
+        """How many rows it will take, if the rest looks like those seen so far."""
+        count = self.tally.count
+        if self.question.sampler.listen is ignore:
+            return count
+        if self.means is not None:
+            low, high = self.means.ends
+            return max(count, int(count * ((high - low) / (2 * self.rule.error)) ** 2))
+        share = (self.tally.flips + 1) / (count + 2)
+        ends = (n for n in self.rule.looks(self._coarse) if n > count)
+        done = (n for n in ends if self.rule.done(round(share * n), n))
+        return next(done, count)
 
-    def _states(self, rows: Rows, cells: Cells) -> NDArray[np.int8]:
-        reading = self.sampler.reading
-        own = own_columns(self.variants, rows) if reading.graded else None
-        states = reading.row_states(cells, own, rows.tolerances)
-        if not self.variants.complete:
-            states[states == CONSTANT] = UNKNOWN  # an assignment that was not tried may flip it
-        return states
+    def anytime(self) -> Interval:
+        """The interval that holds whenever the run stops."""
+        if self.means is not None:
+            return self.means.interval
+        flips, count = self.tally.flips, self.tally.count
+        interval = anytime_interval(flips, flips + self.tally.unknown, count, self._confidence)
+        return interval if count else Interval(0.0, 0.0, 1.0)
 
-    def regions(
-        self, source: Source, confidence: float, contexts: int | None
-    ) -> tuple[Region, ...]:
-        """Where the flips are, as far as the rows show it."""
-        schema, columns = self.sampler.runner.schema, self.variants.assignments.columns
-        losers = [] if self.tally is None else self.tally.losers(FEWEST)
-        label = self.variants.assignments.labels
-        if self.seen.count == contexts and not self.unknown:
+    def score(self, stopped: Ending) -> Any:
+        """The score with all that belongs to it."""
+        tally, interval = self.tally, self.anytime()
+        if stopped.is_conclusive and self.means is None:
+            interval = self.rule.interval(tally.flips, tally.count, tally.unknown)
+        notes = () if stopped.is_conclusive else (ended_early(stopped, tally.count),)
+        return tally.score(
+            interval,
+            sampled=True,
+            method="sampled",
+            samples=tally.count,
+            stopped=stopped,
+            notes=notes,
+        )
 
-            def known(loser: int | None, own: float) -> tuple[Region, ...]:
-                codes, flips = self.seen.table() if loser is None else self.seen.table_of(loser)
-                weights, order = np.ones(len(flips)), np.arange(len(flips))
-                return known_regions(codes, flips, weights, schema, columns, own, order=order)
-
-            return directed(losers, label, known, confidence) or known(None, confidence)
-
-        def run(
-            start: int, stop: int
-        ) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]:
-            rows, cells = source(start, stop, start >= self.rows_at_once)
-            whole = stop <= self.whole_rows
-            losing = losing_bits(cells, self.sampler.reading) if whole else None
-            return rows.codes, self._states(rows, cells), losing
-
-        limit = sys.maxsize if contexts is None else contexts
-        self.seen.look_further(self.sampler.runner, run, width=self.variants.width, limit=limit)
-        finite = contexts is not None
-        fresh = None if finite else self.sampler.unseen(max(self.count, self.seen.count))
+    def regions(self) -> tuple[Region, ...]:
+        """Where the flips are, as far as the rows show it; of degrees nothing is said."""
+        question, seen, harm = self.question, self._seen, self.tally.harm
+        if self._distances is not None:
+            return ()
+        sampler, assignments = question.sampler, question.assignments
+        seen.look_further(sampler.runner, self._further, width=question.variants.width)
+        fresh = sampler.unseen(max(self.tally.count, seen.count))
 
         def sampled(loser: int | None, own: float) -> tuple[Region, ...]:
-            return sampled_regions(
-                self.seen, schema, columns, own, fresh=fresh, finite=finite, loser=loser
-            )
+            columns = assignments.columns
+            return sampled_regions(seen, assignments.schema, columns, own, fresh=fresh, loser=loser)
 
-        return directed(losers, label, sampled, confidence) or sampled(None, confidence)
-
-    def expected(self) -> int:
-        """How many rows it will take, if the rest looks like those seen so far."""
-        if self.sampler.listen is ignore:
-            return self.count
-        share = (self.flips + 1) / (self.count + 2)
-        ends = (n for n in self.rule.looks(self.coarse) if n > self.count)
-        done = (n for n in ends if self.rule.done(round(share * n), n))
-        return next(done, self.count)
-
-    def _ends(self, settings: Settings) -> tuple[float, float]:
-        interval = self.anytime(settings)
-        return interval.low, interval.high
-
-    def anytime(self, settings: Settings) -> Interval:
-        """The interval that holds whenever the run stops."""
-        return anytime_interval(
-            self.flips,
-            self.flips + self.unknown,
-            self.count,
-            interval_confidence(settings.confidence),
+        losers = [] if harm is None else harm.losers(FEWEST)
+        confidence = question.settings.confidence
+        return directed(losers, assignments.labels, sampled, confidence) or sampled(
+            None, confidence
         )
 
-    def score(
-        self,
-        rule: ProportionRule,
-        settings: Settings,
-        stopped: Ending,
-        cost: Cost,
-        contexts: int | None,
-    ) -> CausalScore:
-        """The score with all that belongs to it."""
-        known = stopped.is_conclusive
-        if known:
-            interval = rule.interval(self.flips, self.count, self.unknown)
-        elif self.count:
-            interval = anytime_interval(
-                self.flips,
-                self.flips + self.unknown,
-                self.count,
-                interval_confidence(settings.confidence),
-                population=contexts,
-            )
-        else:
-            interval = Interval(0.0, 0.0, 1.0)
-        notes = [ended_early(stopped, settings, self.count)] if not known else []
-        lower_bound = not self.variants.complete and self.unknown > 0
-        if lower_bound:
-            notes.append(too_many(self.variants))
-        exact = stopped is Ending.EXHAUSTED and not self.unknown
-        return causal_score(
-            interval,
-            against=self.variants.assignments.names,
-            followed=self.variants.assignments.followed_names,
-            settings=settings,
-            stopped=stopped,
-            cost=cost,
-            samples=self.count,
-            unknown=self.unknown,
-            spelled=self.spelled,
-            lower_bound=lower_bound,
-            pool=self.pool,
-            tally=self.tally,
-            notes=tuple(notes),
-            method="exact" if exact else "sampled",
-            contexts=contexts,
-            **self.sampler.reading.details(),
-        )
+    def _further(
+        self, start: int, stop: int
+    ) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]:
+        """Rows that are no part of the score: their inputs, their states, and who loses."""
+        rows, cells = self._source(start, stop, start >= self.rows_at_once)
+        losing = losing_bits(cells, self.question.reading) if stop <= self.whole_rows else None
+        return rows.codes, self.tally.states(rows, cells), losing
 
 
-def too_many(variants: Variants) -> Note:
-    """That not all assignments were tried, which makes the score a lower bound."""
-    count = variants.assignments.count
-    return Note.of("too-many-assignments", assignments=count, tried=variants.width)
-
-
-def causal_score(
-    interval: Interval,
-    *,
-    settings: Settings,
-    cost: Cost,
-    pool: FlipPool,
-    tally: HarmTally | None,
-    spelled: int = 0,
-    contexts: int | None = None,
-    some_rows: bool = False,
-    **details: Any,
-) -> CausalScore:
-    """The result with its witnesses and the direction of harm; `spelled` rows are unknown.
-
-    Its flips can be run again. Of sampled rows the directions have intervals that hold whenever
-    the run stops; `contexts` is the number of rows there are, if they were drawn from so few.
-    `some_rows` says that an exact score has its directions from sampled rows, too.
-    """
-    cost.runner.finding = pool
-    fields: dict[str, Any] = {"method": "sampled", **details}
-    ends = None
-    sampled = fields["method"] == "sampled" or some_rows
-    if sampled and settings.stopping is not Stopping.PAPER:
-        ends = partial(share_ends, confidence=settings.confidence, population=contexts)
-    score = CausalScore(
-        measure="causal",
-        **common_fields(interval, settings, cost),
-        witnesses=pool.choose(),
-        **harm_fields(tally, ends),
-        **fields,
-    )
-    return with_spelling(score, spelled, pool.reading)
-
-
-def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:
-    """The fields of a score that tell what one change does, and who loses by it."""
-    if tally is None or not tally.contexts:
-        return {"flip_rate": None, "direction": ()}
-    return {"flip_rate": tally.flip_rate, "direction": tally.changes(ends)}
-
-
-def share_ends(
-    successes: Counts, trials: Counts, *, confidence: float, population: int | None = None
-) -> tuple[Floats, Floats]:
-    """The ends of shares among sampled rows, each by itself; any stopping time."""
-    return mixture_ends(successes, successes, trials, 1.0 - confidence, population)
-
-
-def _whole_rows(sampler: Sampler, variants: Variants, rule: ProportionRule) -> int:
+def _whole_rows(question: Question, rule: ProportionRule) -> int:
     """How many first rows to run whole, for the direction of harm and the flip rate.
 
     They are chosen before anything is seen, so that what they say is not biased by early stops.
     """
-    if not variants.complete or variants.width > WIDTH_LIMIT:
+    width, runner = question.variants.width, question.sampler.runner
+    if not question.variants.complete or width > WIDTH_LIMIT:
         return 0
-    runner = sampler.runner
-    traits, calls = runner.traits, runner.saves_calls
-    wave = first_wave(variants.width, vectorised=traits.vectorised, calls=calls)
-    if variants.width <= wave:
+    wave = first_wave(width, vectorised=runner.traits.vectorised, calls=runner.saves_calls)
+    if width <= wave:
         return sys.maxsize  # nothing is saved by leaving a row early
-    cells = variants.width * rule.first_look
-    if variants.width <= WHOLE_WIDTH or (calls and cells <= COARSE_CELLS):
+    cells = width * rule.first_look
+    if width <= WHOLE_WIDTH or (runner.saves_calls and cells <= COARSE_CELLS):
         return rule.first_look
-    return max(10, rule.first_look * WHOLE_WIDTH // variants.width)
+    return max(10, rule.first_look * WHOLE_WIDTH // width)
 
 
-def _coarse_rows(sampler: Sampler, variants: Variants) -> int:
-    """Up to which row few calls are worth more than few executions."""
-    return COARSE_CELLS // min(variants.width, MOST_WHOLE) if sampler.runner.saves_calls else 0
-
-
-def _source(sampler: Sampler, variants: Variants, going_on: GoingOn) -> Source:
+def _source(question: Question, going_on: GoingOn) -> Source:
     """Rows on the common base inputs."""
 
     def from_tables(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
-        return sampler.tables.fill(
-            variants,
+        return question.sampler.tables.fill(
+            question.variants,
             start,
             stop,
-            reading=sampler.reading,
+            reading=question.reading,
             until_flip=until_flip,
             going_on=going_on,
         )
 
     return from_tables
-
-
-class _FiniteRows(NamedTuple):
-    """Rows that are drawn without replacement, and how many there are."""
-
-    source: Callable[[GoingOn], Source]
-    contexts: int
-
-
-def _finite_rows(sampler: Sampler, variants: Variants, settings: Settings) -> _FiniteRows | None:
-    """Every context once, in random order, where there are few enough of them.
-
-    Contexts that admit the same number of assignments weigh the same, so each is drawn once;
-    otherwise every input is drawn once, and a context comes as often as it has inputs.
-    """
-    population, columns = sampler.population, variants.assignments.columns
-    size = population.size
-    if (
-        not population.uniform
-        or size is None
-        or size > PERMUTATION_LIMIT
-        or not variants.complete
-        or variants.assignments.binned
-        or sampler.reading.graded
-    ):
-        return None
-    independent = population.is_independent(columns)
-    contexts = size
-    if independent:
-        for block in population.blocks:
-            if set(block.columns) <= set(columns):
-                contexts //= block.size or 1
-    most = ProportionRule(settings.confidence, settings.error).max_samples
-    if contexts > FINITE_FACTOR * most:
-        return None
-    inputs = ShuffledInputs(population, sampler.seed)
-    order = np.arange(size)
-    if independent:
-        order = first_places(variants.assignments.contexts(inputs.rows(0, size)))
-
-    def rows_of(start: int, stop: int) -> tuple[Rows, Cells]:
-        rows = Rows(inputs.take(order[start:stop]), {})
-        return rows, sampler.tables.empty(len(rows), variants.width)
-
-    def from_shuffled(
-        going_on: GoingOn, start: int, stop: int, until_flip: bool
-    ) -> tuple[Rows, Cells]:
-        rows, cells = rows_of(start, stop)
-        try:
-            sampler.tables.complete(
-                variants,
-                rows,
-                cells,
-                sampler.reading,
-                block=start,
-                until_flip=until_flip,
-                later=LaterRows(rows_of, min(going_on.end, len(order)), going_on.whole_to),
-            )
-        finally:
-            sampler.tables.note("shuffled", variants, rows, start, cells)
-        return rows, sampler.reading.cells(cells)
-
-    return _FiniteRows(lambda going_on: partial(from_shuffled, going_on), contexts)

@@ -1,207 +1,427 @@
-"""The whole domain: every input that occurs is run, for scores by the definitions themselves."""
+"""Exact scores: the definitions as they stand, of every input that occurs, piece by piece.
+
+Only sums are kept, and a sample of rows to explain them; of a domain that was held, its table.
+"""
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.memory import KEPT, Memory
-from themis.engine.sampler import Sampler
+from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
-from themis.inputs.following import follow
-from themis.inputs.schema import Schema
-from themis.inputs.streams import MIXING
-from themis.results.model import Measure
+from themis.inputs.characteristics import OWN
+from themis.inputs.population import Population
+from themis.inputs.sums import summed
+from themis.results.notes import Ending, ended_early
+from themis.results.parts import Region
+from themis.scores.domain import Domain, Layout, Pieces, rounded, table_shape
+from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.regions import (
+    FEWEST,
+    MOST_UNKNOWN,
+    ROWS,
+    SeenRows,
+    directed,
+    known_regions,
+    losing_bits,
+    sampled_regions,
+)
+from themis.scores.explanations.witnesses import KEPT, FlipPool
+from themis.scores.group import group_population, group_stream
+from themis.scores.group_tally import GroupTally, members_of, scoring_rates
+from themis.scores.question import Members, Question, Scored, ending_early
+from themis.scores.tally import CausalTally, Inputs
+from themis.statistics.proportions import Interval
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
 
-CHUNK = 2**18
-DENSE_LIMIT = 2**25  # cells of a table that is built whole
-MOST_SHARES = 10_000  # distinct weights of inputs that are looked at for a common denominator
-LARGEST_DENOMINATOR, LARGEST_TOTAL = 10**8, 2**53
+JOINT_CELLS = 2**24  # looked at to see what only two change together
+FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for people and harm
+SAMPLED_CELLS = 2**22  # of rows that are kept to explain a score
+
+
+def exact_causal(question: Question, pieces: Pieces) -> Scored:
+    """The causal score by Definition 3.7 itself; failed executions and an early end leave ends."""
+    flips = _Flips(question, pieces)
+    with ending_early(keeps_interrupts=question.sampler.keep_on_interrupt) as early:
+        for piece in pieces.run():
+            flips.add(piece)
+            question.tell("causal", flips.samples, pieces.size, flips.ends)
+    held = pieces.domain
+    return flips.score((held and held.ended) or early.ending or Ending.EXHAUSTED)
+
+
+def exact_group(question: Question, pieces: Pieces) -> Scored:
+    """The group score by Definitions 3.5 and 3.6; failed executions and an early end leave ends."""
+    assignments, reading, held = question.assignments, question.reading, pieces.domain
+    totals = pieces.group_weights()
+    tally = GroupTally(reading, totals)
+    with ending_early(keeps_interrupts=question.sampler.keep_on_interrupt) as early:
+        for piece in pieces.run():
+            inputs = piece.in_groups(assignments)
+            own = assignments.index_of(inputs.codes)
+            tally.add(own, inputs.cells, inputs.weights)
+            question.tell("group", tally.samples, pieces.size, tally.spread)
+    members: Members = partial(_drawn_members, question)
+    scoring = None
+    if held is not None:
+        cells = reading.cells(inputs.cells)
+        scoring = scoring_rates(reading, cells, own, len(totals), inputs.weights)
+        members = members_of(inputs.codes, cells, own, inputs.weights)
+    stopped = (held and held.ended) or early.ending or Ending.EXHAUSTED
+    labels = assignments.labels_of(np.arange(assignments.count))
+    return tally.score(question, labels, members, stopped, scoring)
+
+
+def _drawn_members(
+    question: Question, group: int, count: int, rng: np.random.Generator
+) -> tuple[NDArray[Any], Cells]:
+    """So many random inputs of a group of a domain that was not held."""
+    sampler, variants = question.sampler, question.every
+    population = group_population(sampler.population, variants, group)
+    assert population is not None
+    codes = group_stream(sampler, variants, group, population).rows(0, count)
+    return codes, question.reading.cells(sampler.runner.repeat(codes, again=0))
+
+
+class _Flips:
+    """What pieces say of the causal score of a set."""
+
+    def __init__(self, question: Question, pieces: Pieces) -> None:
+        self._question, self._pieces = question, pieces
+        self._low = self._high = self._weight = 0.0
+        self._whole = self._whole_low = 0.0  # weight of rows that were run whole, and what flips
+        self.samples = 0
+        seed, width = question.sampler.seed, question.assignments.count
+        rng = np.random.default_rng(seed)
+        self._flipping = SomeFlips(min(KEPT, max(SAMPLED_CELLS // width, 1)), rng)
+        self._rows = _SomeRows(ROWS, rng)
+        self._seen = SeenRows()
+        self._table: tuple[Table, TableEnds] | None = None  # of a domain that is held
+        self._tally = CausalTally(question, question.every)
+        if pieces.size * width > JOINT_CELLS or question.assignments.binned:
+            self._tally.joint = None
+
+    def add(self, piece: Domain) -> None:
+        """Count a piece."""
+        question, reading, tally = self._question, self._question.reading, self._tally
+        binned = bool(question.assignments.binned)
+        table = Table.of(piece, question.assignments, reading, self._pieces.layout(piece))
+        ends = table.ends(piece, question, self._pieces.population)
+        whole = ~(table.cells == NOT_RUN).any(axis=1)
+        self._low, self._high = (
+            self._low + float(ends.low.sum()),
+            self._high + float(ends.high.sum()),
+        )
+        self._whole_low += float(ends.low[whole].sum())
+        self._whole += float(table.weights[whole].sum())
+        tally.unknown += int((ends.unknown & whole).sum())
+        if not binned:
+            self._flipping.add(table, ends.states)
+            base = piece.occurring if question.assignments.schema.ties else piece
+            inputs = Inputs(base.codes, table.places, base.weights)
+            tally.add_whole(table.rows, table.cells, table.weights, inputs)
+        if self._pieces.domain is not None:
+            self._table = table, ends
+        elif not binned:
+            self._rows.add(table, ends.states)
+        self._weight += float(piece.weights.sum())
+        self.samples += int((piece.cells != NOT_RUN).sum())
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.samples == self._pieces.size
+
+    def ends(self) -> tuple[float, float]:
+        """The score at least and at most: what was not run yet may flip."""
+        rest = 0.0 if self._is_whole else max(1.0 - self._weight, 0.0)
+        return rounded(self._low), rounded(self._high + rest)
+
+    def score(self, stopped: Ending) -> Scored:
+        """What they amount to; observed is the share of those all of whose variants were run."""
+        question, tally, (low, high) = self._question, self._tally, self.ends()
+        seen = low if self._is_whole else self._whole_low / self._whole if self._whole else 0.0
+        interval = Interval(min(max(rounded(seen), low), high), low, high)
+        early, binned = stopped.is_early, bool(question.assignments.binned)
+        self._flipping.put_into(tally.pool, question.every)
+        if early:
+            tally.harm = tally.joint = None
+        elif binned:
+            self._read_rows()
+        score = tally.score(
+            interval,
+            sampled=binned,
+            method="exact",
+            samples=self.samples,
+            stopped=stopped,
+            notes=(ended_early(stopped, self.samples),) if early else (),
+        )
+        held = self._pieces.domain is not None and not early
+        known = held and question.sampler.runner.remembers
+        regions = self._regions if not early else tuple
+        score = explained(score, tally.pool, question.sampler, regions, known=known)
+        return Scored(score if tally.joint is None else tally.joint.explain(score), tally.pool)
+
+    def _read_rows(self) -> None:
+        """People and harm of a binned set, from rows whose outputs are mostly known by now."""
+        question, sampler = self._question, self._question.sampler
+        try:
+            with sampler.runner.apart():
+                rows, cells = sampler.tables.fill(
+                    question.every, 0, FREE_ROWS, reading=question.reading
+                )
+        except BudgetEndedError:
+            return
+        states = row_states(cells)
+        self._seen.add(rows.codes, states)
+        self._tally.pool.add_table(question.every, rows, cells, states)
+        self._tally.add_whole(rows, cells)
+
+    def _regions(self) -> tuple[Region, ...]:
+        """Where the flips are: in the table, if it is held, or as a sample of all rows shows it."""
+        question = self._question
+        if question.reading.graded:
+            return ()  # of degrees, none that counts everyone who is affected alike is the answer
+        if self._table is not None and not question.assignments.binned:
+            return self._known_regions(*self._table)
+        seen = self._seen if question.assignments.binned else self._rows.seen()
+        schema, columns = question.assignments.schema, question.assignments.columns
+        return sampled_regions(seen, schema, columns, question.settings.confidence)
+
+    def _known_regions(self, table: Table, ends: TableEnds) -> tuple[Region, ...]:
+        """Those of each assignment that loses by itself, or of all together."""
+        question, states, harm = self._question, ends.states, self._tally.harm
+        if ends.unknown.sum() > MOST_UNKNOWN * (states == FLIP).sum():
+            return ()
+        known, assignments = np.flatnonzero(states != UNKNOWN), question.assignments
+        order = np.random.default_rng(question.sampler.seed).permutation(len(known))
+        codes, weights = table.rows.take(known).codes, table.weights[known]
+        bits = losing_bits(table.cells, question.reading)
+
+        def find(loser: int | None, own: float) -> tuple[Region, ...]:
+            flips = states[known] == FLIP
+            if loser is not None and bits is not None:
+                flips = (bits[known] >> loser) & 1 == 1
+            schema, columns = assignments.schema, assignments.columns
+            return known_regions(codes, flips, weights, schema, columns, own, order=order)
+
+        losers = [] if harm is None or bits is None else harm.losers(FEWEST)
+        confidence = question.settings.confidence
+        return directed(losers, assignments.labels, find, confidence) or find(None, confidence)
+
+
+# Tables ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class TableEnds:
+    """What each row of a table says: its weight that flips, at least and at most, and its state."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    unknown: NDArray[np.bool_]
+    states: NDArray[np.int8]  # of degrees: a row flips that differs at least a little
 
 
 @dataclass(frozen=True)
-class Domain:
-    """Every input that occurs, its answer and its probability.
+class Table:
+    """The whole table of a set: its contexts, its cells, the contexts' weights.
 
-    Where a profile is measured, or something follows others: also inputs without weight, which are
-    variants of those that occur.
+    Where something follows others each input has a row of its own. Bins have all their members.
     """
 
-    codes: NDArray[Any]
+    rows: Rows
     cells: Cells
     weights: NDArray[np.float64]
+    places: NDArray[np.int64]  # the row of each input
 
-    @property
-    def occurring(self) -> Domain:
-        """Only the inputs that have a weight."""
-        return self.part(self.weights > 0)
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        assignments: Assignments,
+        reading: Reading,
+        layout: Layout | None = None,
+    ) -> Table:
+        """The table of these inputs; `layout` is theirs, where it is known."""
+        seen = reading.cells(domain.cells)
+        if assignments.schema.ties:
+            cells, base = domain.table(assignments, seen), domain.occurring
+            return cls(Rows(base.codes, {}), cells, base.weights, np.arange(len(base.codes)))
+        layout = layout or Layout.of(assignments, domain.codes)
+        shape = len(layout.first), int(np.prod(table_shape(assignments)))
+        cells = np.full(shape, NO_COUNTERFACTUAL, seen.dtype, order="F")
+        cells[layout.rows, layout.columns] = seen
+        weights = summed(layout.rows, domain.weights, len(cells))
+        return cls(Rows(domain.codes[layout.first], {}), cells, weights, layout.rows)
 
-    def part(self, chosen: NDArray[np.bool_]) -> Domain:
-        """Only these inputs."""
-        if chosen.all():
-            return self
-        return Domain(self.codes[chosen], self.cells[chosen], self.weights[chosen])
+    def ends(self, domain: Domain, question: Question, population: Population) -> TableEnds:
+        """How much of it flips; of degrees, the expected distance."""
+        reading, cells = question.reading, self.cells
+        states = row_states(cells)
+        unknown = states == UNKNOWN
+        if question.assignments.binned:
+            own = domain.occurring if question.assignments.schema.ties else domain
+            low, high = self._binned_ends(own, question, population)
+            return TableEnds(low, high, high > low, states)
+        if reading.graded:
+            low, high = self._distances(domain.occurring, reading)
+            own_places = own_columns(question.every, self.rows)
+            states = reading.row_states(cells, own_places, np.zeros(len(cells)))
+            return TableEnds(low, high, unknown, states)
+        low = self.weights * (states == FLIP)
+        return TableEnds(low, low + self.weights * unknown, unknown, states)
 
-    def weighted(self, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]) -> Domain:
-        """The same with the weights of these inputs, which are in it, instead of its own."""
-        keys = schema.input_keys.of
-        of_all = keys(self.codes)
-        order = np.argsort(of_all)
-        shares = np.zeros(len(of_all))
-        shares[order[np.searchsorted(of_all, keys(codes), sorter=order)]] = weights
-        return replace(self, weights=shares / shares.sum())
+    def _distances(
+        self, domain: Domain, reading: Reading
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The largest distances of inputs' variants from their own outputs, at both ends."""
+        own = reading.cells(domain.cells)
+        low, unclear = np.zeros(len(own)), own < 0
+        for column in self.cells.T:
+            others = column[self.places]
+            low = np.maximum(low, reading.distances(own, others))
+            unclear |= (others == FAILED) | (others == NOT_RUN)
+        rows, weights = len(self.cells), domain.weights
+        high = np.where(unclear, 1.0, low)
+        least, most = (np.bincount(self.places, e * weights, rows) for e in (low, high))
+        return np.asarray(least, dtype=float), np.asarray(most, dtype=float)
 
-    def table(self, assignments: Assignments, seen: Cells) -> Cells:
-        """The outputs of all variants of those that occur: rows × values of the set's columns.
+    def _binned_ends(
+        self, domain: Domain, question: Question, population: Population
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The weight of each row that flips, of a set with one binned characteristic.
 
-        `seen` are the outputs of the domain. What is not in it is no counterfactual.
+        Each bin is represented by a random member, the input's own bin by its own value. An input
+        keeps its output when its own value's columns and those of all other bins' members show
+        that alone; members are drawn independently, so that chance is a product over the bins.
         """
-        base, keys = self.occurring.codes, assignments.schema.input_keys
-        known = Memory(keys, seen.dtype)
-        known.add(keys.of(self.codes), seen)
-        values = set_values(assignments)
-        touching = assignments.schema.touching(assignments.changed)
-        cells = np.empty((len(base), len(values)), dtype=seen.dtype, order="F")
-        for place, own in enumerate(values):
-            codes = base.copy(order="F")
-            codes[:, list(assignments.columns)] = own
-            follow(assignments.followed, base, codes)
-            cells[:, place] = known.look_up(keys.of(codes))
-            cells[~touching.admits(base, codes), place] = NO_COUNTERFACTUAL
-        cells[cells == NOT_RUN] = NO_COUNTERFACTUAL
-        return cells
+        assignments = question.assignments
+        (column,), shape = assignments.binned, table_shape(assignments)
+        axis, size = 1 + assignments.columns.index(column), assignments.schema.code_counts[column]
+        weights = np.zeros((len(self.cells), size))
+        np.add.at(weights, (self.places, domain.codes[:, column]), domain.weights)
+        bins = list(_bins(population, assignments, column))
+
+        def flips(cells: Cells, wild: Sequence[int]) -> NDArray[np.float64]:
+            table = np.moveaxis(cells.reshape(-1, *shape), axis, -1)
+            shown = _shown(table.reshape(len(cells), -1, size), wild)
+            return np.maximum(self.weights - _constant(shown, weights, bins), 0.0)
+
+        high = flips(self.cells, [NO_COUNTERFACTUAL])
+        if not np.isin(self.cells, [FAILED, NOT_RUN]).any():
+            return high, high
+        return flips(self.cells, [NO_COUNTERFACTUAL, FAILED, NOT_RUN]), high
 
 
-def set_values(assignments: Assignments) -> NDArray[np.int64]:
-    """All joint codes of a set's columns; of one with bins, of all their members."""
-    each = [assignments.schema.characteristics[c] for c in assignments.columns]
-    codes = [
-        one.possible_levels(np.arange(one.possible_count))
-        if one.bin_starts is None
-        else np.arange(one.code_count)
-        for one in each
-    ]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
+_MIXED, _NOTHING = -9, -8  # two outputs differ, or one is missing; there is none to differ from
 
 
-DIGITS = 12  # of a sum of weights that mean something
-SUM_BITS = 52  # of whole numbers whose sum a float still has exactly
+def _shown(table: Cells, wild: Sequence[int]) -> NDArray[np.int64]:
+    """Of each row and member the one label that all its cells show; `wild` ones are any label."""
+    known = table >= 0
+    most = np.where(known, table, -1).max(axis=1).astype(np.int64)
+    least = np.where(known, table, np.iinfo(table.dtype).max).min(axis=1)
+    spoiled = (~known & ~np.isin(table, wild)).any(axis=1) | ((most >= 0) & (least != most))
+    return np.where(spoiled, _MIXED, np.where(most < 0, _NOTHING, most))
 
 
-def rounded(share: float) -> float:
-    """A sum of weights without the noise of its last digits: three tenths are not above 0.3."""
-    return round(float(share), DIGITS)
+def _constant(
+    shown: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    bins: Sequence[tuple[slice, NDArray[np.float64]]],
+) -> NDArray[np.float64]:
+    """The weight of each row that keeps its output, whatever members are drawn."""
+    constant = (weights * (shown == _NOTHING)).sum(axis=1)
+    for label in np.unique(shown[shown >= 0]).tolist():
+        agrees = (shown == label) | (shown == _NOTHING)
+        chance = [agrees[:, own] @ members for own, members in bins]
+        for place, (own, _) in enumerate(bins):
+            others = np.prod([each for n, each in enumerate(chance) if n != place], axis=0)
+            constant += (weights[:, own] * (shown[:, own] == label)).sum(axis=1) * others
+    return np.asarray(constant)
 
 
-def summed(places: NDArray[Any], weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """The sum of the weights at each place, right to the last digits however many they are.
+def _bins(
+    population: Population, assignments: Assignments, column: int
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """The codes of each bin's members, and with which chance each of them stands for the bin."""
+    characteristic = assignments.schema.characteristics[column]
+    for level in characteristic.possible_levels(np.arange(characteristic.possible_count)).tolist():
+        start, stop = characteristic.level_range(level) if level != OWN else (0, 0)
+        block = population.members(column, start, stop) if stop > start else None
+        if block is not None:
+            members = np.zeros(stop)
+            codes = block.combinations(np.arange(block.size or 0))[:, 0]
+            members[codes] = block.probabilities()
+            yield slice(start, stop), members[start:]
 
-    What is a multiple of a small power of two is summed without any rounding, the rest by itself.
+
+@dataclass
+class SomeFlips:
+    """Random flips of all that come, each with the same chance, up to a number.
+
+    Every flip draws a number, and those with the smallest stay.
     """
-    if len(weights) and weights.min() == weights.max():
-        return np.bincount(places, minlength=count).astype(float) * float(weights[0])
-    _, scale = math.frexp(float(weights.sum()))
-    whole = np.rint(np.ldexp(weights, SUM_BITS - scale))
-    rest = weights - np.ldexp(whole, scale - SUM_BITS)
-    sums = np.ldexp(np.bincount(places, whole, count), scale - SUM_BITS)
-    return np.asarray(sums + np.bincount(places, rest, count))
+
+    most: int
+    rng: np.random.Generator
+    _kept: list[NDArray[Any]] = field(default_factory=list)  # numbers, codes, cells, weights
+
+    def add(self, table: Table, states: NDArray[np.int8]) -> None:
+        """Let the rows of a table take part that flip."""
+        places = np.flatnonzero((states == FLIP) & (table.weights > 0))
+        drawn = self.rng.random(len(places))
+        if self._kept and len(self._kept[0]) == self.most:
+            near = drawn < self._kept[0][-1]
+            places, drawn = places[near], drawn[near]
+        if not len(places):
+            return
+        kept = [drawn, table.rows.codes[places], table.cells[places], table.weights[places]]
+        if self._kept:
+            kept = [np.concatenate(both) for both in zip(self._kept, kept, strict=True)]
+        order = np.argsort(kept[0], kind="stable")[: self.most]
+        self._kept = [each[order] for each in kept]
+
+    def put_into(self, pool: FlipPool, variants: Variants) -> None:
+        """Let a pool have them."""
+        if self._kept:
+            drawn, codes, cells, weights = self._kept
+            states = np.full(len(drawn), FLIP, dtype=np.int8)
+            pool.add_table(variants, Rows(np.asfortranarray(codes), {}), cells, states, weights)
 
 
-def run_domain(sampler: Sampler) -> Domain | None:
-    """Run every input that occurs and was not run yet; None when the budget ends before.
+@dataclass
+class _SomeRows:
+    """So many rows drawn by their weights, with replacement, from tables that weigh 1 together."""
 
-    Subjects that run input by input get them in random order, so that what they remember of earlier
-    ones has nothing to do with any characteristic.
-    """
-    population = sampler.population
-    assert population.size is not None
-    order = np.arange(population.size)
-    if not sampler.runner.traits.vectorised:
-        order = sampler.base.generator(MIXING).permutation(order)
-    cells = _known(sampler)
-    order = order[cells[order] == NOT_RUN]
-    sampler.runner.ledger.remember(population.size - len(order))
-    began = clock = time.monotonic()
-    try:
-        for first, last in sampler.blocks(0, len(order), 1):
-            for start in range(first, last, CHUNK):
-                indices = order[start : min(start + CHUNK, last)]
-                cells[indices] = sampler.runner.run(population.combinations(indices))
-            now = time.monotonic()
-            each = min((now - began) / last, (now - clock) / (last - first))
-            if each * (len(order) - last) > sampler.runner.seconds_left:
-                break  # a cache file held the first ones: time is left to sample
-            clock = now
-    except BudgetEndedError:
-        pass
-    finally:
-        run = order[cells[order] != NOT_RUN]
-        if len(run) < len(order) and sampler.tables.suite is not None:
-            sampler.tables.suite.add_singles((), population.combinations(run), cells[run])
-    if len(run) < len(order):
-        return None
-    every = np.arange(population.size)
-    return Domain(population.combinations(every), cells, population.probabilities(every))
+    left: int
+    rng: np.random.Generator
+    _weight: float = 1.0  # of the tables to come
+    _codes: list[NDArray[Any]] = field(default_factory=list)
+    _states: list[NDArray[np.int8]] = field(default_factory=list)
 
+    def add(self, table: Table, states: NDArray[np.int8]) -> None:
+        """Draw as many of a table as it weighs among those to come."""
+        weight = float(table.weights.sum())
+        count = self.rng.binomial(self.left, min(weight / max(self._weight, weight), 1.0))
+        self._weight -= weight
+        self.left -= count
+        if count:
+            places = self.rng.choice(len(states), count, p=table.weights / weight)
+            self._codes.append(table.rows.codes[places])
+            self._states.append(states[places])
 
-def count_missing(sampler: Sampler) -> int:
-    """How many inputs that occur were not run yet, as far as that is remembered."""
-    return int((_known(sampler) == NOT_RUN).sum())
-
-
-def _known(sampler: Sampler) -> Cells:
-    """The outputs of all inputs that occur, NOT_RUN where they are not known."""
-    every = np.arange(sampler.population.size or 0)
-    if not sampler.runner.remembers or sampler.runner.memory.is_empty:
-        return np.full(len(every), NOT_RUN, dtype=sampler.runner.labels.dtype)
-    parts = [
-        sampler.runner.known(sampler.population.combinations(every[start : start + CHUNK]))
-        for start in range(0, len(every), CHUNK)
-    ]
-    return np.concatenate(parts)
-
-
-def whole_numbers(shares: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Whole numbers in the ratio of these shares of one; None where there are no small ones."""
-    distinct, places, counts = np.unique(shares, return_inverse=True, return_counts=True)
-    if len(distinct) > MOST_SHARES:
-        return None
-    ratios = [Fraction(share).limit_denominator(LARGEST_DENOMINATOR) for share in distinct.tolist()]
-    common = math.lcm(*(each.denominator for each in ratios))
-    total = sum(each * count for each, count in zip(ratios, counts.tolist(), strict=True))
-    if common > LARGEST_TOTAL or total != 1:
-        return None
-    return np.array([int(each * common) for each in ratios], dtype=np.int64)[places]
-
-
-def can_be_exact(sampler: Sampler, assignments: Assignments, measure: Measure) -> bool:
-    """Whether the definitions can be computed from the outputs of the whole domain.
-
-    Bins whose members stand for them matter to causal scores alone.
-    """
-    if measure == "causal" and len(assignments.binned) > (not sampler.reading.needs_tolerances):
-        return False  # of a graded reading not even one
-    chosen = set(assignments.columns)
-    if assignments.schema.ties:
-        return _fits_by_input(sampler, assignments)
-    width = math.prod(assignments.schema.code_counts[c] for c in chosen)
-    blocks = sampler.population.blocks
-    contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
-    return width * contexts <= DENSE_LIMIT
-
-
-def _fits_by_input(sampler: Sampler, assignments: Assignments) -> bool:
-    """Whether the table of all inputs that occur, each with its own variants, can be built."""
-    size = sampler.population.size
-    width = math.prod(assignments.schema.code_counts[c] for c in assignments.columns)
-    if size is None:
-        return False
-    return size * width <= DENSE_LIMIT and sampler.runner.schema.size <= KEPT
+    def seen(self) -> SeenRows:
+        """They in random order."""
+        seen = SeenRows()
+        if self._codes:
+            codes, states = np.concatenate(self._codes), np.concatenate(self._states)
+            order = self.rng.permutation(len(states))
+            seen.add(codes[order], states[order])
+        return seen

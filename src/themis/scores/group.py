@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from themis.engine.coming import in_windows
 from themis.engine.drawn import Drawn, Inputs
-from themis.engine.sampler import COARSE_CELLS, Cost, Sampler
+from themis.engine.sampler import COARSE_CELLS, Sampler
 from themis.engine.tables import Asked, GoingOn, Tables
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
@@ -23,17 +23,12 @@ from themis.inputs.streams import BRANCH_CHUNK, BaseInputs
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
-from themis.scores.early_ends import ending_early
-from themis.scores.group_answers import group_score
-from themis.scores.means import SeenMeans
-from themis.scores.medians import scoring_rates
-from themis.scores.undecided import OpenCells, sampled_undecided
-from themis.settings import Settings
+from themis.scores.group_tally import SeenCells, group_score, scoring_rates
+from themis.scores.question import GroupInputs, Question, Scored, ending_early
+from themis.statistics.groups import GroupRule, GroupState
 from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
-from themis.statistics.spreads import GroupRule, GroupState
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
-from themis.subjects.readings import Reading
 
 GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
 VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
@@ -54,21 +49,19 @@ class GroupSource:
     labels: Sequence[dict[str, Value]]  # what each group is called
 
 
-def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+def measure_group(question: Question) -> Scored:
     """The group score of a set, sampled until it is known to ± error, or the budget ends.
 
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
-    cost = Cost(sampler.runner)
-    source = group_source(sampler, variants)
-    rule = GroupRule(interval_confidence(settings.confidence), settings.error)
-    numbers = sampler.reading.statistic == "mean"
-    state = rule.start(len(source.labels), numbers=numbers)
-    rows = _GroupRows(sampler, variants, source, state)
-    looks, stopped = rule.looks(), Ending.BUDGET
+    sampler, settings = question.sampler, question.settings
+    source = group_source(sampler, question.variants)
+    rule = GroupRule(1.0 - interval_confidence(settings.confidence), settings.error)
+    rows = _GroupRows(question, source, rule)
+    state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         step = rows.next_step(looks)
-        sampler.tell("group", variants.assignments, 0, step[-1], lambda: (0.0, 1.0))
+        question.tell("group", 0, step[-1], lambda: (0.0, 1.0))
         while rows.advance(step):
             if state.crossed:
                 stopped = Ending.INCONSISTENT
@@ -80,27 +73,21 @@ def measure_group(sampler: Sampler, variants: Variants, settings: Settings) -> G
     if early.ending is not None:
         state.look()
         stopped = early.ending
-    score = _score(rows, settings, stopped, cost)
-    score = replace(score, groups=_with_medians(score.groups, source.labels, rows, sampler.reading))
+    finding = None
     if state.champions is not None and rows.count:
-        sampler.runner.finding = kept_inputs(sampler, source, state, rows.kept, rows.count)
-    return score
+        finding = kept_inputs(sampler, source, state, rows.kept, rows.count)
+    return Scored(rows.score(stopped), finding)
 
 
 class _GroupRows:
     """The rows of a group score as they come, counted up to each of the rule's looks."""
 
-    def __init__(
-        self, sampler: Sampler, variants: Variants, source: GroupSource, state: GroupState
-    ) -> None:
-        self.sampler = sampler
-        self.variants = variants
-        self.source = source
-        self.state = state
+    def __init__(self, question: Question, source: GroupSource, rule: GroupRule) -> None:
+        self.question, self.sampler, self.source = question, question.sampler, source
         groups = len(source.labels)
+        self.state = rule.start(groups, numbers=question.reading.statistic == "mean")
         self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
-        self.opened = OpenCells(sampler.reading, groups)
-        self.means = SeenMeans(sampler.reading, groups)
+        self.seen = SeenCells(question.reading, groups)
         self.count = 0
 
     def next_step(self, looks: Iterator[int]) -> list[int]:
@@ -139,7 +126,7 @@ class _GroupRows:
                 if end in step[:-1]:
                     self.state.look()
             self.count = last
-            _tell(self.sampler, self.variants, self.state, self.count, target)
+            self._tell(target)
         self.state.look()
         return self.count == target
 
@@ -148,47 +135,52 @@ class _GroupRows:
         active, last = self.state.active, first + len(cells)
         if active.sum() < columns.sum():
             cells = cells.T[active[columns]].T  # by column, as the table is
-        self.opened.add(cells, active)
-        self.means.add(cells, active)
+        self.seen.add(cells, active)
         self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
         self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
 
+    def _tell(self, target: int) -> None:
+        """Report progress."""
+        expected = max(target, _expected(self.state, self.count))
+        ends = (self.state.low, self.state.high)
+        if self.question.reading.statistic == "mean" and self.sampler.population.profile:
+            ends = (0.0, 1.0)  # of few people, they would tell the mean
+        self.question.tell("group", self.count, expected, lambda: ends)
 
-def _with_medians(
-    groups: tuple[Group, ...],
-    labels: Sequence[dict[str, Value]],
-    rows: _GroupRows,
-    reading: Reading,
-) -> tuple[Group, ...]:
-    """The groups with how often their numbers are above the median, of the rows that are kept."""
-    kept = rows.kept[: min(rows.count, KEPT_ROWS)]
-    own = np.broadcast_to(np.arange(kept.shape[1]), kept.shape).ravel()
-    rates = scoring_rates(reading, kept.ravel(), own, kept.shape[1])
-    places = {id(values): place for place, values in enumerate(labels)}
-    return tuple(replace(each, above_median=rates[places[id(each.values)]]) for each in groups)
+    def score(self, stopped: Ending) -> GroupScore:
+        """The score with all that belongs to it."""
+        question, state, seen, labels = self.question, self.state, self.seen, self.source.labels
+        interval, complete = seen.spread(state.active, state.interval()), question.variants.complete
+        rates = zip(seen.means(state.group_intervals()), self._above_median(), strict=True)
+        groups = tuple(
+            Group(values, each.score, each.low, each.high, int(trials), above_median=above)
+            for values, (each, above), trials in zip(labels, rates, state.trials, strict=True)
+            if trials
+        )
+        notes = [ended_early(stopped, self.count)] if stopped.is_early else []
+        notes += seen.notes(labels, state.trials, question.settings.confidence)
+        if not complete:
+            count = question.assignments.count
+            notes.append(Note.of("too-many-groups", groups=count, tried=len(groups)))
+            interval = Interval(interval.score, interval.low, 1.0)
+        return group_score(
+            question,
+            groups,
+            interval,
+            method="sampled",
+            stopped=stopped,
+            samples=self.count,
+            unknown=state.unknown,
+            notes=tuple(notes),
+            lower_bound=not complete,
+            all_groups=complete,
+        )
 
-
-@dataclass(frozen=True)
-class GroupInputs:
-    """Inputs of the groups that a score rests on, to be run again.
-
-    `draw` gives so many random ones of a group, with the outputs that they had. `kept` is the share
-    of the rows whose outputs were remembered from earlier ones: their noise is not averaged.
-    """
-
-    draw: Callable[[int, int, np.random.Generator], tuple[NDArray[Any], Cells]]
-    best: int
-    worst: int
-    reading: Reading
-    kept: float
-
-
-def passes(rng: np.random.Generator, weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """So many places by their weights: each as often as the others where they weigh the same."""
-    if (weights == weights[0]).all():
-        orders = [rng.permutation(len(weights)) for _ in range(-(-count // len(weights)))]
-        return np.concatenate(orders)[:count]
-    return rng.choice(len(weights), count, p=weights)
+    def _above_median(self) -> list[float | None]:
+        """How often each group's numbers are above the median, of the rows that are kept."""
+        kept = self.kept[: min(self.count, KEPT_ROWS)]
+        own = np.broadcast_to(np.arange(kept.shape[1]), kept.shape).ravel()
+        return scoring_rates(self.question.reading, kept.ravel(), own, kept.shape[1])
 
 
 def kept_inputs(
@@ -285,36 +277,30 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
             labels.append(labels_of(variants, place))
     draws = sampler.runner.draws_elsewhere and all(stream.is_quick for stream in streams)
 
+    def by_group(first: int, last: int, active: NDArray[np.bool_]) -> NDArray[Any]:
+        return np.stack([each.rows(first, last) for each in itertools.compress(streams, active)])
+
     def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
-        chosen = np.flatnonzero(active)
-
-        def by_group(start: int, stop: int) -> NDArray[Any]:
-            return np.stack([streams[group].rows(start, stop) for group in chosen])
-
         def by_row(start: int, stop: int) -> NDArray[Any]:
-            return np.concatenate(by_group(start, stop).swapaxes(0, 1))
+            return np.concatenate(by_group(start, stop, active).swapaxes(0, 1))
 
         inputs: Inputs
         if draws and last - first >= BRANCH_CHUNK:
-            inputs = Drawn.of_each(tuple(streams), tuple(chosen.tolist()), first, last)
+            chosen = tuple(np.flatnonzero(active).tolist())
+            inputs = Drawn.of_each(tuple(streams), chosen, first, last)
         else:
-            inputs = np.concatenate(by_group(first, last))
-        cells = sampler.run_singles(
-            variants.assignments,
-            inputs,
-            block=first,
-            coming=in_windows(by_row, last),
-        )
-        return cells.reshape(len(chosen), last - first).T
+            inputs = np.concatenate(by_group(first, last, active))
+        coming = in_windows(by_row, last)
+        cells = sampler.run_singles(variants.assignments, inputs, block=first, coming=coming)
+        return cells.reshape(-1, last - first).T
 
     def ask(first: int, last: int, active: NDArray[np.bool_]) -> Asked:
-        chosen = [stream.rows(first, last) for stream in itertools.compress(streams, active)]
-        codes = np.concatenate(chosen)
+        codes = np.concatenate(by_group(first, last, active))
 
         def take(outputs: Cells) -> Cells:
             if sampler.tables.suite is not None:
                 sampler.tables.suite.add_singles(variants.assignments.columns, codes, outputs)
-            return sampler.reading.cells(outputs).reshape(len(chosen), last - first).T
+            return sampler.reading.cells(outputs).reshape(-1, last - first).T
 
         return Asked(codes, take)
 
@@ -322,21 +308,6 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         return streams[group].rows(0, int(rows.max()) + 1)[rows]
 
     return GroupSource(own, ask, inputs, labels)
-
-
-def _tell(
-    sampler: Sampler,
-    variants: Variants,
-    state: GroupState,
-    count: int,
-    target: int,
-) -> None:
-    """Report progress."""
-    expected = max(target, _expected(state, count))
-    ends = (state.low, state.high)
-    if sampler.reading.statistic == "mean" and sampler.population.profile:
-        ends = (0.0, 1.0)  # of few people, they would tell the mean
-    sampler.tell("group", variants.assignments, count, expected, lambda: ends)
 
 
 def _expected(state: GroupState, count: int) -> int:
@@ -400,34 +371,3 @@ def labels_of(variants: Variants, place: int) -> dict[str, Value]:
             assignments.names, assignments.columns, variants.levels[place], strict=True
         )
     }
-
-
-def _score(rows: _GroupRows, settings: Settings, stopped: Ending, cost: Cost) -> GroupScore:
-    state, labels, variants, opened = rows.state, rows.source.labels, rows.variants, rows.opened
-    rates = rows.means.instead(state.group_intervals())
-    interval = rows.means.spread(state.active, state.interval())
-    groups = tuple(
-        Group(values=values, rate=each.score, low=each.low, high=each.high, samples=int(trials))
-        for values, each, trials in zip(labels, rates, state.trials, strict=True)
-        if trials
-    )
-    notes = [ended_early(stopped, settings, rows.count)] if stopped.is_early else []
-    notes += sampled_undecided(labels, opened.undecided, state.trials, settings.confidence)
-    if not variants.complete:
-        count_of_groups = variants.assignments.count
-        notes.append(Note.of("too-many-groups", groups=count_of_groups, tried=len(groups)))
-        interval = Interval(interval.score, interval.low, 1.0)
-    return group_score(
-        groups,
-        interval,
-        against=variants.assignments.names,
-        settings=settings,
-        stopped=stopped,
-        samples=rows.count,
-        cost=cost,
-        unknown=state.unknown,
-        notes=tuple(notes),
-        lower_bound=not variants.complete,
-        reading=opened.reading,
-        spelled=opened.spelled,
-    )

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.runner import Runner
+from themis.inputs.keys import InputKeys, first_places
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
-FEWEST_NEIGHBOURS = 3  # answers that changed with the call, and not when it was made again
+FEWEST_NEIGHBOURS = 3  # inputs whose answers changed with the call, and not when it was made again
+AGAIN = 12  # divided by those inputs: how often the call must come out the same; at least twice
+AMONG = 4_096  # others at most, of a call like the first ones
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,30 @@ class Neighbours:
         self.look(codes, np.where(changed, cells, first), whole)
         return whole if self.found else cells
 
-    def doubt(self, codes: NDArray[Any], cells: Cells, before: Cells, reading: Reading) -> None:
-        """See whether a call, now answered so, changed answers that one output had elsewhere."""
+    def doubt(
+        self,
+        codes: NDArray[Any],
+        cells: Cells,
+        before: Cells,
+        reading: Reading,
+        others: NDArray[Any],
+    ) -> None:
+        """See whether a call, now answered so, changed answers that one output had elsewhere.
+
+        Those may have been noise, and the inputs chosen for it: so they are asked for once more,
+        among `others`, which are as mixed as those of the first calls.
+        """
         now = reading.cells(cells)
-        if self._is_to_blame(codes, cells, (now != before) & (before >= 0)):
+        changed = np.flatnonzero((now != before) & (before >= 0))
+        changed = changed[first_places(InputKeys.among(codes).of(codes[changed]))]
+        wanted = len(changed) + len(others) + 2 * len(codes)
+        if len(changed) < FEWEST_NEIGHBOURS or self._runner.executions_left < wanted:
+            return
+        mixed = self._runner.repeat(np.concatenate([codes[changed], others]), again=3)
+        elsewhere = cells.copy()
+        again = mixed[: len(changed)]
+        elsewhere[changed] = np.where(again >= 0, again, cells[changed])
+        if self._is_to_blame(codes, cells, reading.cells(elsewhere) != now):
             self._keep(codes, now, before, reading)
 
     def _is_to_blame(self, codes: NDArray[Any], cells: Cells, changed: NDArray[np.bool_]) -> bool:
@@ -102,9 +125,10 @@ class Neighbours:
         count = int(changed.sum())
         if count < FEWEST_NEIGHBOURS or not self._runner.traits.vectorised:
             return False
-        if self._runner.executions_left < 2 * len(codes):
+        again = range(4, 4 + max(2, AGAIN // count))
+        if self._runner.executions_left < len(again) * len(codes):
             return False
-        if any((self._runner.repeat(codes, again=n) != cells).any() for n in (4, 5)):
+        if any((self._runner.repeat(codes, again=n) != cells).any() for n in again):
             return False
         self.differing += count
         return True

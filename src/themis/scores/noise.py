@@ -11,10 +11,10 @@ often as a row has assignments, with nothing changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,15 @@ from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.inputs.keys import Keys, first_places
+from themis.inputs.streams import AHEAD
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
-from themis.scores.group_answers import ImpactRatio
-from themis.scores.neighbours import Example
-from themis.scores.reruns import ENOUGH, Along, Rerunner, of_groups
+from themis.scores.group_tally import impact_ratio
+from themis.scores.reruns import ENOUGH, Rerunner
 from themis.settings import Settings
-from themis.statistics.intervals import exact_ends, placebo_at_most, rate_ends
-from themis.statistics.reruns import PLACEBO_SHARE, RERUNS_SHARE, expected_rates, widest_spread
+from themis.statistics.intervals import clopper_pearson, placebo_at_most, rate_ends
+from themis.statistics.reruns import PLACEBO_SHARE, expected_rates, widest_spread
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.outputs import Statistic
@@ -42,7 +42,6 @@ MOST = 10_000
 AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
 FEW_MORE = 8  # a smaller part of those before is worth no further call
 SHIFT = 1e-4  # of a scale: means that differ by less are shown as the same
-FORESEEN = b""  # under which the answers of base inputs are kept that were run along
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
@@ -56,27 +55,13 @@ WEIGHED = {
 }
 
 
-class _Drawn(NamedTuple):
-    """The next base inputs, of which those that are new are run again."""
+class NoiseProbe:
+    """What is known of a subject's noise within one audit; asks for more as the runs grow."""
 
-    drawn: int  # how many there are in all
-    new: NDArray[np.int64]  # places among them
-    keys: Keys
-    codes: NDArray[Any]
-    first: Cells  # their outputs, as far as they are known
-    missing: NDArray[np.int64]  # places of those that were not known at first
-
-
-class NoiseProbe(Rerunner):
-    """What is known of a subject's noise within one audit; asks for more as the runs grow.
-
-    `names` are those of the subject's outputs, where there are several.
-    """
-
-    def __init__(
-        self, sampler: Sampler, names: Sequence[str] = (), *, trusted: bool = False
-    ) -> None:
-        super().__init__(sampler, names, trusted=trusted)
+    def __init__(self, sampler: Sampler, reruns: Rerunner) -> None:
+        self.reruns = reruns  # of findings
+        self._sampler, self._runner = sampler, sampler.runner
+        self._readings = reruns.readings
         self._drawn = 0  # base inputs looked at so far
         self._last_new = -1  # the last of them that was not met before
         self._spent = 0  # runs of them that this took
@@ -88,7 +73,7 @@ class NoiseProbe(Rerunner):
         dtype = self._runner.labels.dtype
         self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # one after another
         self._opened: Cells = np.full(1, NOT_RUN, dtype)  # what the first got before all others
-        self._foreseen: _Drawn | None = None  # what the next look will take
+        self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
     def found(self) -> bool:
@@ -100,7 +85,7 @@ class NoiseProbe(Rerunner):
 
         A tolerance is for pairs: rates and means change with each answer.
         """
-        place = self._place(output)
+        place = self.reruns.place(output)
         return self._is_noisy(place) or (statistic is not None and self._moves(place, statistic))
 
     def noise(self, confidence: float) -> Noise | None:
@@ -115,48 +100,36 @@ class NoiseProbe(Rerunner):
     def notes(self) -> Iterator[Note]:
         """What the rate does not show: that the pairs of some score did not come out the same."""
         inputs = len(self._codes)
-        if self.trusted:
+        if self.reruns.trusted:
             yield Note.of("vouched-for")
-        if self.neighbours:
-            yield Note.of("depends-on-neighbours", differing=self._calls.differing, inputs=inputs)
-        elif any(not self._changed(place, inputs, 2).any() for place in self._doubted):
+        if self.reruns.neighbours:
+            yield Note.of(
+                "depends-on-neighbours", differing=self.reruns.calls.differing, inputs=inputs
+            )
+        elif any(not self._changed(place, inputs, 2).any() for place in self.reruns.doubted):
             yield Note.of("pairs-not-confirmed")
         if self.found:
-            yield from self.examples()
+            yield from self.reruns.examples()
 
     def open_with(self, settings: Settings) -> None:
         """Let the runner open with the call of one input alone, if there will be one anyway.
 
         It tells how long an input takes at most, before a large call that nobody can interrupt.
         """
-        if settings.looks_for_noise and self._looks_at_calls and not self.trusted:
+        if settings.looks_for_noise and self._looks_at_calls and not self.reruns.trusted:
             self._runner.opening = self._run_alone
-
-    def foresee(self, settings: Settings) -> None:
-        """Let what is run again next take along what a look will need: that saves a call."""
-        if self.trusted or not (settings.looks_for_noise and self._may_mix):
-            return
-        self._forget_foreseen()
-        if (count := self._affordable_count(settings)) < 1:
-            return
-        self._foreseen = drawn = self._draw(count)
-        if len(drawn.missing):
-            unknown = drawn.first[drawn.missing]
-            self._along = [Along(drawn.codes[drawn.missing], unknown, FORESEEN)]
 
     def look(self, settings: Settings) -> None:
         """Run so many base inputs again as the settings ask for, or as befits the run so far."""
-        if self.trusted or not settings.looks_for_noise:
+        if self.reruns.trusted or not settings.looks_for_noise:
             return
-        try:
+        with suppress(BudgetEndedError):
             while not (self._runner.out_of_time or self._has_met_all):
-                if (drawn := self._next_drawn(settings)) is None:
+                count = self._affordable_count(settings)
+                few = settings.probe is None and self._runner.saves_calls
+                if count < 1 or (few and count < self._drawn // FEW_MORE):
                     return
-                self._take(drawn)
-        except BudgetEndedError:
-            return
-        finally:
-            self._forget_foreseen()
+                self._look_at(count)
 
     def weigh(
         self, score: Score, settings: Settings, *, most: int | None = None, may_run: bool = True
@@ -170,18 +143,18 @@ class NoiseProbe(Rerunner):
         statistic = score.statistic if isinstance(score, GroupScore) else None
         if not settings.looks_for_noise or not self.finds_in(score.output, statistic):
             return score
-        if self.neighbours:
+        if self.reruns.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)
         if isinstance(score, GroupScore):
-            score = self._after_noise(score, settings.confidence) if may_run else score
-            moved = self._place(score.output) in self._moved
+            score = self.reruns.after_noise(score, settings.confidence) if may_run else score
+            moved = self.reruns.place(score.output) in self.reruns.moved
             return score if is_weighed(score) else _weighed_group(score, settings, moved=moved)
         if not isinstance(score, CausalScore) or score.placebo is not None:
             return score
         width = self._width(score, settings, most)
         rows = self._affordable_rows(score, width) if may_run else 0
         certainty = 1.0 - PLACEBO_SHARE * (1.0 - settings.confidence)
-        placebo = self._placebo(self._place(score.output), width, rows, certainty)
+        placebo = self._placebo(self.reruns.place(score.output), width, rows, certainty)
         too_much = placebo.high > settings.noise_limit and score.conclusive
         return replace(
             score,
@@ -193,24 +166,9 @@ class NoiseProbe(Rerunner):
             notes=(*score.notes, Note.of("noise-in-score", high=placebo.high)),
         )
 
-    def _after_noise(self, score: GroupScore, confidence: float) -> GroupScore:
-        """The score after running more of it again, if noise was found once it was confirmed.
-
-        A subject may have changed after a few calls: what was confirmed in them is seen again or
-        does not count.
-        """
-        finding, reruns = self._lasting.pop(of_groups(score), None), score.reruns
-        if finding is not None and reruns is not None:
-            alpha = RERUNS_SHARE * (1.0 - confidence) / 2
-            with suppress(BudgetEndedError), self._runner.spending_reserve():
-                if again := self._rerun_members(finding, score.low, alpha, None, 1.0):
-                    most = max(again.explains, reruns.explains)
-                    return replace(score, reruns=replace(again, explains=most))
-        return score
-
     # What was run ------------------------------------------------------------------------
     def _is_noisy(self, place: int) -> bool:
-        if self.neighbours or place in self._doubted:
+        if self.reruns.neighbours or place in self.reruns.doubted:
             return True
         return bool(self._changed(place, len(self._codes), 2).any())
 
@@ -255,24 +213,6 @@ class NoiseProbe(Rerunner):
             with self._runner.aside():
                 opened = self._runner.repeat(self._next(1))
             self._opened = np.where(opened >= 0, opened, NOT_RUN).astype(opened.dtype)
-
-    def _next_drawn(self, settings: Settings) -> _Drawn | None:
-        """The base inputs to look at next, if any."""
-        drawn, self._foreseen = self._foreseen, None
-        if drawn is not None:
-            if (cells := self._confirmed.pop(FORESEEN, None)) is not None:
-                drawn.first[drawn.missing] = cells
-            return drawn
-        count = self._affordable_count(settings)
-        few = settings.probe is None and self._runner.saves_calls
-        if count < 1 or (few and count < self._drawn // FEW_MORE):
-            return None
-        return self._draw(count)
-
-    def _forget_foreseen(self) -> None:
-        """What was foreseen is for the next look only."""
-        self._foreseen = None
-        self._confirmed.pop(FORESEEN, None)
 
     def _affordable_count(self, settings: Settings) -> int:
         """How many base inputs to run again next."""
@@ -321,48 +261,43 @@ class NoiseProbe(Rerunner):
     def _next(self, count: int) -> NDArray[Any]:
         return self._sampler.base.rows(self._drawn, self._drawn + count)
 
-    def _draw(self, count: int) -> _Drawn:
-        """The next base inputs, less those that were met before."""
+    def _look_at(self, count: int) -> None:
+        """Run the next base inputs again, less those that were met before."""
         start, codes = self._drawn, self._next(count)
         keys = self._sampler.population.schema.input_keys.of(codes)
         new = _distinct(self._met, keys)
         count = self._stop(start + new, start + count) - start
         new = new[new < count]
         first = self._sampler.tables.known_outputs(codes[:count], start)[new]
-        return _Drawn(count, new, keys[new], codes[new], first, np.flatnonzero(first == NOT_RUN))
-
-    def _take(self, drawn: _Drawn) -> None:
-        """Run the next base inputs again."""
-        start, (count, new, keys, codes, first, missing) = self._drawn, drawn
-        if len(missing) and first[missing[0]] == NOT_RUN:
+        codes, missing = codes[new], np.flatnonzero(first == NOT_RUN)
+        if len(missing):
             others = Again(np.delete(codes, missing, axis=0), 1)
             with self._runner.repeating([others], self._mixing):
                 first[missing] = self._runner.repeat(codes[missing], again=0)
         second = self._again(codes, first, start) if len(codes) else first
         if len(new):
             self._last_new = start + int(new[-1])
-        self._met = np.concatenate([self._met, keys])
+        self._met = np.concatenate([self._met, keys[new]])
         self._drawn += count
         self._spent += len(codes) + len(missing)
         decided = (first >= 0) & (second >= 0)  # a failure is another matter than noise
         tolerances = self._sampler.base.tolerances(start, start + count)[new][decided]
         self._codes = np.concatenate([self._codes, codes[decided]])
         self._tolerances = np.concatenate([self._tolerances, tolerances])
-        self._runs[0] = np.concatenate([self._runs[0], first[decided]])
-        self._runs[1] = np.concatenate([self._runs[1], second[decided]])
+        for number, run in enumerate((first, second)):
+            self._runs[number] = np.concatenate([self._runs[number], run[decided]])
         for reading in self._readings:
-            before, after = reading.cells(first), reading.cells(second)
-            self._example = self._example or Example.first(codes, before, after, reading)
+            self.reruns.keep_example(codes, reading.cells(first), reading.cells(second), reading)
 
     def _again(self, codes: NDArray[Any], first: Cells, start: int) -> Cells:
         """What the inputs get when they are run again; the first ones also among others."""
         runner = self._runner
         if self._looks_at_calls and not start and not runner.out_of_time:
             opened = np.append(self._opened, np.full_like(first[1:], NOT_RUN))
-            return self._calls.run_again(codes, first, self._alike(codes), opened)
+            return self.reruns.calls.run_again(codes, first, self._alike(codes), opened)
         second = runner.repeat(codes)
         if runner.traits.vectorised and not start:
-            self._calls.look(codes, first, second)
+            self.reruns.calls.look(codes, first, second)
         return second
 
     def _alike(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -383,7 +318,7 @@ class NoiseProbe(Rerunner):
             return Placebo(noise.rate, noise.low, noise.high)
         if rows >= FEWEST_ROWS and self._run_rows(place, rows, width):
             changed = int(self._changed(place, rows, width).sum())
-            return Placebo(changed / rows, *exact_ends(changed, rows, (1.0 - confidence) / 2))
+            return Placebo(changed / rows, *clopper_pearson(changed, rows, 1.0 - confidence))
         reading = self._readings[place]
         two = not reading.graded and len(reading.labels.labels) <= 2
         likely, highest = (
@@ -415,7 +350,7 @@ class NoiseProbe(Rerunner):
             self._make_room(number, rows)
             cells = self._runs[number]
             places = np.flatnonzero(~changed & (cells[:rows] == NOT_RUN))
-            if not self._has_room(len(places)):
+            if not self.reruns.has_room(len(places)):
                 return False
             try:
                 if len(places):
@@ -464,8 +399,8 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
         alpha *= len(ends) / max(unlisted.values["groups"], len(ends), 1)
     wider = zip(score.groups, expected_rates(ends, alpha), strict=True)
     groups = [replace(each, low=low, high=high) for each, (low, high) in wider]
-    ratio = ImpactRatio.of(groups, all_groups=whole)
-    if score.impact_ratio is not None:
+    ratio = impact_ratio(groups, all_groups=whole)
+    if score.impact_ratio is not None and ratio is not None:
         score = replace(score, impact_ratio_low=ratio.low, impact_ratio_high=ratio.high)
     high = max(score.high, widest_spread(ends, alpha)) if whole else 1.0
     too_much = high - score.high > settings.noise_limit and score.conclusive

@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
 from themis.inputs.outcomes import KnownOutcomes
 from themis.inputs.personal import SHARED
-from themis.inputs.rows import spellings
+from themis.inputs.values import spellings
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
 from themis.scores.people import PeopleRun
-from themis.scores.whose import groups_of, shared_outputs
+from themis.scores.privacy import PeopleGroups, shared_outputs
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import ratio_of, sampled_rate, spread_of
-from themis.subjects.answers import NumberPart
+from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading
 
 LISTED = 200  # groups of one table: of more, those with the most people
@@ -49,7 +48,7 @@ def known_outcomes(
     assert known is not None
     tables = [_Counts.of(run, reading, columns) for columns in with_intersection(sets)]
     good = _favourable(run, known, reading, favourable)
-    rates = len(RATES) * sum(len(each.values) for each in tables)
+    rates = len(RATES) * sum(len(each.groups.labels) for each in tables)
     counted = run.people.are_counted
     alpha = (1.0 - confidence) / rates if counted and rates else None
     return tuple(
@@ -164,42 +163,31 @@ def _found(value: Value, values: Sequence[Value]) -> int | None:
 # Counting -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Counts:
-    """The people who are in groups of a set, each with a group, and their decisions."""
+    """The groups of a set, and everybody's decision."""
 
-    assignments: Assignments
-    inside: NDArray[np.bool_]
-    values: Sequence[dict[str, Value]]
-    own: NDArray[np.int64]
+    groups: PeopleGroups
     decided: NDArray[np.bool_]
     selected: NDArray[np.bool_]
 
     @classmethod
     def of(cls, run: PeopleRun, reading: Reading, columns: tuple[int, ...]) -> _Counts:
-        assignments = Assignments(run.people.schema, columns)
-        inside = assignments.in_groups(run.codes)
-        values, own = groups_of(assignments, run.codes[inside])
-        cells = reading.cells(run.answers[inside])
-        selected = reading.labels.is_favourable(cells)
-        return cls(assignments, inside, values, own, cells >= 0, selected)
-
-    def total(self, weights: NDArray[Any]) -> Totals:
-        """The sum of each group."""
-        return np.bincount(self.own, weights, len(self.values)).astype(float)
+        cells = reading.cells(run.answers)
+        return cls(PeopleGroups.of(run, columns), cells >= 0, reading.labels.is_favourable(cells))
 
     def rates(
         self, all_people: NDArray[Any], good: NDArray[Any], bad: NDArray[Any]
     ) -> dict[RateName, tuple[Totals, Totals]]:
         """For each rate how many there are, and of how many; people count as these say."""
+        total = self.groups.total
         yes, no = self.selected & self.decided, self.decided & ~self.selected
-        right = self.total(good * yes)
-        positives, negatives = self.total(good * self.decided), self.total(bad * self.decided)
-        wrongly = self.total(bad * yes)
+        right, wrongly = total(good * yes), total(bad * yes)
+        positives, negatives = total(good * self.decided), total(bad * self.decided)
         return {
-            "selection_rate": (self.total(all_people * yes), self.total(all_people * self.decided)),
+            "selection_rate": (total(all_people * yes), total(all_people * self.decided)),
             "true_positive_rate": (right, positives),
             "false_positive_rate": (wrongly, negatives),
             "precision": (right, right + wrongly),
-            "accuracy": (right + self.total(bad * no), positives + negatives),
+            "accuracy": (right + total(bad * no), positives + negatives),
         }
 
 
@@ -212,27 +200,26 @@ def _table(
     alpha: float | None,
     confidence: float | None,
 ) -> Outcomes:
-    inside = run.order[counts.inside]
-    own_heads, own_weights = known.heads[inside], known.weights[inside]
-    heads, weights = run.heads[counts.inside], run.weights[counts.inside]
+    own_heads, own_weights = known.heads[run.order], known.weights[run.order]
+    heads, labels = np.where(counts.groups.inside, run.heads, 0), counts.groups.labels
     right, wrong = (own_heads[:, each].sum(axis=1) for each in (good, ~good))
-    counted = counts.rates(heads, right, wrong)
-    weighed = counts.rates(weights, *(own_weights[:, each].sum(axis=1) for each in (good, ~good)))
-    rates = {name: _rates(counted[name], weighed[name], alpha) for name in RATES}
-    people, labelled, positives = map(counts.total, (heads, right + wrong, right))
+    weighed = (own_weights[:, each].sum(axis=1) for each in (good, ~good))
+    counted, weights = counts.rates(heads, right, wrong), counts.rates(run.weights, *weighed)
+    rates = {name: _rates(counted[name], weights[name], alpha) for name in RATES}
+    people, labelled, positives = map(counts.groups.total, (heads, right + wrong, right))
     groups = [
         OutcomeGroup(
-            values=counts.values[place],
+            values=labels[place],
             people=int(people[place]),
             labelled=int(labelled[place]),
             positives=int(positives[place]),
             **{name: each[place] for name, each in rates.items()},
         )
-        for place in range(len(counts.values))
+        for place in range(len(labels))
     ]
     listed = sorted(np.argsort(-people, kind="stable")[:LISTED].tolist())
     return Outcomes(
-        against=counts.assignments.names,
+        against=counts.groups.names,
         label=known.label,
         favourable=tuple(v for v, yes in zip(known.values, good, strict=True) if yes),
         unfavourable=tuple(v for v, yes in zip(known.values, good, strict=True) if not yes),
@@ -265,9 +252,7 @@ def _secret(
 def _is_listed(value: Value, reading: Reading) -> bool:
     """Whether it is one of the outputs that the file says how to tell."""
     labels = reading.labels
-    if isinstance(labels, NumberPart) or labels.meanings is None:
-        return False
-    return len(labels.meanings.matching(value)) == 1
+    return labels.meanings is not None and len(labels.meanings.matching(value)) == 1
 
 
 def _rates(
@@ -331,21 +316,15 @@ def _odds(first: Gap, second: Gap) -> Gap:
     return Gap(
         "equalized_odds",
         max(first.difference, second.difference),
-        _most([first.low, second.low]),
-        _most([first.high, second.high]),
-        _least([first.ratio, second.ratio]),
-        _least([first.ratio_low, second.ratio_low]),
-        _least([first.ratio_high, second.ratio_high]),
+        _both(max, first.low, second.low),
+        _both(max, first.high, second.high),
+        _both(min, first.ratio, second.ratio),
+        _both(min, first.ratio_low, second.ratio_low),
+        _both(min, first.ratio_high, second.ratio_high),
         groups=groups,
         why=first.why or second.why,
     )
 
 
-def _most(numbers: Iterable[float | None]) -> float | None:
-    known = [each for each in numbers if each is not None]
-    return max(known, default=None)
-
-
-def _least(numbers: Sequence[float | None]) -> float | None:
-    known = [each for each in numbers if each is not None]
-    return min(known) if len(known) == len(numbers) else None
+def _both(pick: Any, first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else float(pick(first, second))

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from themis.engine.sampler import CELLS, Cost, Sampler
-from themis.engine.variants import Rows, Variants, all_variants, mark_impossible, own_columns
+from themis.engine.sampler import CELLS, Sampler
+from themis.engine.variants import Rows, Variants, mark_impossible
 from themis.errors import Mistake, RequestError
-from themis.inputs.assignments import Assignments, set_name
-from themis.results.model import CausalScore, GroupScore
+from themis.inputs.assignments import set_name
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
-from themis.scores.accounts import common_fields
-from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.group import favourable_ends, group_population, group_stream, labels_of
-from themis.scores.group_answers import group_score
-from themis.scores.spelling import with_spelling
-from themis.scores.undecided import OpenCells
-from themis.settings import Settings
+from themis.scores.group_tally import SeenCells, group_score
+from themis.scores.question import Question, Scored
+from themis.scores.tally import CausalTally
 from themis.statistics.proportions import Interval, PaperRule
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -33,50 +26,39 @@ PAPER_ASSIGNMENTS = 2**20  # all of them are tried, so they must fit in memory
 NOT_CERTIFIED = Note.of("paper-rule")
 
 
-def paper_causal(sampler: Sampler, variants: Variants, settings: Settings) -> CausalScore:
+def paper_causal(question: Question) -> Scored:
     """Algorithm 2 with its own stopping rule; executes exactly what it would one by one."""
-    cost = Cost(sampler.runner)
-    rule = PaperRule(settings.confidence, settings.error)
-    pool = FlipPool(sampler.runner.schema, sampler.reading)
-    samples = flips = spelled = 0
-    stopped = Ending.BUDGET
+    rule = PaperRule(question.settings.confidence, question.settings.error)
+    variants = paper_variants(question)
+    tally, stopped = CausalTally(question, variants), Ending.BUDGET
+
+    def ends() -> tuple[float, float]:
+        share, margin = tally.apart / tally.count, rule.margin(tally.apart, tally.count)
+        return max(0.0, share - margin), min(1.0, share + margin)
+
     while True:
-        target = samples + rule.safe_steps(flips, samples)
+        target = tally.count + rule.safe_steps(tally.apart, tally.count)
         with suppress(BudgetEndedError):
-            for first, last in sampler.blocks(samples, target, variants.width):
-                rows, cells = algorithm_2_rows(sampler, variants, first, last)
-                own = own_columns(variants, rows) if sampler.reading.graded else None
-                states = sampler.reading.row_states(cells, own, rows.tolerances)
-                pool.add_table(variants, rows, cells, states)
-                flips += int((states == FLIP).sum())
-                spelled += int(sampler.reading.spelled_rows(cells).sum())
-                samples = last
-                margin = rule.margin(flips, samples)
-                ends = (max(0.0, flips / samples - margin), min(1.0, flips / samples + margin))
-                sampler.tell(
-                    "causal", variants.assignments, samples, rule.max_samples, partial(_pair, *ends)
-                )
-        if samples < target:
+            for first, last in question.sampler.blocks(tally.count, target, variants.width):
+                tally.add(*algorithm_2_rows(question.sampler, variants, first, last))
+                question.tell("causal", last, rule.max_samples, ends)
+        if tally.count < target:
             break
-        if rule.stops(flips, samples):
+        if rule.stops(tally.apart, tally.count):
             stopped = Ending.ERROR_REACHED
             break
-    interval = rule.interval(flips, samples) if samples else Interval(0.0, 0.0, 1.0)
-    high = min(1.0, interval.high + spelled / max(samples, 1))
-    early = [] if stopped.is_conclusive else [ended_early(stopped, settings, samples)]
-    score = CausalScore(
-        measure="causal",
-        against=variants.assignments.names,
-        followed=variants.assignments.followed_names,
-        **common_fields(replace(interval, high=high), settings, cost),
+    count = tally.count
+    interval = rule.interval(tally.apart, count) if count else Interval(0.0, 0.0, 1.0)
+    early = () if stopped.is_conclusive else (ended_early(stopped, count),)
+    score = tally.score(
+        interval,
+        sampled=True,
         method="sampled",
-        samples=samples,
+        samples=count,
         stopped=stopped,
         notes=(NOT_CERTIFIED, *early),
-        witnesses=pool.choose(),
-        **sampler.reading.details(),
     )
-    return with_spelling(score, spelled, sampler.reading)
+    return Scored(score, tally.pool)
 
 
 def algorithm_2_rows(
@@ -100,8 +82,7 @@ def algorithm_2_rows(
                 part = waiting[first : first + CELLS]
                 tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
             pairs = np.stack([seen[waiting], reading.cells(cells[waiting, place])], axis=1)
-            limits = None if rows.tolerances is None else rows.tolerances[waiting]
-            states = reading.row_states(pairs, np.zeros(len(pairs), dtype=np.int64), limits)
+            states = reading.settled_states(pairs, np.zeros(len(pairs), dtype=np.int64))
             alive[waiting] = states != FLIP
             if not reading.graded:  # there, only the base input's own output is compared with
                 seen[waiting] = np.where(pairs[:, 0] < 0, pairs[:, 1], pairs[:, 0])
@@ -112,49 +93,48 @@ def algorithm_2_rows(
     return rows, reading.cells(cells)
 
 
-def paper_group(sampler: Sampler, variants: Variants, settings: Settings) -> GroupScore:
+def paper_group(question: Question) -> Scored:
     """Algorithm 1: each group on inputs of its own, with the paper's stopping rule."""
-    cost = Cost(sampler.runner)
-    rule = PaperRule(settings.confidence, settings.error)
+    rule = PaperRule(question.settings.confidence, question.settings.error)
+    variants = paper_variants(question)
     groups: list[Group] = []
-    opened = OpenCells(sampler.reading, variants.width)
-    least, most = math.inf, -math.inf
+    opened = SeenCells(question.reading, variants.width)
     stopped = Ending.ERROR_REACHED
+
+    def interval() -> Interval:
+        rates = [each.rate for each in groups]
+        spread = max(rates) - min(rates) if rates else 0.0
+        return Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
+
+    def ends() -> tuple[float, float]:
+        return interval().low, interval().high
+
     for place in range(variants.width):
-        group, finished = _paper_rate(sampler, variants, place, rule, opened)
-        if group is not None:
-            groups.append(group)
-            least, most = min(least, group.rate), max(most, group.rate)
+        group, finished = _paper_rate(question.sampler, variants, place, rule, opened)
+        groups += [] if group is None else [group]
         if not finished:
             stopped = Ending.BUDGET
             break
-        spread = max(0.0, most - least)
-        ends = (max(0.0, spread - rule.error), min(1.0, spread + rule.error))
-        sampler.tell(
-            "group", variants.assignments, place + 1, variants.width, partial(_pair, *ends)
-        )
-    spread = max(0.0, most - least)
-    interval = Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
-    if not stopped.is_conclusive or opened.spelled:
-        interval = Interval(spread, 0.0, 1.0)
+        question.tell("group", place + 1, variants.width, ends)
+    known = interval()
+    if not stopped.is_conclusive:
+        known = Interval(known.score, 0.0, 1.0)
     samples = sum(each.samples for each in groups)
-    early = [] if stopped.is_conclusive else [ended_early(stopped, settings, samples)]
-    return group_score(
+    early = () if stopped.is_conclusive else (ended_early(stopped, samples),)
+    score = group_score(
+        question,
         tuple(groups),
-        interval,
-        settings=settings,
-        cost=cost,
-        against=variants.assignments.names,
+        known,
+        method="sampled",
         samples=samples,
         stopped=stopped,
-        reading=sampler.reading,
-        spelled=opened.spelled,
         notes=(NOT_CERTIFIED, *early),
     )
+    return Scored(score)
 
 
 def _paper_rate(
-    sampler: Sampler, variants: Variants, place: int, rule: PaperRule, opened: OpenCells
+    sampler: Sampler, variants: Variants, place: int, rule: PaperRule, opened: SeenCells
 ) -> tuple[Group | None, bool]:
     """Lines 3 to 19: one group's rate, and whether the budget let it finish."""
     population = group_population(sampler.population, variants, place)
@@ -186,22 +166,14 @@ def _paper_rate(
     return group, finished
 
 
-def paper_variants(assignments: Assignments) -> Variants:
+def paper_variants(question: Question) -> Variants:
     """All assignments in the order of the values: the paper knows no cap."""
+    assignments = question.assignments
     if assignments.count > PAPER_ASSIGNMENTS:
-        raise RequestError(
-            [
-                Mistake(
-                    "too-many-assignments",
-                    "stopping",
-                    f"the paper's procedure tries all {assignments.count:,} assignments of "
-                    f"{set_name(assignments.names)}",
-                    'use stopping = "certified", or bins',
-                )
-            ]
+        problem = (
+            f"the paper's procedure tries all {assignments.count:,} assignments of "
+            f"{set_name(assignments.names)}"
         )
-    return all_variants(assignments)
-
-
-def _pair(low: float, high: float) -> tuple[float, float]:
-    return low, high
+        remedy = 'use stopping = "certified", or bins'
+        raise RequestError([Mistake("too-many-assignments", "stopping", problem, remedy)])
+    return question.every

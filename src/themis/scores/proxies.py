@@ -7,7 +7,7 @@ forbid, or a value in place of a missing one: such people are left out, counted,
 compared with themselves as they are.
 
 Of more than MOST values, so many are tried: of numbers those of the people at 5 %, 15 %, … 95 % of
-the rows in their order, of others the most frequent.
+the rows in their order, be they between the steps; of others the most frequent that the schema has.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.following import follow
 from themis.inputs.schema import Schema
+from themis.inputs.sums import summed
 from themis.results.outcomes import Proxy, Setting
 from themis.scores.people import PeopleRun
-from themis.scores.whose import groups_of
+from themis.scores.privacy import PeopleGroups
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import association, sampled_rate, spread_of
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
@@ -43,9 +44,10 @@ def proxies_of(
     """
     schema = run.people.schema
     others = candidates(schema, sets)
-    groups = [_Groups.of(run, columns) for columns in sets]
-    possible = sum(schema.characteristics[column].size for column in others)
-    rates = sum(each.count for each in groups) * (1 + possible)  # any value might have been tried
+    groups = [PeopleGroups.of(run, columns) for columns in sets]
+    free = [schema.characteristics[column] for column in others]
+    possible = sum(each.size + each.numeric * len(each.extra) for each in free)
+    rates = sum(len(each.labels) for each in groups) * (1 + possible)  # any might have been tried
     counted = run.people.are_counted
     alpha = (1.0 - confidence) / rates if counted and rates else None
     for column in others:
@@ -76,7 +78,7 @@ def tried_values(
     if characteristic.size <= MOST:
         listed = range(characteristic.size)
         return [code for code in listed if chances is None or chances[code] > 0]
-    shared = codes < characteristic.size  # neither missing nor a value of single rows
+    shared = _is_shared(characteristic, codes)
     own, totals = _totals(codes[shared], weights[shared])
     if not characteristic.numeric:
         return sorted(own[np.argsort(-totals, kind="stable")[:MOST]].tolist())
@@ -90,23 +92,29 @@ def levels_of(
     own, totals = _totals(codes, weights)
     if len(own) <= MOST:
         return np.searchsorted(own, codes)
-    shared = codes < characteristic.size
+    shared = _is_shared(characteristic, codes)
     if characteristic.numeric and shared.any():
         parts = _totals(codes[shared], weights[shared])
         cuts = _at(characteristic, *parts, np.arange(1, MOST) / MOST)
         numbers = characteristic.column(np.append(codes[shared], cuts)).astype(float)
-        levels = np.full(len(codes), MOST)  # what is missing, or of single rows
+        levels = np.full(len(codes), MOST)  # what is missing
         levels[shared] = np.searchsorted(np.sort(numbers[shared.sum() :]), numbers[: shared.sum()])
         return levels
     common = np.sort(own[np.argsort(-totals, kind="stable")[: MOST - 1]])
     return np.where(np.isin(codes, common), np.searchsorted(common, codes), MOST)
 
 
+def _is_shared(characteristic: Characteristic, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values may be anybody's: none that is missing, and no text that only rows have."""
+    beyond = characteristic.first_extra if characteristic.numeric else characteristic.code_count
+    return (codes < characteristic.size) | (codes >= beyond)
+
+
 def _totals(
     codes: NDArray[Any], weights: NDArray[np.float64]
 ) -> tuple[NDArray[Any], NDArray[np.float64]]:
     own, places = np.unique(codes, return_inverse=True)
-    return own, np.bincount(places, weights, len(own)).astype(float)
+    return own, summed(places, weights, len(own))
 
 
 def _at(
@@ -119,7 +127,7 @@ def _at(
     order = np.argsort(characteristic.column(codes).astype(float), kind="stable")
     reached = np.cumsum(totals[order]) / totals.sum()
     places = np.minimum(np.searchsorted(reached, shares - 1e-12), len(order) - 1)
-    return list(dict.fromkeys(codes[order][places].tolist()))
+    return list(dict.fromkeys(codes[order][places].tolist())) if len(codes) else []
 
 
 # What everybody gets ----------------------------------------------------------------------------
@@ -159,53 +167,37 @@ def _given(run: PeopleRun, assignments: Assignments, value: int) -> Cells:
 
 
 # Groups -----------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Groups:
-    """The groups of a set: who is in one, and in which."""
+def _spread(
+    groups: PeopleGroups,
+    run: PeopleRun,
+    chosen: NDArray[np.bool_],
+    favourable: NDArray[np.bool_],
+    alpha: float | None,
+) -> Interval | None:
+    """How far the rates of these people's groups are apart; None for fewer than two groups."""
+    heads, weights = run.heads * chosen, run.weights * chosen
+    totals = (groups.total(each) for each in (heads, weights))
+    good = (groups.total(each * favourable) for each in (heads, weights))
+    rates = []
+    for of, weight, few, some in zip(*totals, *good, strict=True):
+        if weight and alpha is not None:
+            rates.append(sampled_rate(few, of, alpha))
+        elif weight:
+            rates.append(Interval(some / weight, some / weight, some / weight))
+    return spread_of(rates) if len(rates) > 1 else None
 
-    names: tuple[str, ...]
-    inside: NDArray[np.bool_]
-    own: NDArray[np.int64]  # of all people; 0 where outside
-    count: int
 
-    @classmethod
-    def of(cls, run: PeopleRun, columns: tuple[int, ...]) -> _Groups:
-        assignments = Assignments(run.people.schema, columns)
-        inside = assignments.in_groups(run.codes)
-        labels, places = groups_of(assignments, run.codes[inside])
-        own = np.zeros(len(inside), dtype=np.int64)
-        own[inside] = places
-        return cls(assignments.names, inside, own, len(labels))
-
-    def spread(
-        self,
-        run: PeopleRun,
-        chosen: NDArray[np.bool_],
-        favourable: NDArray[np.bool_],
-        alpha: float | None,
-    ) -> Interval | None:
-        """How far the rates of these people's groups are apart; None for fewer than two groups."""
-        own, good = self.own[chosen], favourable[chosen]
-        heads, weights = run.heads[chosen], run.weights[chosen]
-
-        def total(each: NDArray[Any]) -> list[float]:
-            return [float(sum_) for sum_ in np.bincount(own, each, self.count)]
-
-        rates = []
-        for of, weight, some, few in zip(
-            total(heads), total(weights), total(weights * good), total(heads * good), strict=True
-        ):
-            if weight and alpha is not None:
-                rates.append(sampled_rate(few, of, alpha))
-            elif weight:
-                rates.append(Interval(some / weight, some / weight, some / weight))
-        return spread_of(rates) if len(rates) > 1 else None
+def _ends(spread: Interval | None, alpha: float | None) -> dict[str, Any]:
+    """How far groups are apart, as a result has it; with ends where there are some."""
+    if spread is None or alpha is None:
+        return {"difference": spread and spread.score, "low": None, "high": None}
+    return {"difference": spread.score, "low": spread.low, "high": spread.high}
 
 
 def _proxy(
     run: PeopleRun,
     reading: Reading,
-    groups: _Groups,
+    groups: PeopleGroups,
     table: _Table,
     alpha: float | None,
     confidence: float | None,
@@ -218,16 +210,14 @@ def _proxy(
     changed = round(float(apart @ run.weights / weight), 12) if weight else 0.0
     failed = any(((cells < 0) & (cells != NO_COUNTERFACTUAL)).any() for cells in table.cells)
     some = len(table.values) < table.characteristic.size
-    base = groups.spread(run, groups.inside & decided, reading.labels.is_favourable(own), alpha)
+    base = _spread(groups, run, groups.inside & decided, reading.labels.is_favourable(own), alpha)
     return Proxy(
         against=groups.names,
         name=table.characteristic.name,
         association=_association(run, groups, table),
         changed=changed,
         at_least=changed < 1 and (some or failed or not decided.all()),
-        difference=None if base is None else base.score,
-        low=None if base is None or alpha is None else base.low,
-        high=None if base is None or alpha is None else base.high,
+        **_ends(base, alpha),
         confidence=confidence,
         possible=table.characteristic.size,
         settings=tuple(
@@ -241,7 +231,7 @@ def _proxy(
 def _setting(
     run: PeopleRun,
     reading: Reading,
-    groups: _Groups,
+    groups: PeopleGroups,
     value: Any,
     cells: Cells,
     alpha: float | None,
@@ -249,13 +239,11 @@ def _setting(
     own = reading.cells(run.answers)
     real = groups.inside & (cells != NO_COUNTERFACTUAL)
     chosen = real & (cells >= 0) & (own >= 0)
-    after = groups.spread(run, chosen, reading.labels.is_favourable(cells), alpha)
-    before = groups.spread(run, chosen, reading.labels.is_favourable(own), None)
+    after = _spread(groups, run, chosen, reading.labels.is_favourable(cells), alpha)
+    before = _spread(groups, run, chosen, reading.labels.is_favourable(own), None)
     return Setting(
         value=value,
-        difference=None if after is None else after.score,
-        low=None if after is None or alpha is None else after.low,
-        high=None if after is None or alpha is None else after.high,
+        **_ends(after, alpha),
         before=None if before is None else before.score,
         people=int(run.heads[chosen].sum()),
         unreal=int(run.heads[groups.inside & ~real].sum()),
@@ -263,12 +251,12 @@ def _setting(
     )
 
 
-def _association(run: PeopleRun, groups: _Groups, table: _Table) -> float:
+def _association(run: PeopleRun, groups: PeopleGroups, table: _Table) -> float:
     weights = run.heads
     if not run.people.are_counted:
         weights = run.weights * (run.counts.sum() / run.weights.sum())
     inside = groups.inside
     columns = int(table.levels.max()) + 1
-    cells = groups.own[inside] * columns + table.levels[inside]
-    counts = np.bincount(cells, weights[inside], groups.count * columns)
-    return round(association(counts.reshape(groups.count, columns)), 12)
+    cells, count = groups.own * columns + table.levels[inside], len(groups.labels)
+    counts = summed(cells, weights[inside], count * columns)
+    return round(association(counts.reshape(count, columns)), 12)

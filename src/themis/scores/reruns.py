@@ -22,10 +22,10 @@ from themis.inputs.streams import AHEAD, RERUNS
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
-from themis.scores.accounts import metered
-from themis.scores.explanations.witnesses import FlipPool, Flips, Pairs
-from themis.scores.group import KEPT_ROWS, GroupInputs, passes
-from themis.scores.neighbours import Example, Neighbours
+from themis.scores.explanations.witnesses import Flips, Pairs
+from themis.scores.group import KEPT_ROWS
+from themis.scores.neighbours import AMONG, Example, Neighbours
+from themis.scores.question import GroupInputs, Scored, metered, passes
 from themis.settings import Settings
 from themis.statistics.reruns import (
     CAUTION,
@@ -37,7 +37,7 @@ from themis.statistics.reruns import (
     reruns_for,
 )
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
 SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
@@ -46,7 +46,6 @@ HOPELESS = 0.4  # … unless so many did not come out the same
 INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely agrees in all
-TOGETHER_CALLS = 3  # for what several findings rest on
 HARMLESS_CALLS = 2  # for what convicts nobody: the lower end is 0
 TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
@@ -55,28 +54,12 @@ ENOUGH = 300  # inputs run again where noise was found, or where that costs next
 Finding = Flips | GroupInputs  # what a score rests on
 
 
-class Found(NamedTuple):
-    """What a score rests on, and how often what running it again shows may be wrong."""
-
-    finding: Finding
-    score: float
-    alpha: float
-
-
 class _Drift(NamedTuple):
     """How many inputs of a group changed sides, and how far its expected rate may be away."""
 
     differing: int
     low: float
     high: float
-
-
-class Along(NamedTuple):
-    """Inputs that are to be run again with others, in one call, and the outputs that they had."""
-
-    codes: NDArray[Any]
-    before: Cells
-    key: bytes  # what the answers are kept under
 
 
 class Rerunner:
@@ -92,25 +75,23 @@ class Rerunner:
         self.trusted = trusted  # somebody vouches that the subject is deterministic
         self._names = tuple(names)
         labels = self._runner.labels
-        self._readings = [Reading(labels, place) for place in range(max(len(names), 1))]
-        self._calls = Neighbours(self._runner, self._readings)
-        self._doubted: set[int] = set()  # outputs of which some pair did not come out the same
-        self._moved: set[int] = set()  # outputs of which whole calls moved the rates of groups
-        self._confirmed: dict[bytes, Cells] = {}  # the answers of what was run again
+        self.readings = [Reading(labels, place) for place in range(max(len(names), 1))]
+        self.calls = Neighbours(self._runner, self.readings)
+        self.doubted: set[int] = set()  # outputs of which some pair did not come out the same
+        self.moved: set[int] = set()  # outputs of which whole calls moved the rates of groups
+        self._known: dict[bytes, Cells] = {}  # the answers of what was run again
         self._lasting: dict[object, GroupInputs] = {}  # of scores whose reruns all were the same
         self._example: Example | None = None  # of an answer that did not last
-        self._along: list[Along] = []
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
-
-    @property
-    def _may_mix(self) -> bool:
-        """Whether different things may be run again in one call."""
-        return self._runner.saves_calls and not self._runner.traits.external
 
     @property
     def neighbours(self) -> bool:
         """Whether answers depend on the other inputs of a call, and not on chance."""
-        return self._calls.found
+        return self.calls.found
+
+    def place(self, output: str | None) -> int:
+        """The number of an output."""
+        return self._names.index(output) if output in self._names else 0
 
     def reserve(self, settings: Settings) -> int:
         """How many executions to keep back for running findings again, of a limited budget."""
@@ -124,43 +105,49 @@ class Rerunner:
         budget = settings.max_executions // self._runner.runs
         return min(wanted, max(least, budget // 4), budget // 2)
 
-    def confirm(self, score: Score, settings: Settings, limit: float | None = None) -> Score:
+    def confirm(self, measured: Scored, settings: Settings, limit: float | None = None) -> Score:
         """The score with what running again shows of what it rests on.
 
         Pairs of a causal score are a random sample of its flips; of a group score, inputs of the
         most and the least favoured group are run again. How many is planned before the first: as
         many as a verdict on `limit` needs if all come out the same, within bounds.
         """
-        try:
-            return metered(self._runner, lambda: self._confirm(score, settings, limit))
-        finally:
-            self._along = []
+        return metered(self._runner, lambda: self._confirm(measured, settings, limit))
 
-    def _confirm(self, score: Score, settings: Settings, limit: float | None) -> Score:
-        finding, self._runner.finding = self._runner.finding, None
+    def _confirm(self, measured: Scored, settings: Settings, limit: float | None) -> Score:
+        score, finding = measured.score, measured.rests_on
         if self.trusted:
             return replace(score, reruns=Reruns(0, 0, 0.0, trusted=True))
         if not settings.looks_for_noise or score.score <= 0 or not score.samples:
             return score
         reruns = None
         with self._runner.spending_reserve():
-            shown = None
-            if isinstance(finding, FlipPool):
-                shown, finding = finding.shown, finding.flips
-                if shown is not None and isinstance(score, CausalScore) and self._may_mix:
-                    codes, _ = self._each_shown([score], shown)
-                    unknown = np.full(len(codes), NOT_RUN)
-                    self._along.append(Along(codes, unknown, _key(codes, finding.reading)))
-            if isinstance(finding, Flips | GroupInputs):
+            if finding is not None:
                 alpha = RERUNS_SHARE * (1.0 - settings.confidence)
                 reruns = self.rerun(finding, score.score, score.low, alpha, limit)
-                if isinstance(score, GroupScore) and reruns and not reruns.differing:
-                    self._keep_lasting(score, finding)
-            self._along = []
+            if isinstance(finding, GroupInputs) and reruns and not reruns.differing:
+                self._lasting[_of_groups(score)] = finding
             if isinstance(score, CausalScore):
                 with suppress(BudgetEndedError):
-                    [score] = self.shown_again([score], shown)
+                    [score] = self.shown_again([score])
         return replace(score, reruns=reruns)
+
+    def after_noise(self, score: GroupScore, confidence: float) -> GroupScore:
+        """The score after running more of it again, if noise was found once it was confirmed.
+
+        A subject may have changed after a few calls: what was confirmed in them is seen again or
+        does not count.
+        """
+        finding, before = self._lasting.pop(_of_groups(score), None), score.reruns
+        if finding is None or before is None or finding.kept == 1.0:
+            return score
+        if self._runner.traits.vectorised:
+            alpha = RERUNS_SHARE * (1.0 - confidence) / 2
+            with suppress(BudgetEndedError), self._runner.spending_reserve():
+                if again := self._rerun_members(finding, score.low, alpha, None, 1.0):
+                    most = max(again.explains, before.explains)
+                    return replace(score, reruns=replace(again, explains=most))
+        return score
 
     def rerun(
         self, finding: Finding, score: float, low: float, alpha: float, limit: float | None = None
@@ -179,41 +166,6 @@ class Rerunner:
                 calls = MIXED_CALLS if low > 0 else HARMLESS_CALLS
                 return self._rerun_flips(finding, score, alpha, planned, calls)
         return None
-
-    def rerun_together(self, findings: Sequence[Found]) -> list[Reruns | None]:
-        """The same for several findings; flips are run again in a few calls."""
-        if not self.trusted and self._may_mix:
-            with suppress(BudgetEndedError):
-                self._run_again_together(findings)
-        return [self.rerun(each.finding, each.score, each.score, each.alpha) for each in findings]
-
-    def _run_again_together(self, findings: Sequence[Found]) -> None:
-        """Run what several findings rest on again; each input once for all that it is part of.
-
-        They share their calls, but each has its inputs in several.
-        """
-        parts = []
-        for flips, score, alpha in findings:
-            if isinstance(flips, Flips) and (planned := self._planned(flips, score, score, alpha)):
-                codes, before = self._chosen(flips, planned, first=True)[0].inputs
-                if len(list(each_once(codes))) == 1:
-                    parts.append((flips.reading, codes, before))
-        if len(parts) < 2:
-            return
-        every = np.concatenate([codes for _, codes, _ in parts])
-        first, numbers = numbered(InputKeys.among(every).of(every))
-        order = self._sampler.base.generator(RERUNS, 5).permutation(first)
-        calls = np.array_split(order, min(len(parts), TOGETHER_CALLS))
-        runs = [Again(every[call], 1 + TIMES * number) for number, call in enumerate(calls)]
-        cells = np.empty(len(every), dtype=self._runner.labels.dtype)
-        for call, answer in zip(calls, self._runner.repeat_each(runs, self._mixing), strict=True):
-            cells[call] = answer
-        cells, end = cells[first][numbers], 0
-        for reading, codes, before in parts:
-            start, end = end, end + len(codes)
-            after = cells[start:end]
-            self._confirmed[_key(codes, reading)] = after
-            self._keep_example(codes, before, after, reading)
 
     def _planned(
         self, flips: Flips, score: float, low: float, alpha: float, limit: float | None = None
@@ -236,7 +188,7 @@ class Rerunner:
         """
         made, differing = self._rerun_pairs(flips, planned, calls, first=True)
         if differing:
-            self._doubted.add(flips.reading.place)
+            self.doubted.add(flips.reading.place)
             more = self._affordable(max(AFTER_NOISE * planned, ENOUGH), len(flips.pairs))
             if more > planned and differing < HOPELESS * made:
                 made, differing = self._rerun_pairs(flips, more, calls, first=False)
@@ -277,58 +229,43 @@ class Rerunner:
         in several calls, as each may have something of its own. Where few calls are to be made,
         what is there several times is run in no more than `calls`.
         """
-        key = _key(codes, reading, first=first)
-        if key not in self._confirmed:
-            own, along, self._along = len(codes), self._along, []
-            codes = np.concatenate([codes, *(each.codes for each in along)])
-            before = np.concatenate([before, *(each.before for each in along)])
+        key = bytes([reading.place, first]) + codes.tobytes()
+        if key not in self._known:
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
-            parts = self._calls_of(codes, own, calls, spread=spread)
-            orders = [rng.permutation(places) for places in parts]
-            runs = [
-                Again(codes[order], (1 if first else 2) + TIMES * number)
-                for number, order in enumerate(orders)
-            ]
+            orders = [rng.permutation(part) for part in self._calls_of(codes, calls, spread)]
+            time = 1 if first else 2
+            runs = [Again(codes[order], time + TIMES * n) for n, order in enumerate(orders)]
             answers = zip(orders, self._runner.repeat_each(runs, self._mixing), strict=True)
             for number, (order, answer) in enumerate(answers):
                 cells[order] = answer
                 if random and not number:
-                    self._calls.doubt(codes[order], cells[order], before[order], reading)
-            self._confirmed[key], end = cells[:own], own
-            for each in along:
-                start, end = end, end + len(each.codes)
-                self._confirmed[each.key] = cells[start:end]
-            self._keep_example(codes, before, cells, reading)
-        return reading.cells(self._confirmed[key])
+                    others = self._sampler.base.rows(0, min(self._runner.asked, AMONG))
+                    self.calls.doubt(codes[order], cells[order], before[order], reading, others)
+            self._known[key] = cells
+            self.keep_example(codes, before, reading.cells(cells), reading)
+        return reading.cells(self._known[key])
 
-    def _calls_of(
-        self, codes: NDArray[Any], own: int, calls: int, *, spread: bool
-    ) -> list[NDArray[np.int64]]:
-        """The places of inputs, by call: each at most once in it, unless calls are to be few.
-
-        Those behind the first `own` are spread over the same calls.
-        """
-        parts = list(each_once(codes[:own]))
-        for number, part in enumerate(each_once(codes[own:])):
-            call = number if number < len(parts) else 0
-            parts[call] = np.concatenate([parts[call], own + part])
-        if self._may_mix and len(parts) > calls:
+    def _calls_of(self, codes: NDArray[Any], calls: int, spread: bool) -> list[NDArray[np.int64]]:
+        """The places of inputs, by call: each at most once in it, unless calls are to be few."""
+        parts = list(each_once(codes))
+        few = self._runner.saves_calls and not self._runner.traits.external
+        if few and len(parts) > calls:
             parts = [np.concatenate(parts[call::calls]) for call in range(calls)]
-        if spread:
+        if few and spread:
             parts = [part[call::calls] for part in parts for call in range(calls)]
         return [part for part in parts if len(part)]
 
-    def _keep_example(
-        self, codes: NDArray[Any], before: Cells, cells: Cells, reading: Reading
+    def keep_example(
+        self, codes: NDArray[Any], before: Cells, after: Cells, reading: Reading
     ) -> None:
-        after = reading.cells(cells)
+        """Keep one input that got two different outputs, if there is one."""
         self._example = self._example or Example.first(codes, before, after, reading)
 
     def examples(self) -> Iterator[Note]:
         """One input that got two different outputs, where answers are not consistent."""
         example, how = self._example, "again"
         if self.neighbours:
-            example, how = self._calls.example, "neighbours"
+            example, how = self.calls.example, "neighbours"
         if example is not None:
             reading = example.reading
             yield Note.of(
@@ -339,47 +276,27 @@ class Rerunner:
                 about=self._names[reading.place] if len(self._names) > 1 else None,
             )
 
-    def shown_again(
-        self, scores: Sequence[CausalScore], shown: NDArray[Any] | None = None
-    ) -> list[CausalScore]:
-        """Scores of one output without shown pairs that do not come out the same when run again.
-
-        `shown` are their inputs, one after the other, as far as they are known; a pair that shows
-        what is only joint may stand before them.
-        """
+    def shown_again(self, scores: Sequence[CausalScore]) -> list[CausalScore]:
+        """Scores of one output without shown pairs that do not come out the same when run again."""
         pairs = [pair for score in scores for pair in score.witnesses]
-        if self.trusted or not pairs or not self._has_room(2 * len(pairs)):
+        if self.trusted or not pairs or not self.has_room(2 * len(pairs)):
             return list(scores)
-        place = self._place(scores[0].output)
-        reading = self._readings[place]
-        codes, numbers = self._each_shown(scores, shown)
+        place = self.place(scores[0].output)
+        reading = self.readings[place]
+        codes = self._runner.schema.encode_rows([row for pair in pairs for row in pair.inputs])
         before = reading.numbers_of([each for pair in pairs for each in pair.outputs])
-        first = np.full(len(codes), NOT_RUN)
-        first[numbers] = before
+        first, numbers = numbered(InputKeys.among(codes).of(codes))  # each once
         rng = self._sampler.base.generator(RERUNS, 2)
-        after = self._run_again(codes, first, rng, reading)[numbers]
+        after = self._run_again(codes[first], before[first], rng, reading)[numbers]
         moved = reading.distances(before, after).reshape(-1, 2).max(axis=1)
         same = 2 * moved < reading.distances(before[::2], before[1::2])
         if not same.all():
-            self._doubted.add(place)
+            self.doubted.add(place)
         kept = iter(same.tolist())
         return [
             replace(each, witnesses=tuple(pair for pair in each.witnesses if next(kept)))
             for each in scores
         ]
-
-    def _each_shown(
-        self, scores: Sequence[CausalScore], shown: NDArray[Any] | None
-    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The inputs of all shown pairs, and which of them each one is: if calls are few, once."""
-        rows = [row for score in scores for pair in score.witnesses for row in pair.inputs]
-        codes = shown
-        if codes is None or len(codes) != len(rows) or any(each.joint for each in scores):
-            codes = self._runner.schema.encode_rows(rows)
-        if not self._may_mix:
-            return codes, np.arange(len(codes))
-        first, numbers = numbered(InputKeys.among(codes).of(codes))
-        return codes[first], numbers
 
     def _rerun_groups(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None
@@ -398,14 +315,6 @@ class Rerunner:
         again = self._rerun_members(finding, low, alpha / 2, limit, 1.0)
         return again and replace(again, explains=max(again.explains, found.explains))
 
-    def _keep_lasting(self, score: GroupScore, finding: Finding) -> None:
-        if (
-            isinstance(finding, GroupInputs)
-            and finding.kept < 1.0
-            and self._runner.traits.vectorised
-        ):
-            self._lasting[of_groups(score)] = finding
-
     def _rerun_members(
         self, finding: GroupInputs, low: float, alpha: float, limit: float | None, kept: float
     ) -> Reruns | None:
@@ -421,51 +330,25 @@ class Rerunner:
         count = self._affordable(min(wanted, most), GROUP_MOST)
         if count < fewest_reruns(alpha):
             return None
-        groups = [
-            self._members(finding, group, count, number)
-            for number, group in enumerate((finding.best, finding.worst))
-        ]
-        if shared or self._may_mix:
-            codes, before, _ = groups[1]
-            self._along.append(Along(codes, before, _key(codes, finding.reading)))
-        doubts = kept == finding.kept  # once is enough
-        best = self._drift(finding, *groups[0], alpha / 2, doubts=doubts)
-        self._along = []
-        worst = self._drift(finding, *groups[1], alpha / 2, doubts=doubts)
-        if best.differing or worst.differing:
-            self._doubted.add(finding.reading.place)
-        if shared and worst.low > best.high:  # in one call they are nearer than they were
-            self._moved.add(finding.reading.place)
-        unseen = kept * max(0.0, worst.high - best.low)
-        proven = max(0.0, -best.high) + max(0.0, worst.low)  # reruns contradict what was seen
-        return Reruns(2 * count, best.differing + worst.differing, max(unseen, proven))
-
-    def _members(
-        self, finding: GroupInputs, group: int, count: int, number: int
-    ) -> tuple[NDArray[Any], Cells, np.random.Generator]:
-        """Random inputs of a group, with the outputs that they had."""
-        rng = self._sampler.base.generator(RERUNS, 3 + number)
-        return *finding.draw(group, count, rng), rng
-
-    def _drift(
-        self,
-        finding: GroupInputs,
-        codes: NDArray[Any],
-        before: Cells,
-        rng: np.random.Generator,
-        alpha: float,
-        *,
-        doubts: bool,
-    ) -> _Drift:
-        """How far a group's expected rate may be from the one that was seen in these inputs."""
-        reading = finding.reading
-        spread = not doubts and self._may_mix
-        after = self._run_again(codes, before, rng, reading, random=doubts, spread=spread)
-        tolerances = rng.random(len(codes)) if reading.statistic == "mean" else None
-        was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
-        known = (before >= 0) & (after >= 0)
-        fewer, more = int((was & ~now & known).sum()), int((now & ~was & known).sum())
-        return _Drift(fewer + more, *drift_ends(fewer, more, max(int(known.sum()), 1), alpha))
+        reading, doubts = finding.reading, kept == finding.kept  # once is enough
+        rngs = [self._sampler.base.generator(RERUNS, number) for number in (3, 4)]
+        best, worst = (
+            finding.draw(group, count, rng)
+            for group, rng in zip((finding.best, finding.worst), rngs, strict=True)
+        )
+        codes, before = (np.concatenate(both) for both in zip(best, worst, strict=True))
+        after = self._run_again(codes, before, rngs[0], reading, random=doubts, spread=not doubts)
+        end = len(best[0])
+        up = _drift(reading, before[:end], after[:end], rngs[0], alpha / 2)
+        down = _drift(reading, before[end:], after[end:], rngs[1], alpha / 2)
+        differing = up.differing + down.differing
+        if differing:
+            self.doubted.add(reading.place)
+        if shared and down.low > up.high:  # in one call they are nearer than they were
+            self.moved.add(reading.place)
+        unseen = kept * max(0.0, down.high - up.low)
+        proven = max(0.0, -up.high) + max(0.0, down.low)  # reruns contradict what was seen
+        return Reruns(2 * count, differing, max(unseen, proven))
 
     def _affordable(self, wanted: int, pairs: int) -> int:
         """How many of the wanted reruns (of two inputs each) may be made, as far as is foreseen."""
@@ -483,18 +366,23 @@ class Rerunner:
             left = min(left, runner.seconds_left / max(each, 1e-9))
         return int(min(wanted, most, left // 2))
 
-    def _place(self, output: str | None) -> int:
-        return self._names.index(output) if output in self._names else 0
-
-    def _has_room(self, executions: int) -> bool:
+    def has_room(self, executions: int) -> bool:
+        """Whether the budget allows for so many executions."""
         return self._runner.executions_left >= executions and not self._runner.out_of_time
 
 
-def of_groups(score: GroupScore) -> object:
+def _drift(
+    reading: Reading, before: Cells, after: Cells, rng: np.random.Generator, alpha: float
+) -> _Drift:
+    """How far a group's expected rate may be from the one that was seen in these inputs."""
+    tolerances = rng.random(len(before)) if reading.statistic == "mean" else None
+    was, now = (reading.favourable_ends(cells, tolerances)[0] for cells in (before, after))
+    known = (before >= 0) & (after >= 0)
+    fewer, more = int((was & ~now & known).sum()), int((now & ~was & known).sum())
+    return _Drift(fewer + more, *drift_ends(fewer, more, max(int(known.sum()), 1), alpha))
+
+
+def _of_groups(score: Score) -> object:
     """What tells group scores apart."""
+    assert isinstance(score, GroupScore)
     return score.against, score.output, score.statistic, score.population
-
-
-def _key(codes: NDArray[Any], reading: Reading, *, first: bool = True) -> bytes:
-    """What inputs are known by that were run again, for the first time or once more."""
-    return bytes([reading.place, first]) + codes.tobytes()

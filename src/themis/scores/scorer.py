@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler
-from themis.engine.variants import Rows, Variants, all_variants
+from themis.engine.sampler import Sampler
+from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.people import People
@@ -19,19 +20,16 @@ from themis.inputs.personal import SHARED
 from themis.inputs.population import Population
 from themis.results.model import CausalScore, Measure, Score
 from themis.results.notes import Ending, Note
-from themis.scores.accounts import metered
 from themis.scores.causal import measure_causal
-from themis.scores.exact import Domain, can_be_exact, run_domain
-from themis.scores.explanations.taken_away import with_taken_away
-from themis.scores.explanations.unchangeable import told_unchangeable
-from themis.scores.explanations.witnesses import FlipPool, Flips
-from themis.scores.group import GroupInputs, measure_group
-from themis.scores.reruns import Finding
-from themis.scores.whose import of_people
+from themis.scores.domain import Domain, Pieces, can_be_exact, cannot_sweep, run_domain
+from themis.scores.explanations.beside import told_unchangeable, with_taken_away
+from themis.scores.group import measure_group
+from themis.scores.privacy import of_people
+from themis.scores.question import Question, Scored, charged
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import FAILED, NOT_RUN
+from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:
@@ -40,21 +38,6 @@ if TYPE_CHECKING:
 EXACT_LIMIT = 2**24
 EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
 PROBES, PROBES_GROWTH = 8, 64  # inputs run to learn how long the whole domain would take
-
-
-@dataclass(frozen=True)
-class ExactScore:
-    """A score without chance, and what it rests on."""
-
-    score: Score
-    _rests_on: object
-
-    @property
-    def finding(self) -> Finding | None:
-        """What it rests on, to be run again."""
-        found = self._rests_on
-        found = found.flips if isinstance(found, FlipPool) else found
-        return found if isinstance(found, Flips | GroupInputs) else None
 
 
 class Scorer:
@@ -68,7 +51,7 @@ class Scorer:
         self.whole = sampler  # draws from all inputs
         self._domains: dict[bool, Domain] = {}  # what was run whole: with variants, or without
         self._run: PeopleRun | None = None
-        self._exact: dict[object, ExactScore] = {}
+        self._exact: dict[object, Scored] = {}
         schema = sampler.population.schema
         if people is not None:
             self.whole = self._drawing(Population.of(schema))
@@ -99,15 +82,16 @@ class Scorer:
         """Whom inputs are drawn from, if not from all that the schema allows."""
         return self._run
 
-    def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
+    def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Scored:
         """The causal or group score of a set of columns, with what it cost."""
-        runner = self.sampler.runner
-        score = metered(runner, lambda: self._measured(columns, measure, settings))
+        runner, before = self.sampler.runner, self.sampler.runner.account
+        measured = self._measured(columns, measure, settings)
+        measured = measured.then(lambda score: charged(score, runner, before))
         if self._run is None:
-            score = told_unchangeable(score, self.sampler, columns)
-        if score.method == "exact" and score.stopped is Ending.EXHAUSTED:
-            self._exact[self._question(columns, measure)] = ExactScore(score, runner.finding)
-        return score
+            measured = measured.then(lambda s: told_unchangeable(s, self.sampler, columns))
+        if measured.score.method == "exact" and measured.score.stopped is Ending.EXHAUSTED:
+            self._exact[self._key(columns, measure)] = measured
+        return measured
 
     def knows(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
         """Whether a set's exact score takes no execution: it was measured, or all people ran.
@@ -122,24 +106,27 @@ class Scorer:
             if SHARED * groups > run.counts.sum():
                 return False
         has_run = run is not None and measure == "group" and not (run.answers == NOT_RUN).any()
-        return has_run or self._question(columns, measure) in self._exact
+        return has_run or self._key(columns, measure) in self._exact
 
     def known(
         self, columns: tuple[int, ...], measure: Measure, settings: Settings
-    ) -> ExactScore | None:
+    ) -> Scored | None:
         """The exact score of a set, where nothing has to be run for it."""
-        question, runner = self._question(columns, measure), self.sampler.runner
+        key = self._key(columns, measure)
         if not self.knows(columns, measure, settings):
             return None
-        if self._run is not None and question not in self._exact:
-            from themis.scores.apparent import measure_people
+        if self._run is not None and key not in self._exact:
+            self._exact[key] = self._of_people(self._run, columns, measure, settings)
+        return self._exact.get(key)
 
-            reading = self.sampler.reading
-            score = measure_people(self._run, reading, columns, measure, settings)
-            score = of_people(score, "profile", self._run, reading)
-            self._exact[question] = ExactScore(score, runner.finding)
-            runner.finding = None
-        return self._exact.get(question)
+    def _of_people(
+        self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
+    ) -> Scored:
+        from themis.scores.apparent import measure_people
+
+        reading = self.sampler.reading
+        measured = measure_people(run, reading, columns, measure, settings)
+        return measured.then(lambda score: of_people(score, "profile", run, reading))
 
     def run_people(self, columns: tuple[int, ...], settings: Settings) -> None:
         """Run everybody of a profile, where a group score of these columns would.
@@ -156,102 +143,66 @@ class Scorer:
         if ended is not None:
             raise BudgetEndedError
 
-    def _question(self, columns: tuple[int, ...], measure: Measure) -> object:
+    def _key(self, columns: tuple[int, ...], measure: Measure) -> object:
         reading = self.sampler.reading
         statistic = reading.statistic if measure == "group" else None
         return frozenset(columns), measure, reading.place, statistic
 
-    def _measured(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Score:
+    def _measured(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Scored:
         if self._run is not None:
             return self._of_profile(self._run, columns, measure, settings)
-        assignments = self.sampler.assignments(columns)
+        question = Question(self.sampler, self.sampler.assignments(columns), settings)
         if settings.stopping is Stopping.PAPER:
-            return self._by_paper(assignments, measure, settings)
-        variants = Variants.of(assignments, limit=settings.max_assignments, base=self.sampler.base)
-        cost = Cost(self.sampler.runner)
-        reaches = self._reaches(columns, measure)
-        was_known = reaches in self._domains
-        domain = self._whole_domain(assignments, measure, settings)
-        if was_known and domain is not None:
-            self.sampler.runner.ledger.remember(len(domain.cells))
-        if domain is not None and not (assignments.binned and (domain.cells == FAILED).any()):
-            from themis.scores.exact_causal import exact_causal
-            from themis.scores.exact_groups import exact_group
+            return _sampled(question, measure)
+        was_known = self._reaches(columns, measure) in self._domains
+        domain = self._whole_domain(question.assignments, measure, settings)
+        if domain is not None:
+            if was_known:
+                self.sampler.runner.ledger.remember(len(domain.cells))
+            if domain.ended is None:
+                self._write_down(domain, question.every)
+            return self._exactly(question, measure, domain)
+        reason = self._why_not_swept(question, measure) if settings.exact else None
+        if settings.exact and reason is None:
+            return self._exactly(question, measure)
+        note = () if reason is None else (Note.of("exact-not-possible", reason=reason),)
+        measured = _sampled(question, measure)
+        return measured.then(lambda score: replace(score, notes=(*score.notes, *note)))
 
-            complete = all_variants(assignments)
-            exact = exact_causal if measure == "causal" else exact_group
-            self._write_down(domain, complete)
-            score = exact(self.sampler, domain, complete, settings, cost)
-            return self._explained(score, domain.codes, domain.weights)
-        notes: tuple[Note, ...] = ()
-        if settings.exact:
-            swept = self._swept(assignments, measure, settings, cost)
-            if not isinstance(swept, str):
-                return self._explained(swept)
-            notes = (Note.of("exact-not-possible", reason=swept),)
-        sampled = measure_causal if measure == "causal" else measure_group
-        measured = self._explained(sampled(self.sampler, variants, settings))
-        return replace(measured, notes=(*measured.notes, *notes))
+    def _exactly(
+        self, question: Question, measure: Measure, domain: Domain | None = None
+    ) -> Scored:
+        """The score of a domain that was run, or of one that is too large to hold."""
+        from themis.scores.exact import exact_causal, exact_group
 
-    def _by_paper(self, assignments: Assignments, measure: Measure, settings: Settings) -> Score:
-        from themis.scores.paper import paper_causal, paper_group, paper_variants
+        exact = exact_causal if measure == "causal" else exact_group
+        measured = exact(question, Pieces.of(self.sampler, question.assignments, domain))
+        given = () if domain is None else (domain.codes, domain.weights)
+        return measured.then(lambda score: _with_missing(question, score, *given))
 
-        procedure = paper_causal if measure == "causal" else paper_group
-        return procedure(self.sampler, paper_variants(assignments), settings)
-
-    def _swept(
-        self, assignments: Assignments, measure: Measure, settings: Settings, cost: Cost
-    ) -> Score | str:
-        """The exact score of a domain that is too large to hold, or why there is none."""
-        from themis.scores.sweep import FailedSweepError, cannot_sweep, sweep_causal, sweep_group
-
+    def _why_not_swept(self, question: Question, measure: Measure) -> str | None:
+        """Why there is no exact score of a domain that is too large to hold; None if there is."""
         sampler = self.sampler
-        reason = cannot_sweep(sampler, assignments, measure)
-        if reason is not None:
-            return reason
+        reason = cannot_sweep(sampler, question.assignments, measure)
         size = sampler.population.size or 0
-        if sampler.tables.suite is not None:
-            return "suite"
-        if size > sampler.runner.executions_left:
-            return "max-executions"
-        if not self._has_time_for(size):
-            return "max-seconds"
-        sweep = sweep_causal if measure == "causal" else sweep_group
-        try:
-            return sweep(sampler, all_variants(assignments), settings, cost)
-        except FailedSweepError:
-            return "failures"
-
-    def _explained(
-        self,
-        score: Score,
-        codes: NDArray[Any] | None = None,
-        weights: NDArray[np.float64] | None = None,
-    ) -> Score:
-        """The score with what taking values away does, of these inputs or of base inputs."""
-        if not isinstance(score, CausalScore):
-            return score
-        sampler = self.sampler
-        return with_taken_away(score, sampler, sampler.reading, codes=codes, weights=weights)
+        if reason is None and sampler.tables.suite is not None:
+            reason = "suite"
+        elif reason is None and size > sampler.runner.executions_left:
+            reason = "max-executions"
+        elif reason is None and not self._has_time_for(size):
+            reason = "max-seconds"
+        return reason
 
     def _of_profile(
         self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
-    ) -> Score:
+    ) -> Scored:
         """A score of the profile: exact where running all people costs no more, else sampled."""
         assignments = self.sampler.assignments(columns)
         if self._runs_all(run, assignments, measure, settings):
-            from themis.scores.apparent import measure_people
-
-            score = measure_people(run, self.sampler.reading, columns, measure, settings)
-        elif settings.stopping is Stopping.PAPER:
-            score = self._by_paper(assignments, measure, settings)
-        else:
-            variants = Variants.of(
-                assignments, limit=settings.max_assignments, base=self.sampler.base
-            )
-            sampled = measure_causal if measure == "causal" else measure_group
-            score = self._explained(sampled(self.sampler, variants, settings))
-        return of_people(score, "profile", run, self.sampler.reading)
+            return self._of_people(run, columns, measure, settings)
+        measured = _sampled(Question(self.sampler, assignments, settings), measure)
+        reading = self.sampler.reading
+        return measured.then(lambda score: of_people(score, "profile", run, reading))
 
     def _runs_all(
         self, run: PeopleRun, assignments: Assignments, measure: Measure, settings: Settings
@@ -294,8 +245,10 @@ class Scorer:
             return None
         return self._reachable if self._reaches(columns, measure) else self.whole
 
-    def run_all(self, columns: tuple[int, ...], measure: Measure) -> Domain | None:
-        """The whole domain, run once; None when the budget ends before.
+    def run_all(
+        self, columns: tuple[int, ...], measure: Measure, *, or_part: bool = False
+    ) -> Domain | None:
+        """The whole domain, run once; None when the budget ends before, or a part of it.
 
         Of a profile: all inputs, most of which have no weight. Where something follows others: also
         those that only occur as variants, if a set needs them.
@@ -303,8 +256,9 @@ class Scorer:
         sampler, reaches = self.drawing_all(columns, measure), self._reaches(columns, measure)
         if sampler is None or reaches in self._domains:
             return self._domains.get(reaches)
-        domain = run_domain(sampler)
-        if domain is None:
+        keeps_interrupts = or_part and self.sampler.keep_on_interrupt
+        domain = run_domain(sampler, keeps_interrupts=keeps_interrupts)
+        if domain is None or (domain.ended and not or_part):
             return None
         schema = sampler.population.schema
         if self._run is not None:
@@ -313,7 +267,8 @@ class Scorer:
         elif sampler.population is not (own := self.sampler.population):
             every = np.arange(own.size or 0)
             domain = domain.weighted(schema, own.combinations(every), own.probabilities(every))
-        self._domains[reaches] = domain
+        if domain.ended is None:
+            self._domains[reaches] = domain
         return domain
 
     def _write_down(self, domain: Domain, variants: Variants) -> None:
@@ -348,7 +303,7 @@ class Scorer:
                 return None
             if not self._has_time_for(size):
                 return None
-        return self.run_all(columns, measure)
+        return self.run_all(columns, measure, or_part=True)
 
     def _has_time_for(self, executions: int) -> bool:
         """Whether so many executions, for which there is budget, surely fit in the time left."""
@@ -365,3 +320,26 @@ class Scorer:
                     runner.run(self.sampler.base.rows(0, count))
         seconds = runner.runs * (runner.seconds_per_execution or 0.0)
         return 2 * executions * seconds < runner.seconds_left
+
+
+def _sampled(question: Question, measure: Measure) -> Scored:
+    """The score of a set from base inputs, by the certified rules or as the paper has it."""
+    if question.settings.stopping is Stopping.PAPER:
+        from themis.scores.paper import paper_causal, paper_group
+
+        return (paper_causal if measure == "causal" else paper_group)(question)
+    measured = (measure_causal if measure == "causal" else measure_group)(question)
+    return measured.then(partial(_with_missing, question))
+
+
+def _with_missing(
+    question: Question,
+    score: Score,
+    codes: NDArray[Any] | None = None,
+    weights: NDArray[np.float64] | None = None,
+) -> Score:
+    """The score with what taking values away does, of these inputs or of base inputs."""
+    if not isinstance(score, CausalScore):
+        return score
+    sampler, reading = question.sampler, question.reading
+    return with_taken_away(score, sampler, reading, codes=codes, weights=weights)

@@ -5,16 +5,18 @@ Which levels of a characteristic go with favourable decisions? It orders what is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import Coming
+from themis.engine.coming import FlipChances
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
@@ -23,7 +25,7 @@ from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD
 from themis.statistics.intervals import Floats
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.decisions import NOT_RUN, Cells
 
 MOST_LEVELS = 4_096  # of a characteristic with more, no level comes twice
 
@@ -70,6 +72,65 @@ class Wanted:
     row: Places  # for each variant, of which of them it is one
     codes: NDArray[Any]
     sets: Sequence[ChangedColumns]  # for a suite: each variant changes exactly the columns of one
+
+
+FIRST_TRIES = 4  # variants of the whole set tried at first
+
+
+@dataclass(frozen=True)
+class Tries:
+    """Assignments of a set, as many for each of some inputs, and which of them were not run yet."""
+
+    places: Places  # of the inputs
+    rows: Rows
+    row: Places  # for each try the input, as a place among these
+    column: Places  # and the assignment
+    codes: NDArray[Any]
+    changed: Places  # the characteristics that it changes, as a set
+    fresh: NDArray[np.bool_]
+    variants: Places  # its number in the cell of those, where it is fresh
+
+
+class Turn(NamedTuple):
+    """Open inputs that get the assignments of a set, each in the order that is its own."""
+
+    mask: int
+    places: Places
+    orders: Places
+    start: int = 0  # so many of the order were tried, or are tried now
+
+
+class Stretch(NamedTuple):
+    """Base inputs that a set will probably need."""
+
+    mask: int
+    start: int
+    stop: int
+    settles: bool = False  # whether it is found out of each of them whether it flips
+    late: bool = False
+
+
+def _no_more() -> int:
+    return 0
+
+
+@dataclass
+class AtHand:
+    """What a search is at: for those who foresee what it will need."""
+
+    mask: int = 0  # the set; 0: none
+    stop: int = 0  # the inputs before this one are tried under it
+    turn: Turn | None = None
+    settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
+    settles: bool = False  # whether those that come will be
+    end: Callable[[], int] = _no_more  # inputs before this one will probably be needed under it
+    later: Callable[[], Iterable[Stretch]] = tuple  # what other sets need after it
+    tried: defaultdict[int, FlipChances] = field(default_factory=lambda: defaultdict(FlipChances))
+    proved: FlipChances = field(default_factory=FlipChances)  # of inputs that are settled
+
+    def begin(self, mask: int, stop: int) -> None:
+        """The inputs before `stop` are tried under this set now."""
+        self.mask, self.stop = mask, stop
 
 
 class SearchedInputs:
@@ -134,9 +195,6 @@ class SearchedInputs:
         outputs = reading.cells(cells)
         own = _joined([self.outputs[each.places[each.row]] for each in wanted])
         flips = reading.differs(own, outputs, _tolerances(wanted))
-        spelled = reading.open_pairs(own, outputs)
-        if spelled.any():  # nobody knows whether these are flips
-            outputs = np.where(spelled, FAILED, outputs).astype(outputs.dtype)
         return list(zip(np.split(outputs, ends), np.split(flips, ends), strict=True))
 
     def foresee(self, stop: int) -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from themis.engine.ahead import Late, LookUp
 from themis.inputs.assignments import Places
-from themis.search.flip_cells import UNTRIED
-from themis.search.flips import FIRST_TRIES, FlipBook
-from themis.search.tries import Stretch, Tries, Turn
+from themis.search.base_inputs import FIRST_TRIES, Stretch, Tries, Turn
+from themis.search.cells import UNTRIED
+from themis.search.flips import FlipBook
 from themis.subjects.decisions import NOT_RUN, Cells
 
 LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance

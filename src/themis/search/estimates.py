@@ -1,6 +1,4 @@
-"""Scores of the sets that a search found, from the flips that it knows already.
-
-How many inputs flip under a set whose proofs are expensive? An interval from proofs of a part.
+"""Base inputs of one set: tried, in part proved not to flip, and the scores that follow.
 
 To ± error by proving every input that does not flip in a few tries takes hundreds of proofs. It
 takes far fewer where more inputs are tried, and a random part of the open ones is proved.
@@ -8,6 +6,7 @@ takes far fewer where more inputs are tried, and a random part of the open ones 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, NamedTuple
@@ -15,26 +14,123 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler
-from themis.inputs.assignments import Assignments
+from themis.engine.sampler import Sampler
+from themis.inputs.assignments import Assignments, Places
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
-from themis.scores.accounts import account_of
-from themis.scores.causal import causal_score
-from themis.scores.early_ends import ending_early
 from themis.scores.explanations.regions import SeenRows
 from themis.scores.explanations.witnesses import KEPT, FlipPool
-from themis.search.flip_cells import UNTRIED
-from themis.search.flips import FIRST_TRIES, FlipBook
+from themis.scores.question import Question, account_of, ending_early
+from themis.search.base_inputs import FIRST_TRIES, Stretch
+from themis.search.cells import UNTRIED
+from themis.search.flips import FlipBook
 from themis.search.lattice import members
-from themis.search.tried_inputs import TRIES_SHARE, Counts, TriedInputs, known_counts
-from themis.search.tries import Stretch
 from themis.settings import Settings
 from themis.statistics.intervals import Floats, clopper_pearson
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
 from themis.statistics.reruns import interval_confidence
 from themis.statistics.thresholds import SpotSample
-from themis.subjects.readings import FLIP, UNKNOWN
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+
+TRIES_SHARE = 0.2  # what more tries before proofs may cost, in parts of the proofs
+PILOT = 10  # open inputs settled before the others, to learn what flips them
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many inputs flip, are constant, stay unknown, and are not settled yet."""
+
+    hits: int
+    misses: int
+    unknown: int
+    untried: int
+
+    @property
+    def total(self) -> int:
+        return self.hits + self.misses + self.unknown + self.untried
+
+    def scaled(self, total: int) -> Counts:
+        """As they would be among so many inputs, if it goes on like this."""
+        part = total / self.total
+        hits, misses, unknown = (
+            round(part * each) for each in (self.hits, self.misses, self.unknown)
+        )
+        return Counts(hits, misses, unknown, max(total - hits - misses - unknown, 0))
+
+
+def counted(states: NDArray[np.int8]) -> Counts:
+    """How many of these inputs are in which state."""
+    return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
+
+
+def known_counts(book: FlipBook, mask: int) -> Counts:
+    """What is known of all base inputs so far under a set, also from others; to foresee its end."""
+    rows = len(book.inputs.outputs) if book.is_exhaustive(mask) else 0
+    return counted(book.known(mask, rows))
+
+
+class TriedInputs:
+    """The first base inputs under one set: which of them flip, as far as that is known."""
+
+    def __init__(self, book: FlipBook, mask: int) -> None:
+        self.book = book
+        self.mask = mask
+        self.states: NDArray[np.int8] = np.empty(0, dtype=np.int8)
+
+    @property
+    def counts(self) -> Counts:
+        """What is known of them."""
+        return self.counts_of(len(self.states))
+
+    def counts_of(self, first: int) -> Counts:
+        """The same for the first of them."""
+        return counted(self.states[:first])
+
+    @property
+    def open_places(self) -> Places:
+        """Those that have not flipped so far, and may."""
+        return np.flatnonzero(self.states == UNTRIED)
+
+    def draw(self, count: int) -> None:
+        """Try so many inputs in all."""
+        used = len(self.states)
+        if count > used:
+            more = self.book.probe(self.mask, used, count)
+            self.states = np.concatenate([self.states, more])
+
+    def settle(self, chosen: Places) -> None:
+        """Find out whether these flip, by all their variants."""
+        self.states = self.book.settle(self.mask, self.states, 0, chosen)
+
+    def try_more(self, places: Places, share: float = TRIES_SHARE) -> None:
+        """Try more variants of all open inputs, for a part of what it costs to settle these."""
+        budget = share * float(self.book.proof_costs(self.mask, places).sum())
+        self.states = self.book.probe_again(self.mask, self.states, budget)
+
+    def prove(self, sample: SpotSample, worth: Callable[[int], bool] = lambda _: True) -> bool:
+        """Settle open inputs in random order until the sample says enough, or can't any more.
+
+        An input that turns out to flip teaches which variants to try on all open ones. Given up
+        where the proofs that are needed at once are too many to be `worth` it.
+        """
+        block = PILOT
+        while not sample.done:
+            needed = sample.needed()
+            if needed is None or not worth(needed):
+                return False
+            order = self.book.shuffled(self.mask, self.open_places)
+            chosen = order[: min(needed, block)]
+            self.settle(chosen)
+            flips = int((self.states[chosen] != CONSTANT).sum())
+            sample.settle(len(chosen), flips)
+            block = len(self.states)
+            if flips and not sample.done:
+                open_before = self.counts.untried
+                self.try_more(order[:needed])
+                sample.found(open_before - self.counts.untried)
+                block = PILOT
+        return True
+
 
 _PART = 0.25  # of a stage's error: for the number of flips among the open inputs
 
@@ -179,9 +275,9 @@ def measure_found(
     The interval holds with the stated confidence for this set by itself. None when the budget
     ends before there is anything to say.
     """
-    cost = Cost(sampler.runner)
     columns = tuple(book.columns[place] for place in members(mask))
     assignments = Assignments(sampler.population.schema, columns)
+    question = Question(sampler, assignments, settings)
     found, stopped = SeenFlips(), Ending.BUDGET
     expensive = _is_expensive(book, mask, settings)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
@@ -197,14 +293,16 @@ def measure_found(
         most = found.flips + unknown + found.opened
         confidence = interval_confidence(settings.confidence)
         interval = anytime_interval(found.flips, most, count, confidence)
-    score = causal_score(
-        interval, against=assignments.names, followed=assignments.followed_names,
-        settings=settings, stopped=stopped, cost=cost,
-        samples=count, unknown=unknown, lower_bound=unknown > 0 and not book.is_exhaustive(mask),
-        pool=FlipPool(sampler.runner.schema, sampler.reading), tally=None, notes=(),
-        **sampler.reading.details(),
-    )  # fmt: skip
-    account = account_of(cost.spent)
+    score = CausalScore(
+        **question.fields("causal", interval),
+        followed=assignments.followed_names,
+        method="sampled",
+        stopped=stopped,
+        samples=count,
+        unknown=unknown,
+        lower_bound=unknown > 0 and not book.is_exhaustive(mask),
+    )
+    account = account_of(question.cost.spent)
     score = replace(score, executions=account.total, account=account)
     return Measured(mask, assignments, settings, found, score)
 
@@ -232,8 +330,8 @@ def _by_all_proofs(
             settled = book.known(mask, min(2 * target, rule.max_samples))
         states = settled[start:target] if large else book.states(mask, start, target)
         found.add(sampler.base.rows(start, target), states)
-        if not found.unknown and rule.done(found.flips, target):
-            found.interval = rule.interval(found.flips, target)
+        if rule.done(found.flips, target, found.unknown):
+            found.interval = rule.interval(found.flips, target, found.unknown)
             return
 
 

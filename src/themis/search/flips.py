@@ -22,15 +22,12 @@ from themis.inputs.assignments import Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.inputs.streams import PROOFS
-from themis.search.base_inputs import Wanted
-from themis.search.cell_store import CellStore
-from themis.search.flip_cells import SAMPLE_TRIES, UNTRIED, FlipCells
+from themis.search.base_inputs import FIRST_TRIES, AtHand, Tries, Turn, Wanted
+from themis.search.cells import SAMPLE_TRIES, UNTRIED, CellStore, FlipCells
 from themis.search.lattice import members
-from themis.search.tries import AtHand, Tries, Turn
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
-FIRST_TRIES = 4  # variants of the whole set tried at first
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
 AT_ONCE = 16  # more tries of an input in one batch, at most
 RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
@@ -44,12 +41,11 @@ ROOM = 0.05  # of them, that is left where calls are to be full
 
 
 class _Piece(NamedTuple):
-    """Variants of one cell that are to be run, and how many of its order are tried then."""
+    """Variants of one cell that are to be run."""
 
     cell: FlipCells
     wanted: Wanted
-    column: Places
-    tried: Places
+    variants: Places
 
 
 class FlipBook(CellStore):
@@ -87,28 +83,16 @@ class FlipBook(CellStore):
         """
         self.at_hand.begin(mask, stop)
         self.inputs.run_until(stop)
-        result = np.full(stop - start, UNTRIED, dtype=np.int8)
-        result[self.inputs.outputs[start:stop] < 0] = UNKNOWN  # nothing to compare with
-        for part in self._known_parts(mask):
-            if part in self._cells:
-                known = self._cells[part].state[start:stop] == FLIP
-                result[: len(known)][known & (result[: len(known)] == UNTRIED)] = FLIP
-        cell = self.cell(mask)
-        if cell.complete:
-            if self.few_calls:
-                settled = self.known(mask, stop)[start:]
-                result[result == UNTRIED] = settled[result == UNTRIED]
-            cell.grow(stop)
-            states = np.concatenate([np.full(start, CONSTANT, np.int8), result])
-            places = start + np.flatnonzero(result == UNTRIED)
-            places = places[~cell.probed[places]]
-            cell.probed[places] = True
-            self._try_promising(mask, states, places, FIRST_TRIES)
-            result = states[start:]
-        else:
-            self._advance(mask, result, start, stop, SAMPLE_TRIES)
-            result[result == UNTRIED] = UNKNOWN
-        return result
+        states, cell = self.known(mask, stop), self.cell(mask)
+        places = start + np.flatnonzero(states[start:] == UNTRIED)
+        if not cell.complete:
+            self._advance(mask, places)
+            return self.known(mask, stop)[start:]
+        cell.grow(stop)
+        places = places[~cell.probed[places]]
+        cell.probed[places] = True
+        self._try_promising(mask, states, places, FIRST_TRIES)
+        return states[start:]
 
     def probe_again(self, mask: int, states: NDArray[np.int8], budget: float) -> NDArray[np.int8]:
         """The states after more tries on the open inputs, for about this many executions.
@@ -134,23 +118,15 @@ class FlipBook(CellStore):
         """The states with these untried ones settled: parts are exhausted, small ones first."""
         if not len(chosen):
             return states
-        result = np.full(len(states), CONSTANT, dtype=np.int8)
-        result[chosen] = UNTRIED
-        stop = start + len(states)
-        unknown = np.zeros(len(states), dtype=bool)
+        stop, places = start + len(states), start + chosen
         self.at_hand.begin(mask, stop)
         if self.few_calls and self.is_exhaustive(mask):
-            self.exhaust([mask], stop, start + chosen)
+            self.exhaust([mask], stop, places)
         for part in self.parts(mask):
-            self.at_hand.settling = start + np.flatnonzero(result == UNTRIED)
-            self._advance(part, result, start, stop, None)
-            state = self._cells[part].state[start:stop]
-            assert not (state[result == UNTRIED] == UNTRIED).any(), "a cell was not exhausted"
-            unknown |= state == UNKNOWN
-        pending = result == UNTRIED
-        result[pending] = np.where(unknown[pending], UNKNOWN, CONSTANT)
+            self.at_hand.settling = places
+            places = self._advance(part, places)
         settled = states.copy()
-        settled[chosen] = result[chosen]
+        settled[chosen] = self.known(mask, stop)[start + chosen]
         self.at_hand.settling = chosen[:0]
         self.at_hand.proved.learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
@@ -171,10 +147,7 @@ class FlipBook(CellStore):
             least = max(least, COARSE // max(len(places), 1))
         while wanted := self._open_parts(masks, chosen):
             least = self._worth_a_call(wanted, least)
-            for pieces in self._full_calls(wanted, least):
-                self._run(pieces)
-            for part, own in wanted:
-                self._cells[part].conclude(own)
+            self._run_wave(wanted, least)
             least *= WAVE_GROWTH if places is None else SOME_GROWTH
 
     def _worth_a_call(self, wanted: Sequence[tuple[int, Places]], least: int) -> int:
@@ -185,27 +158,27 @@ class FlipBook(CellStore):
             least *= SOME_GROWTH
         return least
 
-    def _full_calls(
-        self, wanted: Sequence[tuple[int, Places]], least: int
-    ) -> Iterator[list[_Piece]]:
-        """The next variants of these inputs, in pieces that fill large calls together."""
+    def _run_wave(self, wanted: Sequence[tuple[int, Places]], least: int) -> None:
+        """Run the next variants of these inputs of cells, in pieces that fill large calls."""
         pieces, room = list[_Piece](), CELLS_AT_ONCE
-        for part, own in wanted:
+        for part, places in wanted:
             cell, first = self._cells[part], 0
-            self._begin(cell, part, own)
-            each = min(cell.end, max(least, int(cell.tried[own].max())))
-            while first < len(own):
-                some = own[first : first + max(room // each, 1)]
+            orders = np.stack([self.best_order(cell, side) for side in (0, 1)])
+            each = min(cell.end, 2 * max(least, int(cell.tried(places).max())))
+            while first < len(places):
+                some = places[first : first + max(room // each, 1)]
                 first += len(some)
-                piece = self._next(cell, part, some, cell.end, least)
+                piece = self._next(cell, part, some, orders, least)
                 if piece is not None:
                     pieces.append(piece)
-                    room -= len(piece.column)
+                    room -= len(piece.variants)
                 if room < CELLS_AT_ONCE * ROOM:
-                    yield pieces
+                    self._run(pieces)
                     pieces, room = [], CELLS_AT_ONCE
         if pieces:
-            yield pieces
+            self._run(pieces)
+        for part, places in wanted:
+            self._cells[part].conclude(places)
 
     def _open_parts(
         self, masks: Iterable[int], chosen: NDArray[np.bool_]
@@ -352,9 +325,10 @@ class FlipBook(CellStore):
         for part, (_, here) in zip(parts, sets, strict=True):
             own = self._cells[keys[part]]
             own.failed[inputs[here & (outputs == FAILED)]] = True
-            own.note_apart(inputs[here], variants[now[here]])
             target = flips & here
             own.note_flips(inputs[target], variants[now[target]], outputs[target])
+            ran = inputs[here] * own.variants.width + variants[now[here]]
+            own.note_run(*np.divmod(np.unique(ran), own.variants.width))
         states[inputs[flips]] = FLIP
         np.add.at(cell.hits, (self.inputs.sides(inputs[flips]), tries.column[now[flips]]), 1)
         return len(now)
@@ -415,71 +389,37 @@ class FlipBook(CellStore):
             variants = cell.variants.assignments.index_of(codes)
             np.add.at(cell.hits, (self.inputs.sides(here), variants), 1)
 
-    def _advance(
-        self, mask: int, result: NDArray[np.int8], start: int, stop: int, limit: int | None
-    ) -> None:
-        """Run a cell of the inputs that have not flipped yet, up to a number of variants."""
-        cell = self.cell(mask)
-        cell.grow(stop)
-        places = start + np.flatnonzero(result == UNTRIED)
-        places = places[cell.state[places] == UNTRIED]
-        if limit is not None:
-            places = places[cell.tried[places] < limit]
-        self._begin(cell, mask, places)
-        self._try(cell, mask, places, limit)
-        flipped = cell.state[start:stop] == FLIP
-        result[flipped & (result == UNTRIED)] = FLIP
-
-    def _begin(self, cell: FlipCells, mask: int, places: Places) -> None:
-        """Give inputs that are new to the cell the best order that is known now."""
-        new = places[cell.order[places] < 0]
-        if not len(new):
-            return
-        sides = self.inputs.sides(new)
-        for side in (0, 1):
-            chosen = new[sides == side]
-            if len(chosen):
-                cell.orders.append(self.best_order(cell, side))
-                cell.order[chosen] = len(cell.orders) - 1
+    def _advance(self, mask: int, places: Places) -> Places:
+        """Run a cell of these inputs, ever more variants at a time; those that did not flip."""
+        cell, left = self.cell(mask), places
+        cell.grow(int(places.max(initial=-1)) + 1)
+        while len(left := left[cell.state[left] == UNTRIED]):
+            least = COARSE // len(left) if self.few_calls else 1
+            self._run_wave([(mask, left)], max(least, 1))
+        return np.asarray(places[cell.state[places] != FLIP])
 
     def best_order(self, cell: FlipCells, side: int) -> Places:
         """Variants that flipped others first, then those least like the decision at hand."""
         likeness = self.inputs.rates.likeness(cell.variants)
         return np.lexsort((likeness if side else -likeness, -cell.hits[side]))
 
-    def _try(self, cell: FlipCells, mask: int, places: Places, limit: int | None) -> None:
-        """Try variants in order, ever more at a time, until each input flips or is done."""
-        stop = cell.end if limit is None else min(limit, cell.end)
-        now = places
-        while len(now := now[(cell.state[now] == UNTRIED) & (cell.tried[now] < stop)]):
-            rows = max(CELLS_AT_ONCE // max(int(cell.tried[now].max()), 1), 1)
-            for first in range(0, len(now), rows):
-                some = now[first : first + rows]
-                least = COARSE // len(some) if self.few_calls else 1
-                if piece := self._next(cell, mask, some, stop, max(least, 1)):
-                    self._run([piece])
-        cell.conclude(places)
-
     def _next(
-        self, cell: FlipCells, mask: int, places: Places, stop: int, least: int = 1
+        self, cell: FlipCells, mask: int, places: Places, orders: Places, least: int
     ) -> _Piece | None:
         """The next variants of these inputs; None if none of them is to be run."""
         rows = self._rows(mask, places)
         schema = self._limits(cell, rows)
         own = rows.own_levels(cell.variants.assignments)
-        row, column, tried = cell.next_variants(places, own, stop, least)
-        if not cell.apart.is_empty:
-            fresh = ~cell.is_apart(places[row], column)
-            row, column = row[fresh], column[fresh]
+        row, column = cell.next_variants(places, orders[self.inputs.sides(places)], own, least)
         codes = rows.inputs(cell.variants, row, column)
         if schema.constraints or schema.kept_missing:
             admitted = schema.admits(rows.codes[row], codes)
+            cell.note_run(places[row[~admitted]], column[~admitted])
             row, column, codes = row[admitted], column[admitted], codes[admitted]
         if not len(row):
-            cell.tried[places] = tried
             return None
         every = [(cell.variants.assignments.set_columns, np.ones(len(row), dtype=bool))]
-        return _Piece(cell, Wanted(rows, places, row, codes, every), column, tried)
+        return _Piece(cell, Wanted(rows, places, row, codes, every), column)
 
     def _limits(self, cell: FlipCells, rows: Rows) -> Schema:
         """The schema with the constraints that a variant of these inputs may break."""
@@ -490,10 +430,10 @@ class FlipBook(CellStore):
         answers = self.inputs.run([each.wanted for each in pieces])
         for piece, (outputs, differs) in zip(pieces, answers, strict=True):
             cell, places, row = piece.cell, piece.wanted.places, piece.wanted.row
-            cell.tried[places] = piece.tried
             cell.failed[places[row[outputs == FAILED]]] = True
             flips = np.flatnonzero(differs)
             first_flip = flips[np.unique(row[flips], return_index=True)[1]]
-            target, variants = places[row[first_flip]], piece.column[first_flip]
+            target, variants = places[row[first_flip]], piece.variants[first_flip]
             cell.note_flips(target, variants, outputs[first_flip])
+            cell.note_run(places[row], piece.variants)
             np.add.at(cell.hits, (self.inputs.sides(target), variants), 1)

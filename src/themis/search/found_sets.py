@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from themis.engine.sampler import Cost, Sampler
@@ -15,12 +14,12 @@ from themis.engine.variants import Rows, Variants
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Account, Region
-from themis.scores.causal import harm_fields, share_ends
-from themis.scores.early_ends import ending_early
 from themis.scores.explanations.explaining import Unexplained, explained_together
 from themis.scores.explanations.harm import WIDTH_LIMIT, Ends, HarmTally
 from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.regions import sampled_regions
+from themis.scores.question import ending_early
+from themis.scores.tally import harm_fields, share_ends
 from themis.search.estimates import Measured, flips_of
 from themis.search.flips import FlipBook
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -91,7 +90,7 @@ def _finished(
 
 
 def _ends(measured: Measured) -> Ends:
-    return partial(share_ends, confidence=measured.settings.confidence)
+    return share_ends(measured.settings)
 
 
 def _tallies(sampler: Sampler, sets: Sequence[Measured]) -> list[_Tallies]:

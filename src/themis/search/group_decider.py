@@ -12,13 +12,13 @@ from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
-from themis.scores.group import KEPT_ROWS, GroupInputs, group_source, kept_inputs, outcome_ends
-from themis.scores.means import SeenMeans
+from themis.scores.group import KEPT_ROWS, group_source, kept_inputs, outcome_ends
+from themis.scores.group_tally import SeenCells
+from themis.scores.question import GroupInputs
 from themis.scores.reruns import Finding
-from themis.search.request import SearchRequest
-from themis.search.walk import Decider
+from themis.search.deciding import Decider, SearchRequest
 from themis.settings import Settings
-from themis.statistics.spreads import GroupRule
+from themis.statistics.groups import GroupRule
 from themis.statistics.thresholds import Decision, ThresholdRule
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -105,7 +105,7 @@ class GroupDecider(Decider):
         limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
         zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
         error = min(self.settings.error, zone)
-        rule = GroupRule(1.0 - delta, error, decide_below=limits.ceiling)
+        rule = GroupRule(delta, error, decide_below=limits.ceiling)
         return _Way(self.sampler, mask, variants, limits, rule)
 
 
@@ -126,7 +126,7 @@ class _Way:
         self.is_open = groups > 0  # of very many, it may be that none of those tried occurs
         self.decision: Decision = "undecided"
         self.state = rule.start(groups, numbers=sampler.reading.statistic == "mean")
-        self.means = SeenMeans(sampler.reading, groups)
+        self.means = SeenCells(sampler.reading, groups)
         self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int32)
         self.count = 0
 

@@ -40,25 +40,26 @@ class Lattice:
         return math.prod(self.levels[place] for place in members(mask))
 
     def share(self, mask: int) -> float:
-        """The part of the whole search's error that is spent on this set; they add up to one.
+        """The part of the whole search's error that is spent on this set; in sum at most one.
 
         Fixed before anything is seen, in proportion to the sets' costs, so that the expensive ones
         may be decided with less evidence: half of it over all sets, and half within each size,
         so that small sets are not starved by huge ones that are hardly ever reached.
         """
-        count = self.assignments(mask)
-        of_size = count / (self._sums[mask.bit_count()] * self.max_size)
-        of_all = count / sum(self._sums[1 : self.max_size + 1])
+        cost = self.cost(mask)
+        of_size = cost / (self._sums[mask.bit_count()] * self.max_size)
+        of_all = cost / sum(self._sums[1 : self.max_size + 1])
         return (of_size + of_all) / 2
 
     @cached_property
     def _sums(self) -> list[int]:
-        """Per size, the sum over its sets of their assignments (elementary symmetric)."""
+        """Per size, at least the sum over its sets of their costs (elementary symmetric)."""
         sums = [1, *[0] * self.width]
         for count in self.levels:
             for size in range(self.width, 0, -1):
-                sums[size] += sums[size - 1] * count
-        return sums
+                sums[size] += sums[size - 1] * min(count, self.cap)
+        capped = (self.cap * math.comb(self.width, size) for size in range(self.width + 1))
+        return list(map(min, sums, capped))
 
     def by_cost(self, is_pruned: Callable[[int], bool]) -> Iterator[int]:
         """The sets, cheap ones first, each after all its subsets; lazily.

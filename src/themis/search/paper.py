@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.tables import Tables
-from themis.inputs.assignments import Assignments
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import TestedSet
-from themis.scores.early_ends import ending_early
-from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group, paper_variants
+from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group
+from themis.scores.question import Question, ending_early
+from themis.search.deciding import SearchRequest
 from themis.search.lattice import Border, Lattice, members, minimal
-from themis.search.request import SearchRequest
 from themis.settings import Settings, Stopping
 
 PAPER_BRANCH = 2_000  # each set has random inputs of its own, as the paper's procedure draws them
@@ -81,9 +80,8 @@ def paper_search(
 def _score(
     sampler: Sampler, columns: tuple[int, ...], request: SearchRequest, settings: Settings
 ) -> Score:
-    variants = paper_variants(Assignments(sampler.population.schema, columns))
     procedure = paper_causal if request.measure == "causal" else paper_group
-    return procedure(sampler, variants, settings)
+    return procedure(Question(sampler, sampler.assignments(columns), settings)).score
 
 
 def _fresh(sampler: Sampler, columns: tuple[int, ...]) -> Sampler:

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from themis.engine.sampler import Sampler
 from themis.errors import RequestError
-from themis.events import SearchListener
 from themis.results.model import CausalScore, Measure, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
-from themis.scores.accounts import asked_again, charged
-from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe, is_weighed
+from themis.scores.privacy import search_of_people
+from themis.scores.question import asked_again, charged, ending_early
 from themis.scores.scorer import Scorer
-from themis.scores.spelling import spelling_in_search
-from themis.scores.whose import search_of_people
+from themis.search.base_inputs import Stretch
+from themis.search.causal_decider import CausalDecider
 from themis.search.coming_tries import ComingTries
-from themis.search.deciders import CausalDecider
+from themis.search.deciding import Decider, KnownScores, SearchRequest, check_request
 from themis.search.estimates import likely_stretch, measure_found
-from themis.search.exact_scores import KnownScores
 from themis.search.flips import FlipBook
 from themis.search.found_sets import explain_found
 from themis.search.group_decider import GroupDecider
 from themis.search.lattice import Border, Lattice
 from themis.search.paper import paper_search
-from themis.search.request import SearchRequest, check_request
-from themis.search.tries import Stretch
-from themis.search.walk import (
-    SEARCH_ASSIGNMENTS,
-    Decider,
-    Search,
-    Trial,
-    doubted,
-)
+from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted
 from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
 
@@ -78,7 +68,6 @@ class Searcher:
         prune: bool = True,
         decide_only: bool = False,
         accepted: Accepted | None = None,
-        listen: SearchListener | None = None,
     ) -> tuple[SearchResult, ...]:
         """All minimal sets above the threshold, per measure; one guarantee for all of them.
 
@@ -104,9 +93,12 @@ class Searcher:
             )
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
-                result = printed if probe.trusted else _unchecked(printed)
+                result = printed
+                if not probe.reruns.trusted:  # nothing was run again, so nothing is listed
+                    unchecked = Note.of("not-checked-for-noise")
+                    result = _unlisted(printed, unchecked, printed.stopped)
             else:
-                search = self._make(request, settings, causal_border, listen, probe)
+                search = self._make(request, settings, causal_border, probe)
                 result = self._run(search, accepted)
                 causal_border = search.border if measure == "causal" else causal_border
             results.append(self._described(charged(result, self.sampler.runner, before)))
@@ -135,7 +127,6 @@ class Searcher:
         named = {name: details[name] for name in ("output", "distance", "scale") if name in details}
         favours = reading.favours if result.measure == "group" else None
         found = replace(result, statistic=reading.statistic, favours=favours, **named)
-        found = spelling_in_search(found, reading)
         people = self.scorer.people_run
         return found if people is None else search_of_people(found, people, reading)
 
@@ -167,7 +158,6 @@ class Searcher:
         request: SearchRequest,
         settings: Settings,
         causal_border: Border | None,
-        listen: SearchListener | None,
         probe: NoiseProbe,
     ) -> Search:
         lattice = self._lattice(request.columns, request.max_size, request.measure, settings)
@@ -182,15 +172,14 @@ class Searcher:
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
-        run_all = partial(self._run_all, request, lattice)
+        run_all = partial(self._run_all, request, settings, lattice)
         exact = KnownScores(self.scorer, request, settings)
-        return Search(
-            sampler, request, settings, decider, lattice, probe, run_all, exact, known, listen
-        )
+        return Search(sampler, request, settings, decider, lattice, probe, run_all, exact, known)
 
     def _run_all(
         self,
         request: SearchRequest,
+        settings: Settings,
         lattice: Lattice,
         left: Iterable[int],
         done: Iterable[int],
@@ -207,7 +196,7 @@ class Searcher:
         suite = self.sampler.tables.suite
         if suite is not None:
             suite.add_domain((), domain.codes, domain.cells)
-        return ExactDecider.of(self.sampler, domain, request)
+        return ExactDecider(self.sampler, domain, request, settings)
 
     def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
@@ -266,7 +255,7 @@ class Searcher:
             sampler.runner.spending_reserve(),
             ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early,
         ):
-            return replace(result, minimal_sets=tuple(search.probe.shown_again(scores)))
+            return replace(result, minimal_sets=tuple(search.probe.reruns.shown_again(scores)))
         interrupted = early.ending is Ending.INTERRUPTED
         return replace(result, stopped=Ending.INTERRUPTED) if interrupted else result
 
@@ -289,7 +278,7 @@ class Searcher:
         with self.sampler.runner.counting_as(
             "explanations" if search.method == "exact" else "sampling"
         ):
-            return self.scorer.measure(columns, search.request.measure, sampled)
+            return self.scorer.measure(columns, search.request.measure, sampled).score
 
 
 def _accepted_up_to(accepted: Accepted, score: Score) -> float | None:
@@ -307,28 +296,28 @@ def _with_reruns(score: Score, search: Search, mask: int) -> Score:
     return replace(score, reruns=replace(found, explains=explains))
 
 
-def _without_findings(search: SearchResult) -> SearchResult:
-    """The search of a subject whose answers depend on the other inputs of a call."""
-    return replace(_unlisted(search, Note.of("noise-may-explain")), stopped=Ending.INCONSISTENT)
-
-
-def _unchecked(search: SearchResult) -> SearchResult:
-    """A search by the paper's procedure: nothing was run again, so nothing is listed as found."""
-    return _unlisted(search, Note.of("not-checked-for-noise"))
-
-
-def _unlisted(search: SearchResult, note: Note) -> SearchResult:
-    """The search with all that it found as undecided, for this reason."""
+def _doubting(
+    search: SearchResult, doubts: Mapping[tuple[str, ...], Note], *notes: Note, stopped: Ending
+) -> SearchResult:
+    """The search with these sets as undecided, each for its reason."""
     return replace(
         search,
-        minimal_sets=(),
-        found=(),
-        undecided=(*search.undecided, *search.found),
+        minimal_sets=tuple(each for each in search.minimal_sets if each.against not in doubts),
+        found=tuple(names for names in search.found if names not in doubts),
+        undecided=(*search.undecided, *doubts),
         tested=tuple(
-            doubted(each, note) if each.against in search.found else each for each in search.tested
+            doubted(each, doubts[each.against]) if each.against in doubts else each
+            for each in search.tested
         ),
-        notes=(*search.notes, note) if search.found else search.notes,
+        stopped=stopped,
+        notes=(*search.notes, *notes),
     )
+
+
+def _unlisted(search: SearchResult, note: Note, stopped: Ending) -> SearchResult:
+    """The search with all that it found as undecided, for this reason."""
+    notes = [note] if search.found else []
+    return _doubting(search, dict.fromkeys(search.found, note), *notes, stopped=stopped)
 
 
 def weigh_search(
@@ -339,8 +328,8 @@ def weigh_search(
     Those are undecided. What is still listed has, less all that noise may explain, a score above
     what the search promises of every set listed.
     """
-    if probe.neighbours and search.stopping is not Stopping.PAPER:
-        return _without_findings(search)
+    if probe.reruns.neighbours and search.stopping is not Stopping.PAPER:
+        return _unlisted(search, Note.of("noise-may-explain"), Ending.INCONSISTENT)
     measured = search.minimal_sets
     statistic = search.statistic if search.measure == "group" else None
     output = measured[0].output if measured else search.output
@@ -355,22 +344,12 @@ def weigh_search(
         probe.weigh(each, settings, most=SEARCH_ASSIGNMENTS, may_run=may_run) for each in measured
     ]
     sure = {each.against for each in scores if each.low > least_listed(search)}
-    doubtful = [names for names in search.found if names not in sure]
     reasons = {each.against: _doubt(each) for each in scores}
-    return replace(
-        search,
-        minimal_sets=tuple(each for each in scores if each.against in sure),
-        found=tuple(names for names in search.found if names in sure),
-        undecided=(*search.undecided, *doubtful),
-        tested=tuple(
-            doubted(each, reasons.get(each.against, Note.of("noise-may-explain")))
-            if each.against in doubtful
-            else each
-            for each in search.tested
-        ),
-        stopped=_stopped(search, scores, probe, settings),
-        notes=(*search.notes, _note(probe, settings, len(doubtful))),
-    )
+    unknown = Note.of("noise-may-explain")
+    doubts = {names: reasons.get(names, unknown) for names in search.found if names not in sure}
+    note = _note(probe, settings, len(doubts))
+    stopped = _stopped(search, scores, probe, settings)
+    return _doubting(replace(search, minimal_sets=tuple(scores)), doubts, note, stopped=stopped)
 
 
 def _weigh_groups(search: SearchResult, probe: NoiseProbe, settings: Settings) -> SearchResult:
@@ -383,21 +362,10 @@ def _weigh_groups(search: SearchResult, probe: NoiseProbe, settings: Settings) -
     if not once:
         return replace(search, notes=(*search.notes, Note.of("noise-in-group-search")))
     stopped = _stopped(search, [], probe, settings)
-    below = {each.against for each in search.tested if each.decision == "below"}
-    doubtful = below & once if stopped is Ending.NOISE else set()
-    doubt = Note.of("noise-may-explain")
-    return replace(
-        search,
-        undecided=(
-            *search.undecided,
-            *(each.against for each in search.tested if each.against in doubtful),
-        ),
-        tested=tuple(
-            doubted(each, doubt) if each.against in doubtful else each for each in search.tested
-        ),
-        stopped=stopped,
-        notes=(*search.notes, Note.of("noise-in-exact-rates")),
-    )
+    below = [each.against for each in search.tested if each.decision == "below"]
+    doubtful = [names for names in below if names in once and stopped is Ending.NOISE]
+    doubts = dict.fromkeys(doubtful, Note.of("noise-may-explain"))
+    return _doubting(search, doubts, Note.of("noise-in-exact-rates"), stopped=stopped)
 
 
 def _run_once(search: SearchResult) -> set[tuple[str, ...]]:

@@ -6,25 +6,22 @@ divided among all sets before anything is seen, so that the whole answer holds a
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from themis.engine.sampler import Cost, Sampler
-from themis.events import SearchListener, SearchProgress
+from themis.events import SearchProgress, ignore
 from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, TestedSet, exceeds
-from themis.scores.early_ends import ending_early
 from themis.scores.noise import NoiseProbe
-from themis.scores.reruns import Finding, Found
-from themis.scores.scorer import ExactScore
+from themis.scores.question import Scored, ending_early
+from themis.scores.reruns import Finding
+from themis.search.deciding import Decider, KnownScores, RunAll, SearchRequest
 from themis.search.estimates import Measured
-from themis.search.exact_scores import KnownScores
 from themis.search.lattice import Border, Lattice, members
-from themis.search.request import SearchRequest
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
 from themis.subjects.base import BudgetEndedError
@@ -32,54 +29,7 @@ from themis.subjects.base import BudgetEndedError
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 LOOKED_AHEAD = 4  # sets of which idle slots may run something before their turn
-FINDINGS = 16  # sets whose findings are run again together
 TOGETHER = 1_000  # sets that are prepared together, at most
-
-
-class Decider(ABC):
-    """Decides whether one set's score is above the threshold, with a given error probability."""
-
-    @property
-    def together(self) -> bool:
-        """Whether sets of one size are prepared together."""
-        return False
-
-    def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
-        """Do ahead what deciding these sets takes."""
-        return
-
-    def is_prepared(self, mask: int) -> bool:
-        """Whether a set is decided without running anything more."""
-        return False
-
-    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
-        """Take note of how to know which sets come next: idle slots may run something of them."""
-        return
-
-    def looking(self) -> AbstractContextManager[None]:
-        """Within, a set is decided, and idle slots may run something of the next ones."""
-        return nullcontext()
-
-    def estimate_above(self, mask: int) -> float | None:
-        """What is known of a set that was prepared, if it is above the threshold."""
-        return None
-
-    @abstractmethod
-    def decide(self, mask: int, delta: float) -> TestedSet:
-        """The decision on a set; raises BudgetEndedError when the budget is too small."""
-
-    def takes_proofs(self, mask: int, delta: float) -> bool:
-        """Whether a set seems to be below, and to show it seems to cost much."""
-        return False
-
-    @abstractmethod
-    def finding(self, mask: int) -> Finding:
-        """What a decision that a set is above rests on, to be run again."""
-
-
-# The exact decider, where running all costs no more than deciding these sets, after so many
-# executions for others.
-RunAll = Callable[[Iterable[int], Iterable[int], int], Decider | None]
 
 
 @dataclass(frozen=True)
@@ -112,7 +62,6 @@ class Search:
     run_all: RunAll
     exact: KnownScores
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
-    listen: SearchListener | None = None
     method: Literal["exact", "sampled"] = "sampled"
     border: Border = field(default_factory=Border)
     tested: dict[int, TestedSet] = field(default_factory=dict)
@@ -124,7 +73,6 @@ class Search:
     measured: dict[int, Measured] = field(default_factory=dict)  # scores to be explained
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
     _next: list[int] = field(default_factory=list)  # sets that are prepared together
-    _again: dict[int, Reruns | None] = field(default_factory=dict)  # of sets that come next
     _scout: Iterator[int] | None = None  # goes through the sets before they are decided
     _ahead: list[int] = field(default_factory=list)  # what it found
     _followed: int = 0  # sets that follow from others, known when all is decided
@@ -159,7 +107,6 @@ class Search:
         self.decider, self.method, self.known_below = decider, "exact", None
         self.border, self.tested, self.reruns = Border(), {}, {}
         self.scores, self.accepted, self.measured = {}, {}, {}
-        self._again = {}  # they were for what the sample showed
         return True
 
     def _walk(self, cost: Cost) -> bool:
@@ -177,10 +124,11 @@ class Search:
         except BudgetEndedError:  # it may allow for what is missing
             if self.becomes_exact(self._left(), cost.executions):
                 return False
-            self._visit_prepared()
+            with suppress(BudgetEndedError):
+                self._list_prepared(may_run=True)
             raise
         except KeyboardInterrupt:
-            self._list_prepared()
+            self._list_prepared(may_run=False)
             raise
         return not self.becomes_exact(self._left(), cost.executions)
 
@@ -196,7 +144,6 @@ class Search:
         for masks in self.lattice.by_level(is_pruned, TOGETHER):
             self._next = [mask for mask in masks if self._has_to_be_run(mask)]
             self.decider.prepare([(mask, self._delta(mask)) for mask in self._next])
-            self._run_findings_again(self._next)
             yield from masks
 
     def _has_to_be_run(self, mask: int) -> bool:
@@ -204,32 +151,17 @@ class Search:
         known = mask in self.tested or self.exact.has(mask)
         return not known and self._implied_below(mask) is None
 
-    def _visit_prepared(self) -> None:
-        """Visit those of the next sets that are decided, although the budget has ended."""
-        with suppress(BudgetEndedError):
-            for mask in filter(self.decider.is_prepared, self._next):
+    def _list_prepared(self, *, may_run: bool) -> None:
+        """List those of the next sets that are decided; what is above and not run again is open."""
+        for mask in filter(self.decider.is_prepared, self._next):
+            if may_run:
                 self._visit(mask)
                 self.tell(mask)
-
-    def _list_prepared(self) -> None:
-        """The same without running anything: what is above was not run again."""
-        for mask in filter(self.decider.is_prepared, self._next):
+                continue
             tested = self.decider.decide(mask, self._delta(mask))
             if tested.decision == "above":
                 tested = doubted(tested, Note.of("not-checked-for-noise"))
             self._take(mask, tested)
-
-    def _run_findings_again(self, masks: Sequence[int]) -> None:
-        """Run what shows that sets are above again, for many of them together."""
-        if not self.probe.trusted and not self.settings.looks_for_noise:
-            return
-        known = {mask: self.decider.estimate_above(mask) for mask in masks}
-        above = {mask: low for mask, low in known.items() if low}
-        for first in range(0, len(above), FINDINGS):
-            some = [*above][first : first + FINDINGS]
-            found = [Found(self._finding(m), above[m], self._rerun_alpha(m)) for m in some]
-            with self.sampler.runner.spending_reserve():
-                self._again |= zip(some, self.probe.rerun_together(found), strict=True)
 
     def _to_come(self) -> list[tuple[int, float]]:
         """The next sets to decide, if nothing more is learned before."""
@@ -303,7 +235,7 @@ class Search:
             return tested
         limit = self._limit(mask)
         with self.sampler.runner.spending_reserve():
-            found = self.probe.rerun(
+            found = self.probe.reruns.rerun(
                 self._finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
             )
         score = replace(score, confidence=self.settings.confidence, reruns=found)
@@ -324,7 +256,7 @@ class Search:
     def _confirmed(self, mask: int, tested: TestedSet) -> TestedSet:
         """A set that is above, if what shows it comes out the same when it is run again."""
         low = tested.estimate or 0.0
-        if not (self.probe.trusted or self.settings.looks_for_noise):
+        if not (self.probe.reruns.trusted or self.settings.looks_for_noise):
             return doubted(tested, Note.of("not-checked-for-noise"))
         found = self._rerun(mask, low)
         doubt: Note | None = None
@@ -341,20 +273,16 @@ class Search:
         if mask in self._seen:
             found, estimate = self._seen[mask]
             return replace(found, explains=found.explains * max(low / estimate, 1.0))
-        if mask in self._again:
-            return self._again.pop(mask)
         with self.sampler.runner.spending_reserve():
-            return self.probe.rerun(self._finding(mask), low, low, self._rerun_alpha(mask))
-
-    def _rerun_alpha(self, mask: int) -> float:
-        return self._alpha(mask) * self._listing * RERUNS_SHARE
+            alpha = self._alpha(mask) * self._listing * RERUNS_SHARE
+            return self.probe.reruns.rerun(self._finding(mask), low, low, alpha)
 
     def _finding(self, mask: int) -> Finding:
         known = self.exactly(mask)
-        own = None if known is None else known.finding
+        own = None if known is None else known.rests_on
         return self.decider.finding(mask) if own is None else own
 
-    def exactly(self, mask: int) -> ExactScore | None:
+    def exactly(self, mask: int) -> Scored | None:
         """The exact score that decides a set, unless all inputs were run, which decides them."""
         return None if self.method == "exact" else self.exact.score_of(mask)
 
@@ -416,19 +344,19 @@ class Search:
 
     def tell(self, mask: int) -> None:
         """Report progress, after something was done for a set."""
-        if self.listen is not None:
-            decided = sum(each.decision != "undecided" for each in self.tested.values())
-            decided += self._followed
-            self.listen(
-                SearchProgress(
-                    measure=self.request.measure,
-                    against=self.names(mask),
-                    decided=decided,
-                    found=len(self.border.above),
-                    total=self.lattice.total,
-                    executions=self.sampler.runner.executions,
-                )
+        if self.sampler.listen is ignore:
+            return
+        decided = sum(each.decision != "undecided" for each in self.tested.values())
+        self.sampler.listen(
+            SearchProgress(
+                measure=self.request.measure,
+                against=self.names(mask),
+                decided=decided + self._followed,
+                found=len(self.border.above),
+                total=self.lattice.total,
+                executions=self.sampler.runner.executions,
             )
+        )
 
     def _how(self) -> Literal["exact", "sampled"]:
         """Exact, too, where an exact score decided each set, and none is open."""

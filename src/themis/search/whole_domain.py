@@ -5,40 +5,93 @@ A score is compared with the threshold as a ratio of whole numbers, so that a ti
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
+from themis.engine.variants import all_variants
 from themis.inputs.assignments import Assignments
-from themis.inputs.following import follow
-from themis.inputs.schema import Schema
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
-from themis.scores.exact import Domain, count_missing, rounded, whole_numbers
-from themis.scores.explanations.witnesses import KEPT, Flips, Pairs
-from themis.scores.group import GroupInputs
+from themis.scores.domain import Domain, Pieces, count_missing, rounded, whole_numbers
+from themis.scores.exact import SomeFlips, Table, exact_group
+from themis.scores.explanations.witnesses import KEPT, FlipPool
+from themis.scores.question import Question
 from themis.scores.reruns import Finding
-from themis.search.exact_scores import compare, exact_decision
-from themis.search.folding import Folded, Folding
+from themis.search.deciding import Decider, SearchRequest, compare, exact_decision
 from themis.search.lattice import Lattice
-from themis.search.request import SearchRequest
-from themis.search.walk import Decider
+from themis.settings import Settings
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
-from themis.subjects.readings import Reading
+from themis.subjects.readings import FLIP, UNKNOWN, row_states
+
+
+class Folded(NamedTuple):
+    """The contexts of a set; along its own characteristics there is one place left."""
+
+    largest: NDArray[Any]  # output
+    smallest: NDArray[Any]  # output that there is: as an unsigned number, what is none is largest
+    weights: NDArray[Any]
+
+    @property
+    def flips(self) -> NDArray[np.bool_]:
+        """In which contexts two outputs differ."""
+        differ = self.smallest != self.largest.view(self.smallest.dtype)
+        return np.asarray((self.largest >= 0) & differ)
+
+    def along(self, axis: int) -> Folded:
+        """Folded along one more characteristic."""
+        return Folded(
+            self.largest.max(axis=axis, keepdims=True),
+            self.smallest.min(axis=axis, keepdims=True),
+            self.weights.sum(axis=axis, keepdims=True),
+        )
+
+
+@dataclass
+class Folding:
+    """Folds a domain, with one axis per characteristic, and keeps what it has folded last."""
+
+    cells: Cells
+    weights: NDArray[Any]
+    most: int = 2**22  # contexts that are kept: as many as a domain has inputs
+    _kept: dict[tuple[int, ...], Folded] = field(default_factory=dict)
+    _size: int = 0  # contexts of all that is kept
+
+    def of(self, columns: tuple[int, ...]) -> Folded:
+        """The contexts of the set of these columns."""
+        if not columns:
+            unsigned = np.dtype(f"u{self.cells.itemsize}")
+            return Folded(self.cells, self.cells.view(unsigned), self.weights)
+        if (found := self._kept.get(columns)) is None:
+            found = self._fold(columns)
+            self._keep(columns, found)
+        return found
+
+    def _fold(self, columns: tuple[int, ...]) -> Folded:
+        """From the smallest domain that is kept and lacks one of the columns, if one is."""
+        by_size = sorted(columns, key=lambda column: self.cells.shape[column])
+        smaller = [tuple(each for each in columns if each != column) for column in by_size]
+        place = next((n for n, others in enumerate(smaller) if others in self._kept), 0)
+        return self.of(smaller[place]).along(by_size[place])
+
+    def _keep(self, columns: tuple[int, ...], found: Folded) -> None:
+        self._kept[columns] = found
+        self._size += found.largest.size
+        while self._size > self.most and len(self._kept) > 1:
+            oldest = next(iter(self._kept))
+            self._size -= self._kept.pop(oldest).largest.size
+
 
 DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
 ROWS = 8  # a sampled search runs at least about this many rows per set
 LISTED_SETS = 4_096
-
-Part = tuple[slice, ...]  # of the domain, by characteristic
 
 
 def is_cheaper(
@@ -103,242 +156,104 @@ def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
 class ExactDecider(Decider):
     """Compares exact scores with the threshold; failed executions may leave a set undecided."""
 
+    sampler: Sampler
+    domain: Domain
     request: SearchRequest
-    cells: NDArray[Any]  # one axis per characteristic
-    weights: NDArray[Any]  # whole numbers, where they are in the ratio of such
-    reading: Reading
-    schema: Schema
-    seed: int
+    settings: Settings
 
     def __post_init__(self) -> None:
-        self._merged = self.reading.merged(self.cells)
-        self._folding = Folding(self._merged, self.weights)
-        self._is_whole = self._merged is self.cells and not (self.cells == FAILED).any()
-
-    @classmethod
-    def of(cls, sampler: Sampler, domain: Domain, request: SearchRequest) -> ExactDecider:
-        """From the outputs of the whole domain."""
-        schema = sampler.population.schema
-        shape = schema.code_counts
-        seen = sampler.reading.cells(domain.cells)
-        cells = np.full(shape, NO_COUNTERFACTUAL, dtype=seen.dtype)
-        whole = whole_numbers(domain.weights)
-        given = domain.weights if whole is None else whole
-        weights = np.zeros(shape, dtype=given.dtype)
-        place = tuple(domain.codes.T)
-        cells[place] = seen
-        weights[place] = given
-        return cls(request, cells, weights, sampler.reading, schema, sampler.seed)
+        reading, schema = self.sampler.reading, self.sampler.population.schema
+        whole = whole_numbers(self.domain.weights)
+        self._is_exact = whole is not None  # whole numbers: sums of other weights are rounded
+        if whole is not None:
+            self.domain = replace(self.domain, weights=whole.astype(np.float64))
+        seen, place = reading.cells(self.domain.cells), tuple(self.domain.codes.T)
+        self._cells = np.full(schema.code_counts, NO_COUNTERFACTUAL, dtype=seen.dtype)
+        self._weights = np.zeros(schema.code_counts)
+        self._cells[place], self._weights[place] = seen, self.domain.weights
+        self._is_plain = not (seen == FAILED).any()
+        self._folding = Folding(self._cells, self._weights)
+        self._threshold = (
+            self.request.threshold if self._is_exact else rounded(self.request.threshold)
+        )
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        columns = self.request.columns_of(mask)
-        low, high = (
-            self.causal(columns) if self.request.measure == "causal" else self.group(columns)
-        )
-        names = tuple(self.schema.names[column] for column in columns)
-        reason = self._reason(low, high)
-        inputs = int(np.count_nonzero(self.weights))
+        assignments = self.sampler.assignments(self.request.columns_of(mask))
+        low, high = (self._causal if self.request.measure == "causal" else self._group)(assignments)
+        inputs = int(np.count_nonzero(self.domain.weights))
         decision = exact_decision(low, high, self._threshold)
-        return TestedSet(names, decision, (reason,), inputs, rounded(float(low)))
-
-    @property
-    def _threshold(self) -> float:
-        """As exact as the scores are: sums of weights that are no whole numbers are rounded."""
-        is_whole = self.weights.dtype.kind in "iu"
-        return self.request.threshold if is_whole else rounded(self.request.threshold)
+        reason = self._reason(low, high)
+        return TestedSet(assignments.names, decision, (reason,), inputs, rounded(float(low)))
 
     def _reason(self, low: Fraction, high: Fraction) -> Note:
         if high > low:
-            spelled = not (self.cells == FAILED).any() or None
             ends = {"low": rounded(float(low)), "high": rounded(float(high))}
-            return Note.of("score-between", **ends, spelled=spelled)
+            return Note.of("score-between", **ends)
         if self._threshold > 0 and not compare(low, self._threshold):
             return Note.of("equals-threshold", score=self._threshold)
         return Note.of("exact-score", score=rounded(float(low)))
 
     def finding(self, mask: int) -> Finding:
-        columns = self.request.columns_of(mask)
+        sampler, assignments = self.sampler, self.sampler.assignments(self.request.columns_of(mask))
         if self.request.measure == "group":
-            return self._extremes(columns)
-        if Assignments(self.schema, columns).followed:
-            return self._followed_flips(columns)
-        codes, outputs, weights = (
-            np.concatenate(each)
-            for each in zip(*(self._pairs(p, columns) for p in self._parts(columns)), strict=True)
-        )
-        chosen = np.random.default_rng(self.seed).permutation(len(weights))[:KEPT]
-        return Flips(Pairs(codes[chosen], outputs[chosen]), weights[chosen], self.reading)
+            question = Question(sampler, assignments, self.settings)
+            found = exact_group(question, Pieces.of(sampler, assignments, self.domain)).rests_on
+            assert found is not None
+            return found
+        flips = SomeFlips(KEPT, np.random.default_rng(sampler.seed))
+        flips.add(*self._table(assignments))
+        pool = FlipPool(assignments.schema, sampler.reading)
+        flips.put_into(pool, all_variants(assignments))
+        return pool.flips
 
-    def _parts(self, columns: tuple[int, ...]) -> list[Part]:
-        """The domain by which values of a set are missing; the first part is with all values.
+    def _table(self, assignments: Assignments) -> tuple[Table, NDArray[np.int8]]:
+        """All variants of a set, and which of their rows flip."""
+        table = Table.of(self.domain, assignments, self.sampler.reading)
+        return table, row_states(table.cells)
 
-        What is compared lies within one of them.
-        """
-        kept = self.schema.kept_missing
-        whole = (slice(None),)
-        choices = [
-            (slice(0, kept[c]), slice(kept[c], None)) if c in kept and c in columns else whole
-            for c in range(self.cells.ndim)
-        ]
-        return list(itertools.product(*choices))
-
-    def _pairs(
-        self, part: Part, columns: tuple[int, ...]
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Two inputs of each context in a part that flips, their outputs, the context's weight."""
-        cells = self.cells[part]
-        others = [c for c in range(cells.ndim) if c not in columns]
-        order = [*others, *columns]
-        shape = [cells.shape[c] for c in columns]
-        width = math.prod(shape)
-        table = cells.transpose(order).reshape(-1, width)
-        weights = self.weights[part].transpose(order).reshape(-1, width).sum(axis=1)
-        known = table >= 0
-        first = known.argmax(axis=1)
-        other = known & (table != table[np.arange(len(table)), first][:, None])
-        places = np.flatnonzero(other.any(axis=1) & (weights > 0))
-        contexts = [cells.shape[c] for c in others]
-        codes = np.empty((len(places), 2, cells.ndim), np.int64)
-        columns_of = (first[places], other[places].argmax(axis=1))
-        for side, at in enumerate(columns_of):
-            if others:
-                codes[:, side, others] = np.stack(np.unravel_index(places, contexts), 1)
-            codes[:, side, columns] = np.stack(np.unravel_index(at, shape), 1)
-        codes += np.array([each.start or 0 for each in part])
-        outputs = np.stack([table[places, at] for at in columns_of], axis=1)
-        return codes, outputs, weights[places]
-
-    def _extremes(self, columns: tuple[int, ...]) -> Finding:
-        """The inputs of the groups with the highest and the lowest rate."""
-        others = tuple(c for c in range(self.cells.ndim) if c not in columns)
-        cells, every = self._in_groups(columns)
-        total = every.sum(axis=others)
-        favourable = self.reading.labels.is_favourable(cells)
-        rates = (every * favourable).sum(axis=others) / np.where(total > 0, total, 1.0)
-        best = int(np.where(total > 0, rates, -1.0).argmax())
-        worst = int(np.where(total > 0, rates, 2.0).argmin())
-        shape = [cells.shape[c] for c in columns]
-
-        def draw(group: int, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
-            levels = dict(zip(columns, np.unravel_index(group, shape), strict=True))
-            inside = every[tuple(levels.get(c, slice(None)) for c in range(cells.ndim))]
-            chosen = rng.choice(inside.size, count, p=inside.ravel() / inside.sum())
-            codes = np.empty((count, cells.ndim), np.int64)
-            for column, level in levels.items():
-                codes[:, column] = level
-            if others:
-                places = np.unravel_index(chosen, inside.shape)
-                codes[:, others] = np.stack(places, axis=1)
-            return codes, cells[tuple(codes.T)]
-
-        return GroupInputs(draw, best, worst, self.reading, kept=1.0)
-
-    def causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    def _causal(self, assignments: Assignments) -> tuple[Fraction, Fraction]:
         """The causal score, at least and at most (they differ where executions failed)."""
-        if Assignments(self.schema, columns).followed:
-            return self._followed_causal(columns)
-        parts = self._parts(columns)
-        if self._is_whole and len(parts) == 1:
-            folded = self._folding.of(columns)
-            score = ratio(folded.weights[folded.flips].sum(), folded.weights.sum())
-            return score, score
-        low = more = total = self.weights.dtype.type(0)
-        for part in parts:
-            flips, open_rows = self._flips_in(self.cells[part], columns)
-            weights = self.weights[part].sum(axis=columns)
-            low += weights[flips].sum()
-            more += weights[open_rows].sum()
-            total += weights.sum()
-        return ratio(low, total), ratio(low + more, total)
+        missing = assignments.schema.kept_missing.keys() & {*assignments.columns}
+        if self._is_plain and not missing and not assignments.followed:
+            folded = self._folding.of(assignments.columns)
+            flips = more = folded.weights[folded.flips].sum()
+        else:
+            table, states = self._table(assignments)
+            flips = table.weights[states == FLIP].sum()
+            more = flips + table.weights[states == UNKNOWN].sum()
+        total = self.domain.weights.sum()
+        return self._ratio(flips, total), self._ratio(more, total)
 
-    def _flips_in(
-        self, cells: Cells, columns: tuple[int, ...]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which contexts flip, and which may."""
-        merged = self.reading.merged(cells)
-        flips = _flips(merged, columns)
-        open_rows = (cells == FAILED).any(axis=columns)
-        if merged is not cells:  # outputs that differ only in spelling
-            open_rows |= _flips(cells, columns)
-        return flips, open_rows & ~flips
-
-    def _in_groups(self, columns: tuple[int, ...]) -> tuple[Cells, NDArray[Any]]:
-        """The outputs and weights of those who have all values of a set, if anybody does."""
-        part = self._parts(columns)[0]
-        if not self.weights[part].any():
-            return self.cells, self.weights
-        return self.cells[part], self.weights[part]
-
-    def _variants(self, columns: tuple[int, ...]) -> Iterator[tuple[NDArray[Any], Cells]]:
-        """Of all inputs that occur, one assignment after another: the variants and their outputs.
-
-        The first are the inputs themselves.
-        """
-        assignments = Assignments(self.schema, columns)
-        base = np.stack(np.nonzero(self.weights), axis=1)
-        yield base, self.cells[tuple(base.T)]
-        for levels in assignments.levels(np.arange(assignments.count)):
-            codes = base.copy()
-            codes[:, columns] = levels
-            follow(assignments.followed, base, codes)
-            admitted = self.schema.admits(base, codes)
-            yield codes, np.where(admitted, self.cells[tuple(codes.T)], NO_COUNTERFACTUAL)
-
-    def _followed_causal(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
-        """The causal score of a set that something follows: each input has variants of its own."""
-        weights = self.weights[self.weights > 0]
-        outputs = np.stack([cells for _, cells in self._variants(columns)])
-        flips, open_rows = self._flips_in(outputs.astype(self.cells.dtype, copy=False), (0,))
-        low, more = weights[flips].sum(), weights[open_rows].sum()
-        return ratio(low, weights.sum()), ratio(low + more, weights.sum())
-
-    def _followed_flips(self, columns: tuple[int, ...]) -> Flips:
-        """Inputs that flip under a set that something follows, each with one of its variants."""
-        (base, own), *variants = self._variants(columns)
-        second, outputs = base.copy(), own.copy()
-        for codes, cells in variants:
-            other = (own >= 0) & (cells >= 0) & (cells != own) & (outputs == own)
-            second[other], outputs[other] = codes[other], cells[other]
-        places = np.random.default_rng(self.seed).permutation(np.flatnonzero(outputs != own))[:KEPT]
-        pairs = Pairs(
-            np.stack([base[places], second[places]], axis=1),
-            np.stack([own[places], outputs[places]], axis=1),
-        )
-        return Flips(pairs, self.weights[tuple(base[places].T)], self.reading)
-
-    def group(self, columns: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    def _group(self, assignments: Assignments) -> tuple[Fraction, Fraction]:
         """The group score, at least and at most."""
-        others = tuple(c for c in range(self.cells.ndim) if c not in columns)
-        cells, weights = self._in_groups(columns)
-        favourable = self.reading.labels.is_favourable(cells)
+        kept, columns = assignments.schema.kept_missing, assignments.columns
+        others = tuple(c for c in range(self._cells.ndim) if c not in columns)
+        part = tuple(slice(kept.get(c) if c in columns else None) for c in range(self._cells.ndim))
+        if not self._weights[part].any():  # nobody has all values of the set
+            part = (slice(None),)
+        cells, weights = self._cells[part], self._weights[part]
+        reading = self.sampler.reading
+        favourable = reading.labels.is_favourable(cells)
         total = weights.sum(axis=others)
         occurs = total > 0
-        total = total[occurs]
         certain = (weights * favourable).sum(axis=others)[occurs]
-        failed = (cells == FAILED) | self.reading.is_spelled(cells)
-        if not failed.any():
-            spread = _spread(certain, certain, total)
+        unclear = cells == FAILED
+        if not unclear.any():
+            spread = self._spread(certain, certain, total[occurs])
             return spread, spread
-        possible = (weights * (favourable | failed)).sum(axis=others)[occurs]
-        low = max(Fraction(0), _spread(certain, possible, total))
-        return low, _spread(possible, certain, total)
+        possible = (weights * (favourable | unclear)).sum(axis=others)[occurs]
+        low = self._spread(certain, possible, total[occurs])
+        return max(Fraction(0), low), self._spread(possible, certain, total[occurs])
 
+    def _spread(self, tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> Fraction:
+        """The highest rate of some less the lowest of others."""
+        best, worst = int((tops / totals).argmax()), int((bottoms / totals).argmin())
+        lowest = self._ratio(bottoms[worst], totals[worst])
+        return self._ratio(tops[best], totals[best]) - lowest
 
-def ratio(part: Any, whole: Any) -> Fraction:
-    """Their ratio: exact for whole numbers, of others without the noise of the last digits."""
-    if isinstance(part, np.integer):
-        return Fraction(int(part), int(whole))
-    share = float(part) / float(whole)
-    return Fraction(str(rounded(share) or share))
-
-
-def _spread(tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> Fraction:
-    """The highest rate of some less the lowest of others."""
-    best, worst = int((tops / totals).argmax()), int((bottoms / totals).argmin())
-    return ratio(tops[best], totals[best]) - ratio(bottoms[worst], totals[worst])
-
-
-def _flips(cells: NDArray[Any], columns: tuple[int, ...]) -> NDArray[np.bool_]:
-    """In which contexts two outputs differ."""
-    smallest = cells.view(np.dtype(f"u{cells.itemsize}")).min(axis=columns)
-    return Folded(cells.max(axis=columns), smallest, smallest).flips
+    def _ratio(self, part: float, whole: float) -> Fraction:
+        """Their ratio: exact for whole numbers, of others without the noise of the last digits."""
+        if self._is_exact:
+            return Fraction(int(part), int(whole))
+        share = float(part) / float(whole)
+        return Fraction(str(rounded(share) or share))

@@ -81,13 +81,12 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     kind: str = "plain",
-    hidden_caption: bool = True,
     foot: Any = "",
 ) -> Html:
     """A table whose first column names the rows.
 
-    A head or a cell may be a pair of content and class; a cell has the class of its head unless it
-    brings its own. Tables of the kind "chart" show their rows as blocks on narrow screens: then
+    A head or a cell may be a pair of content and class; a cell has the class of its head, too.
+    Tables of the kind "chart" show their rows as blocks on narrow screens: then
     each cell is told what it is, and the roles are written out because browsers forget that blocks
     are rows.
     """
@@ -104,7 +103,7 @@ def table(
         body.append(tag("tr", last, **row))
     return tag(
         "table",
-        tag("caption", caption, class_="unseen" if hidden_caption else None),
+        tag("caption", caption, class_="unseen"),
         tag("thead", tag("tr", *head, **row)),
         tag("tbody", *body),
         class_=kind,
@@ -115,10 +114,16 @@ def table(
 def _row(cells: Sequence[Any], columns: Sequence[tuple[Any, str | None]], *, roles: bool) -> Html:
     parts = [tag("th", cells[0], scope="row", role="rowheader" if roles else None)]
     for cell, (head, name) in zip(cells[1:], columns[1:], strict=True):
-        content, own = cell if isinstance(cell, tuple) else (cell, name)
+        content, own = cell if isinstance(cell, tuple) else (cell, None)
         label = str(head) if roles and not isinstance(head, Html) else ""
         parts.append(
-            tag("td", content, role="cell" if roles else None, data_label=label or None, class_=own)
+            tag(
+                "td",
+                content,
+                role="cell" if roles else None,
+                data_label=label or None,
+                class_=" ".join(filter(None, (name, own))) or None,
+            )
         )
     return tag("tr", *parts, role="row" if roles else None)
 

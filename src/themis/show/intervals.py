@@ -13,9 +13,10 @@ STEPS = 5  # from tick to tick
 
 @dataclass(frozen=True)
 class Axis:
-    """A line from 0 to `end`, a share."""
+    """A line from 0 to `end`, a share; of numbers on a scale of their own it has no ticks."""
 
     end: float = 1.0
+    is_share: bool = True
 
     @classmethod
     def reaching(cls, highest: float) -> Axis:
@@ -53,6 +54,8 @@ class Interval:
     label: str
     kind: str = "calm"  # calm, grave, few or open
     noise: tuple[float, float] | None = None  # what noise alone would give
+    axis: Axis = WHOLE
+    marks: tuple[Mark, ...] = ()
 
 
 def ends_text(low: float, high: float, unit: Callable[[float], str] = percent) -> str:

@@ -1,7 +1,8 @@
-"""Pictures as SVG: intervals for pages and for notebooks, and bars of shares.
+"""Pictures as SVG: intervals for pages and for notebooks, and shares as dots.
 
 Pictures of a page take whatever width they get: places are given in per cent of it, so nothing is
-stretched or shrunk, and its style draws the colours. A chart stands alone, in a notebook or a file:
+stretched or shrunk. They have colours of their own for notebooks; the style of a page has others.
+A chart stands alone, in a notebook or a file:
 its lines and letters have the colour of the text around them, on light and on dark pages. Numbers
 stand beside every picture, and shapes differ where colours do.
 """
@@ -14,6 +15,7 @@ from themis.show.html import Html, empty, tag
 from themis.show.intervals import Axis, Interval, Mark
 from themis.show.words.values import percent, told_apart, visible
 
+BLUE = "#3478c6"  # on white and on black its contrast is above 4
 HEIGHT = 26
 MIDDLE = HEIGHT / 2
 
@@ -28,6 +30,7 @@ def scale(axis: Axis, unit: str = " %") -> Html:
             "start" if tick == 0 else "end" if tick == axis.end else "middle",
         )
         for tick in axis.ticks
+        if axis.is_share
     ]
     return tag("svg", *texts, class_="scale", height=HEIGHT, width="100%", aria_hidden="true")
 
@@ -44,25 +47,15 @@ def _parts(shown: Interval, axis: Axis, marks: Sequence[Mark]) -> Iterator[Html]
         yield _level(low, high, HEIGHT - 3, class_="noise")
     if shown.high > shown.low:
         low, high = _place(axis, shown.low), _place(axis, shown.high)
-        yield _level(low, high, MIDDLE, class_="bar")
+        yield _level(low, high, MIDDLE, class_="bar", stroke=BLUE, stroke_width="7")
         yield from (_upright(x, MIDDLE - 5, MIDDLE + 5, class_="end") for x in (low, high))
     for mark in marks:
         if mark.share <= axis.end:
-            yield _upright(_place(axis, mark.share), 0, HEIGHT, class_="mark")
+            x = _place(axis, mark.share)
+            yield _upright(x, 0, HEIGHT, class_="mark", stroke="currentColor")
     if shown.point is not None:
-        yield empty("circle", cx=_place(axis, shown.point), cy=MIDDLE, r=4.5, class_="dot")
-
-
-def stack(parts: Sequence[tuple[str, int]], label: str) -> Html:
-    """Shares of a whole in one bar: a class and a number for each part."""
-    total = sum(number for _, number in parts) or 1
-    drawn, before = [], 0
-    for kind, number in parts:
-        if number:
-            x, width = (f"{100 * each / total:.2f}%" for each in (before, number))
-            drawn.append(empty("rect", x=x, width=width, y=5, height=HEIGHT - 10, class_=kind))
-            before += number
-    return _drawing(drawn, "stack", label)
+        x = _place(axis, shown.point)
+        yield empty("circle", cx=x, cy=MIDDLE, r=4.5, class_="dot", fill="currentColor")
 
 
 DOTS = 10  # in a row, and rows: a hundred
@@ -114,7 +107,6 @@ def _text(words: str, x: float | str, y: float, anchor: str) -> Html:
 WIDTH, LABELS, NUMBERS = 640, 190, 150  # pixels: all, left of the axis, right of it
 LINE, TOP, BOTTOM = 22, 8, 26  # pixels: a row, above the rows, below them
 LETTERS = 27  # of a label
-BLUE = "#3478c6"  # on white and on black its contrast is above 4
 
 Units = Callable[[float], str]
 

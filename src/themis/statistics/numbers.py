@@ -17,17 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.statistics.intervals import Flags, Floats
-from themis.statistics.pairs import Counts, PairEnds
+from themis.statistics.intervals import Floats, bet_fractions
+from themis.statistics.proportions import Interval
 from themis.statistics.special import xlogy
+
+Counts = NDArray[np.integer[Any]]
 
 UNITS = 1 << 30
 UNIT = 1.0 / UNITS
 FEW = 24  # groups of which numbers are compared: of more it would take too long
-_AT_ONCE = 1 << 16  # numbers: sums of so many offsets are exact as floats, and copies stay small
+AT_ONCE = 1 << 16  # numbers: sums of so many offsets are exact as floats, and copies stay small
+_SUM_BITS, _DIGITS = 42, 12  # of numbers that are added up, and of their mean
 _FINEST = 2.0**-24  # cells are many units wide
-_NEWTON_STEPS = 60
-_LONGEST_STEP = 2.0
+_NEWTON_STEPS = 60  # never reached: about six are needed
+_LONGEST_STEP = 2.0  # of Newton's method, away from 0
 _FARTHEST = 36.0  # beyond this, 1 − exp(−t) is 1
 
 
@@ -52,6 +55,12 @@ class Grid:
         return cls(np.array([-each for each in inner] + [0.0] + inner[::-1]))
 
     @classmethod
+    def of_distances(cls, finest: float) -> Grid:
+        """From 0 to 1: even steps, and finer ones near 0."""
+        near = cls.around_zero(finest).points
+        return cls(np.union1d(near[near >= 0.0], cls.of_shares().points))
+
+    @classmethod
     def of_shares(cls, cells: int = 64) -> Grid:
         """From 0 to 1 in even steps."""
         return cls(np.arange(cells + 1) / cells)
@@ -61,7 +70,7 @@ class Grid:
         starts, (rows, columns) = self._starts, numbers.shape
         cells = len(starts) - 1
         result = Tally.of_none(self, (columns,))
-        own, step = np.arange(columns) * cells, max(_AT_ONCE // max(columns, 1), 1)
+        own, step = np.arange(columns) * cells, max(AT_ONCE // max(columns, 1), 1)
         for first in range(0, rows, step):
             part = numbers[first : first + step]
             cell = np.minimum(np.searchsorted(starts, part, side="right") - 1, cells - 1)
@@ -120,8 +129,11 @@ def mean_upper(
     probability at most 1/evidence: the end is the root in μ of E(μ) = evidence, where E averages,
     over the fractions c, the wealth ∏ (1 + λ(μ − x)), λ = c/(1 − μ), of a gambler who bets on "the
     mean is below μ". With t = −ln(1 − μ) a factor is (1 − c) + c·(1 − x)·exp(t), so that ln E is
-    convex and increasing in t. `difference_upper` is the same for −1, 0 and 1. What numbers lose
-    when they are made multiples of `UNIT` is added.
+    convex and increasing in t. What numbers lose when they are made multiples of `UNIT` is added.
+
+    Minus the upper end of numbers of the other sign is a lower end. It stays valid when they come
+    from pairs that change, as long as each pair is chosen before its numbers are seen: then it is a
+    lower end for the largest of the pairs' means.
     """
     below = 1.0 - points
     rest, most = below > 0, counts[below == 0].sum(axis=0)
@@ -132,6 +144,15 @@ def mean_upper(
         t = _solve(counts[np.ix_(used, some)], below[used], most[some], evidence, fractions)
         ends[some] = np.where(t < _FARTHEST, np.minimum(-np.expm1(-t) + UNIT, 1.0), 1.0)
     return ends
+
+
+def share_ends(
+    grid: Grid, least: Tally, most: Tally, evidence: float, fractions: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """The ends for means of shares of 1, in tallies of what each is at least, and at most."""
+    # A lower end is 1 minus the upper end of what is missing to 1.
+    missing = mean_upper(grid.counts(least), 1.0 - grid.points, evidence, fractions)
+    return 1.0 - missing, mean_upper(grid.counts(most), grid.points, evidence, fractions)
 
 
 def log_evidence(counts: Floats, points: Floats, mean: float, fractions: Sequence[float]) -> Floats:
@@ -146,7 +167,10 @@ def log_evidence(counts: Floats, points: Floats, mean: float, fractions: Sequenc
 def _solve(
     counts: Floats, below: Floats, most: Floats, evidence: float, fractions: Sequence[float]
 ) -> Floats:
-    """Newton's method for ln E = ln evidence, as in `intervals`; each pair ends by itself."""
+    """Newton's method for ln E = ln evidence; each pair ends by itself.
+
+    It stays to the right of the root: what is left of its error makes the end wider.
+    """
     fraction = np.asarray(fractions)[:, None, None]
     kept, target = 1.0 - fraction, math.log(evidence) + math.log(len(fractions))
     lost = xlogy(most, kept[:, 0])
@@ -161,6 +185,7 @@ def _solve(
         share = np.exp(wealth - top)
         total = share.sum(axis=0)
         slope = (share * (counts * (bet / factor)).sum(axis=1)).sum(axis=0)
+        # From the left of the root it may overshoot by far, so that exp overflows.
         step = np.maximum((top + np.log(total) - target) * total / slope, -_LONGEST_STEP)
         t = np.where(running, np.minimum(t - step, _FARTHEST), t)
         running &= (np.abs(step) >= 1e-7) & (t < _FARTHEST)
@@ -178,35 +203,55 @@ def _first_guess(counts: Floats, below: Floats, most: Floats, log_evidence: floa
     return np.asarray(-np.log(np.maximum(gap - margin, 0.01)))
 
 
-class NumberPairs(PairEnds):
-    """The ends of few groups, for numbers."""
+class MeanEnds:
+    """The mean of numbers from 0 to 1, with ends that hold jointly, at any stopping time.
 
-    def __init__(self, groups: int, evidence: float, fractions: Sequence[float]) -> None:
-        super().__init__(groups)
-        self._evidence, self._fractions = evidence, fractions
-        self.grid = Grid.around_zero(fractions[-1] / 5.0)
-        self._seen = Tally.of_none(self.grid, (groups, groups))
+    Half of α is for each end, as of groups. Of numbers that stay unknown the low end counts the
+    least that they can be, and the high end the most.
+    """
 
-    def add(self, low: Counts, high: Counts) -> None:
-        """Count rows of the running groups: what each is at least, and at most, in units."""
-        one, other = np.triu_indices(low.shape[1], 1)
-        step = max(_AT_ONCE // max(len(one), 1), 1)
-        for first in range(0, len(low), step):
-            least, most = low[first : first + step], high[first : first + step]
-            there = self.grid.tally(most[:, one] - least[:, other])
-            back = self.grid.opposite(there)
-            if high is not low:
-                back = self.grid.tally(most[:, other] - least[:, one])
-            self._seen.count((one, other), there)
-            self._seen.count((other, one), back)
+    def __init__(self, confidence: float, error: float) -> None:
+        self._error, self._fractions = error, bet_fractions(error)
+        self._evidence = 2.0 / (1.0 - confidence)
+        self._grid = Grid.of_distances(self._fractions[-1] / 5.0)
+        self._least, self._most = (Tally.of_none(self._grid, (1,)) for _ in range(2))
+        self._sums, self._count = [0, 0], 0
+        self._low, self._high, self._looked = 0.0, 1.0, 0
+        self.are_whole = True  # all were 0 or 1
 
-    def _ends(self) -> Floats:
-        cells = self._seen.numbers.shape[-1]
-        pairs = Tally(self._seen.numbers.reshape(-1, cells), self._seen.beyond.reshape(-1, cells))
-        counts, points = self.grid.counts(pairs), self.grid.points
-        return mean_upper(counts, points, self._evidence, self._fractions).reshape(
-            self._upper.shape
-        )
+    def add(self, least: Floats, most: Floats) -> None:
+        """Count numbers: what each is at least, and at most."""
+        for place, (tally, each) in enumerate(((self._least, least), (self._most, most))):
+            tally.count(..., self._grid.tally(in_units(each)[:, None]))
+            self._sums[place] += int(np.rint(np.ldexp(each, _SUM_BITS)).astype(np.int64).sum())
+        self._count += len(least)
+        self.are_whole &= bool(((least == 0.0) | (least == 1.0)).all())
 
-    def _keep(self, groups: Flags) -> None:
-        self._seen = self._seen.take(np.ix_(groups, groups))
+    @property
+    def done(self) -> bool:
+        """Whether the mean is known to ± error, but for numbers that stay unknown."""
+        low, high = self.ends
+        least, most = self._means
+        return high - low <= 2.0 * self._error + most - least
+
+    @property
+    def interval(self) -> Interval:
+        """The mean that was seen, and the ends, which are made to contain it."""
+        score = self._means[0]
+        low, high = self.ends
+        return Interval(score, min(low, score), max(high, score))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends, which come closer with each look."""
+        if self._looked < self._count:
+            self._looked = self._count
+            bets = self._evidence, self._fractions
+            [low], [high] = share_ends(self._grid, self._least, self._most, *bets)
+            self._low, self._high = max(self._low, float(low)), min(self._high, float(high))
+        return self._low, self._high
+
+    @property
+    def _means(self) -> tuple[float, float]:
+        least, most = (each / (max(self._count, 1) << _SUM_BITS) for each in self._sums)
+        return round(least, _DIGITS), round(most, _DIGITS)

@@ -22,9 +22,6 @@ from themis.statistics.intervals import (
     Floats,
     binomial_inclusion,
     binomial_lower_tail,
-    hypergeometric_inclusion,
-    hypergeometric_lower_tail,
-    mixture_bounds_without_replacement,
     mixture_interval,
     normal_quantile,
 )
@@ -33,8 +30,6 @@ TAIL_SHARE = 0.45
 """The part of 1 − confidence that each tail test of `ProportionRule` gets; ½ is too much."""
 
 _COARSE_GROWTH = 8
-
-_LARGEST_POPULATION = 1 << 53  # beyond, whole numbers are not exact and a run sees no end
 
 
 @dataclass(frozen=True)
@@ -53,8 +48,7 @@ class ProportionRule:
     It replaces lines 21–24 of Algorithm 2. A look stops the run when p̂ + error and p̂ − error
     are both rejected by an exact tail test at level 0.45·(1 − confidence). The guarantee,
     coverage of at least `confidence` *at the stop* whatever the true proportion, is not a
-    theorem: it was computed exactly, over all sample paths, for the looks given here. With
-    `population`, the samples are draws without replacement from so many items.
+    theorem: it was computed exactly, over all sample paths, for the looks given here.
 
     Samples that stay unknown may be successes or not. Then the tests look at the certain and at the
     possible successes, and each end is that of its own count. For any truth only one of the ends is
@@ -63,37 +57,37 @@ class ProportionRule:
 
     confidence: float
     error: float
-    population: int | None = None
 
     def __post_init__(self) -> None:
         check_request(self.confidence, self.error)
 
-    def looks(self, coarse_to: int = 0) -> Iterator[int]:
+    def looks(self, coarse_to: int = 0, *, endless: bool = False) -> Iterator[int]:
         """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one.
 
         Up to `coarse_to` samples eight times the last one, and 1.25 times after that, where few
-        looks are worth more than few samples; it has to be chosen before the first.
+        looks are worth more than few samples; it has to be chosen before the first. They end with
+        `max_samples`, unless something else is also looked at: then they are `endless`.
         """
         n = self.first_look
         over, under = (5, 4) if coarse_to else (11, 10)
         while n < self.max_samples:
             yield n
             n = max(-(-over * n // under), min(_COARSE_GROWTH * n, coarse_to))
-        yield self.max_samples
+        n = self.max_samples
+        yield n
+        while endless:
+            n = -(-over * n // under)
+            yield n
 
     @property
     def first_look(self) -> int:
         """The least sample size at which a run without any success can stop."""
-        return _first_look(self._gamma, self.error, self._finite)
+        return _first_look(self._gamma, self.error)
 
     @property
     def max_samples(self) -> int:
-        """The least sample size at which every count stops the run.
-
-        For a finite population it is computed with p̂ ± error not rounded to whole items, so
-        that it can exceed the least size by a few.
-        """
-        return _max_samples(self._gamma, self.error, self._finite)
+        """The least sample size at which every count stops the run."""
+        return _max_samples(self._gamma, self.error)
 
     def done(self, successes: int, trials: int, unknown: int = 0) -> bool:
         """Whether the run may stop at this look."""
@@ -102,29 +96,17 @@ class ProportionRule:
         return all(self._passes(each, trials) for each in {successes, successes + unknown})
 
     def _passes(self, successes: int, trials: int) -> bool:
-        if self._finite is None:
-            return bool(binomial_inclusion(successes, trials, self.error, self._gamma))
-        return bool(
-            hypergeometric_inclusion(successes, trials, self._finite, self.error, self._gamma)
-        )
+        return bool(binomial_inclusion(successes, trials, self.error, self._gamma))
 
     def interval(self, successes: int, trials: int, unknown: int = 0) -> Interval:
         """p̂ with p̂ ± error, less what is impossible; only for a run that is `done`."""
         score, possible = successes / trials, successes + unknown
         low, high = max(0.0, score - self.error), min(1.0, possible / trials + self.error)
-        if self.population is not None:
-            low = max(low, successes / self.population)
-            high = min(high, (self.population - trials + possible) / self.population)
         return Interval(score, low, high)
 
     @property
     def _gamma(self) -> float:
         return TAIL_SHARE * (1.0 - self.confidence)
-
-    @property
-    def _finite(self) -> int | None:
-        known = self.population is not None and self.population <= _LARGEST_POPULATION
-        return self.population if known else None
 
 
 def anytime_interval(
@@ -132,8 +114,6 @@ def anytime_interval(
     successes_high: int,
     trials: int,
     confidence: float,
-    *,
-    population: int | None = None,
 ) -> Interval:
     """Ends for a proportion that hold at any stopping time, also with unknown rows.
 
@@ -150,7 +130,7 @@ def anytime_interval(
     the same above the high end. So α′ = α/(1 + α) with unknown rows, and α′ = α without.
     """
     alpha = 1.0 - confidence
-    low, high = mixture_ends(successes_low, successes_high, trials, alpha, population)
+    low, high = mixture_ends(successes_low, successes_high, trials, alpha)
     score = successes_low / trials if trials else math.nan
     return Interval(score, float(low), float(high))
 
@@ -177,23 +157,23 @@ class PaperRule:
             enough = math.floor((self._z / (2.0 * self.error)) ** 2) + 1
             object.__setattr__(self, "max_samples", max(enough, self.sampling_threshold + 1))
 
-    def stops(self, count: int, r: int) -> bool:
+    def stops(self, count: float, r: int) -> bool:
         """Whether sampling ends after sample r with `count` positive ones."""
         if r >= self.max_samples:
             return True
         return r > self.sampling_threshold and self.margin(count, r) < self.error
 
-    def margin(self, count: int, r: int) -> float:
+    def margin(self, count: float, r: int) -> float:
         """The paper's margin of error, z*·√(p(1−p)/r)."""
         p = count / r
         return self._z * math.sqrt(p * (1.0 - p) / r)
 
-    def interval(self, count: int, r: int) -> Interval:
+    def interval(self, count: float, r: int) -> Interval:
         """p with the margin that the paper *claims* at the stop; it has no guarantee."""
         p, margin = count / r, max(self.error, self.margin(count, r))
         return Interval(p, max(0.0, p - margin), min(1.0, p + margin))
 
-    def safe_steps(self, count: int, r: int) -> int:
+    def safe_steps(self, count: float, r: int) -> int:
         """How many samples can be drawn at once without missing a stop; at least 1.
 
         Whatever the next samples are, the rule would not have stopped strictly before the last
@@ -210,7 +190,7 @@ class PaperRule:
                 safe, unsafe = (safe, middle) if stop else (middle, unsafe)
         return max(1, min(safe + 1, self.max_samples - r))
 
-    def _may_stop(self, count: int, r: int, more: int) -> bool:
+    def _may_stop(self, count: float, r: int, more: int) -> bool:
         return self.stops(count, r + more) or self.stops(count + more, r + more)
 
     @cached_property
@@ -231,41 +211,22 @@ def check_request(confidence: float, error: float) -> None:
 
 
 @lru_cache(maxsize=256)
-def _first_look(gamma: float, error: float, population: int | None) -> int:
-    if error >= 1.0:
-        return 1
-    forever = math.ceil(math.log(gamma) / math.log1p(-error))
-    if population is None:
-        return forever
-    marked = math.floor(population * error) + 1
-    low, high = 0, min(forever, population)
-    while high - low > 1:
-        middle = (low + high) // 2
-        passes = hypergeometric_lower_tail(0, middle, marked, population) <= gamma
-        low, high = (low, middle) if passes else (middle, high)
-    return high
+def _first_look(gamma: float, error: float) -> int:
+    return 1 if error >= 1.0 else math.ceil(math.log(gamma) / math.log1p(-error))
 
 
 @lru_cache(maxsize=256)
-def _max_samples(gamma: float, error: float, population: int | None) -> int:
-    """Bisection between a size that is too small and one that is enough.
-
-    Enough is Hoeffding's size; for a finite population the size for an endless one, or all of it.
-    """
-    low = _first_look(gamma, error, population) - 1
-    if population is None:
-        high = math.ceil(-math.log(gamma) / (2.0 * error**2))
-    else:
-        high = min(population, _max_samples(gamma, error, None))
-    high = max(high, low + 1)
+def _max_samples(gamma: float, error: float) -> int:
+    """Bisection between a size that is too small and Hoeffding's, which is enough."""
+    low = _first_look(gamma, error) - 1
+    high = max(math.ceil(-math.log(gamma) / (2.0 * error**2)), low + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        exceeds = _exceeds(gamma, middle, error, population)
-        low, high = (middle, high) if exceeds else (low, middle)
+        low, high = (middle, high) if _exceeds(gamma, middle, error) else (low, middle)
     return high
 
 
-def _exceeds(gamma: float, trials: int, error: float, population: int | None) -> bool:
+def _exceeds(gamma: float, trials: int, error: float) -> bool:
     """Whether some count has a tail above gamma; as a function of the count it rises, then falls.
 
     It is largest near p̂ = ½ − ⅔·error (the other tail is the mirror image), which is tried first:
@@ -274,10 +235,7 @@ def _exceeds(gamma: float, trials: int, error: float, population: int | None) ->
     """
 
     def tail(successes: NDArray[np.int64]) -> Floats:
-        if population is None:
-            return binomial_lower_tail(successes, trials, error)
-        marked = population * (successes / trials + error)
-        return hypergeometric_lower_tail(successes, trials, marked, population)
+        return binomial_lower_tail(successes, trials, error)
 
     likely = round((0.5 - error / 1.5) * trials - 1 / (12 * error))
     counts = np.array([0, *range(max(likely - 2, 1), min(likely + 2, trials) + 1)])
@@ -296,19 +254,15 @@ def _exceeds(gamma: float, trials: int, error: float, population: int | None) ->
 
 
 def mixture_ends(
-    low: ArrayLike, high: ArrayLike, trials: ArrayLike, alpha: float, population: int | None
+    low: ArrayLike, high: ArrayLike, trials: ArrayLike, alpha: float
 ) -> tuple[Floats, Floats]:
     """The low end of the certain counts and the high end of the possible ones, jointly at alpha.
 
     The proof is in the docstring of `anytime_interval`.
     """
     level = np.where(np.not_equal(low, high), alpha / (1.0 + alpha), alpha)
-
-    def ends(successes: ArrayLike) -> tuple[Floats, Floats]:
-        if population is None or population > _LARGEST_POPULATION:
-            return mixture_interval(successes, trials, level)
-        return mixture_bounds_without_replacement(successes, trials, population, level)
-
-    of_certain = ends(low)
-    of_possible = of_certain if np.array_equal(low, high) else ends(high)
+    of_certain = mixture_interval(low, trials, level)
+    of_possible = of_certain
+    if not np.array_equal(low, high):
+        of_possible = mixture_interval(high, trials, level)
     return of_certain[0], of_possible[1]

@@ -55,7 +55,7 @@ def spread_of(rates: Sequence[Interval]) -> Interval:
 def ratio_of(rates: Sequence[Interval]) -> Interval | None:
     """The lowest divided by the highest rate, in the same way; None where all rates are 0."""
     points = [each.score for each in rates]
-    if max(points) <= 0:
+    if max(points, default=0.0) <= 0:
         return None
     highest, surely = max(each.high for each in rates), max(each.low for each in rates)
     low = min(each.low for each in rates) / highest if len(rates) > 1 else 1.0

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from themis.statistics.intervals import exact_ends
+from themis.statistics.intervals import clopper_pearson
 
 REPEATED = 0.5  # the largest chance that a flip of noise alone comes again
 CAUTION = 0.8  # of what a verdict could spare: then a few more are run again than the fewest
@@ -52,7 +52,7 @@ def explained_by_noise(differing: int, reruns: int, alpha: float) -> float:
     """
     if not reruns:
         return 1.0
-    _, high = exact_ends(differing, reruns, alpha)
+    _, high = clopper_pearson(differing, reruns, 2 * alpha)
     return min(1.0, high / (1.0 - REPEATED))
 
 
@@ -84,8 +84,8 @@ def drift_ends(fewer: int, more: int, reruns: int, alpha: float) -> tuple[float,
     """
     if not reruns:
         return -1.0, 1.0
-    lost_low, lost_high = exact_ends(fewer, reruns, alpha / 4)
-    won_low, won_high = exact_ends(more, reruns, alpha / 4)
+    lost_low, lost_high = clopper_pearson(fewer, reruns, alpha / 2)
+    won_low, won_high = clopper_pearson(more, reruns, alpha / 2)
     return won_low - lost_high, won_high - lost_low
 
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, MistakesError, count_of
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
-from themis.subjects.answers import OutputColumns
 from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text, shortened
+from themis.subjects.labels import OutputColumns
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
@@ -119,6 +119,7 @@ class Traits:
     record: Literal["input", "batch"] = "input"
     jobs: int | None = None  # processes that it uses at once, where it starts processes
     slots: int = 1  # executions that it makes at the same time
+    by_order: bool = False  # whether columns are told apart by their order, which nobody checks
     executor: str = ""  # what runs its batches, if that is not this process
 
     @property
@@ -133,6 +134,7 @@ class Subject(ABC):
     kind: str  # is recorded and shown, and decides nothing
     traits: Traits = Traits()
     schema: Schema
+    covered = "program"  # what the fingerprint is of; or "requests"
     structured = False  # whether an output may have parts; set where outputs are declared
     deadline = math.inf  # of the batch that is run: what has not ended until then is cut off
     call_inputs: int | None = None  # of the batch that is run, where it is several calls: of each
@@ -191,10 +193,6 @@ class Subject(ABC):
     def note_answered(self) -> None:
         """Take note that it has answered in earlier runs: inputs that fail now are exceptions."""
         return
-
-    def start_up_share(self) -> float | None:
-        """Which part of the time so far went into starting processes, from 0 to 1, at the least."""
-        return None
 
     def close(self) -> None:
         """End what it keeps alive; a later batch starts it again."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from inspect import ismodule, signature
 from pathlib import Path
@@ -87,12 +88,14 @@ def subject_from_options(
     jobs: int | None = None,
     trust_pickle: bool = False,
     version: str = "",
+    depends: Sequence[str] = (),
 ) -> Subject:
     """The subject that the `[subject]` table of a file describes.
 
     `jobs` is the number of processes, by default one for each processor for commands and one for
     workers, which may need much memory.
     """
+    version += _contents(depends, folder)
     if kind == "python":
         return _python_subject(options, schema, folder)
     if kind == "model":
@@ -110,6 +113,28 @@ def subject_from_options(
     from themis.subjects.processes.worker import WorkerSubject
 
     return WorkerSubject(schema, **given, jobs=jobs or 1)
+
+
+def _contents(patterns: Sequence[str], folder: Path) -> str:
+    """A hash of the files that patterns match, which a subject depends on; raises for none."""
+    digest = hashlib.sha256()
+    for pattern in patterns:
+        try:
+            found = sorted(path for path in folder.glob(pattern) if path.is_file())
+        except (ValueError, NotImplementedError):  # empty, or an absolute path
+            found = []
+        if not found:
+            problem = f"{pattern!r} matches no file in {folder}"
+            remedy = "write it relative to that folder, as in 'rules/*.py', or remove it"
+            raise _unusable("subject.depends", problem, remedy)
+        for path in found:
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                problem = f"{str(path)!r} can't be read: {error.strerror}"
+                raise _unusable("subject.depends", problem, "make it readable") from error
+            digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+    return f"\0{digest.hexdigest()}" if patterns else ""
 
 
 def processors() -> int:

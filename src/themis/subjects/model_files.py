@@ -23,6 +23,12 @@ from themis.subjects.onnx import OnnxModel
 from themis.subjects.trained import WEIGHTS, trained_of
 
 SAFE = (".onnx", ".skops")
+HARMLESS = (  # types that skops asks about: they hold data, and only code of scikit-learn runs
+    "numpy.dtype",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.compose._column_transformer.make_column_selector",
+)
 BOOSTED = (".json", ".ubj", ".txt", ".cbm")  # XGBoost, LightGBM and CatBoost: data, no code
 PICKLES = (".joblib", ".pkl", ".pickle")
 KERAS = ".keras"  # data and the names of code: its safe mode has been got round more than once
@@ -114,9 +120,10 @@ def _read_skops(path: Path, *, trusts: bool) -> Any:
     if skops is None:
         raise _unusable("skops files need skops, which is not installed", INSTALL)
     try:
-        unknown = skops.get_untrusted_types(file=path)
+        asked = skops.get_untrusted_types(file=path)
+        unknown = [each for each in asked if each not in HARMLESS]
         if not unknown or trusts:
-            return skops.load(path, trusted=unknown)
+            return skops.load(path, trusted=asked)
     except Exception as error:
         raise _unreadable(path, error) from error
     problem = f"{path.name} holds types that skops does not know: {', '.join(unknown)}"

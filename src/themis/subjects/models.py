@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,8 @@ class Model(Subject):
         always = all(each.code_count == each.size for each in schema)
         self.of_trees = always and _is_of_trees(model) and all(map(_is_finite_in_single, schema))
         self.dtype = np.float32 if self.of_trees else np.float64
+        by_order = trained.names is None and not self.as_frame and len(schema) > 1
+        self.traits = replace(self.traits, by_order=by_order)
         self._check_count()
         known = encoded_columns(model, trained.names or schema.names)
         self._unseen, mistakes = unseen_values(schema, known)
@@ -274,8 +277,9 @@ class _ArrayBatch:
 
     def run(self) -> Answers:
         decide = self._subject.decide
+        # A copy: a model may write into its input, and the next assignments share it.
         return isolate_failures(
-            lambda start, stop: decide(self._array[start:stop]),
+            lambda start, stop: decide(self._array[start:stop].copy(order="K")),
             len(self._array),
             self._subject,
         )
@@ -307,7 +311,7 @@ class _FrameBatch:
     def run(self) -> Answers:
         decide = self._subject.decide
         return isolate_failures(
-            lambda start, stop: decide(self._frame.iloc[start:stop]),
+            lambda start, stop: decide(self._frame.iloc[start:stop].copy()),
             len(self._frame),
             self._subject,
         )

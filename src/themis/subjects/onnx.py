@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ class OnnxModel(Subject):
         self.session = _open(path, device or CPU)
         self.inputs = self.session.get_inputs()
         self.table = len(self.inputs) == 1 and not _is_single(self.inputs[0], schema)
+        self.traits = replace(self.traits, by_order=self.table and len(schema) > 1)
         mistakes = [*self._column_mistakes(), *self._shape_mistakes()]
         self.output = _decision_output(self.session.get_outputs(), mistakes)
         if mistakes:

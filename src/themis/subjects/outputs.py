@@ -13,16 +13,29 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
-from themis.keys import NUMBER, Rule, broken_rules, optional
+from themis.keys import NUMBER, Rule, broken_rules, is_whole, optional
 from themis.subjects.meanings import CODE, favourable_mistakes, label_mistakes, listed
 
 DISTANCES = ("exact", "threshold", "relational", "ranking")
 REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
 
-PLACE = Rule("must be a JSON pointer or a column, got {}", {"type": ["string", "integer"]})
+SIMILAR_TEXTS = (
+    "Whether texts that differ only in case, surrounding space or final punctuation are the same"
+)
+SIMILARITY = Rule(
+    'must be "same" or "different", got {}',
+    {"enum": ["same", "different"]},
+    lambda value: value in ("same", "different"),
+)
+PLACE = Rule(
+    "must be a JSON pointer or a column, got {}",
+    {"type": ["string", "integer"]},
+    lambda value: isinstance(value, str) or is_whole(value),
+)
 
 Distance = Callable[[Any, Any], float]
 Statistic = Literal["rate", "mean"]
+Similarity = Literal["same", "different"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +45,9 @@ class Output:
     `at` is a JSON pointer ("/limit"), or the name or number of a column; None is the whole answer.
     With `min` and `max` it is a number within them. A favourable output is one of `favourable`, or
     a number above `cut`. `labels` say which texts mean the same: a label and its patterns, with `*`
-    and `?` as in file names; then `favourable` names labels. `distance` says how different two
-    outputs are, from 0 to 1:
+    and `?` as in file names; then `favourable` names labels. Texts without labels that differ only
+    in case, surrounding space or final punctuation are the same, unless `similar_texts` is
+    "different". `distance` says how different two outputs are, from 0 to 1:
 
     * "exact": 0 or 1, the default;
     * "threshold": 1 for numbers that differ by more than `tolerance`;
@@ -57,6 +71,7 @@ class Output:
         {"yes": ["yes*", "granted*"], "no": ["no*"]},
         annotation=dict[str, list[str]],
     )
+    similar_texts: Similarity = optional("same", SIMILAR_TEXTS, "different", rule=SIMILARITY)
     min: float | None = optional(None, "The smallest number it can be", 0, rule=NUMBER)
     max: float | None = optional(None, "The largest number it can be", 5000, rule=NUMBER)
     cut: float | None = optional(None, "Numbers above this are favourable", 1000, rule=NUMBER)

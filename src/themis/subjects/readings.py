@@ -1,11 +1,10 @@
 """Readings: a subject's answers as one output, and what a measure sees in them.
 
-A base input has a tolerance between 0 and 1, drawn for it once. It flips when some variant's output
-is farther from its own than that: with distances of 0 and 1 that is Definition 3.7 to the letter,
-and with others the chance of a flip is the largest distance. So one rule serves all distances, and
-every guarantee that holds for flips holds for expected distances. Means of very many groups, and
-those of the paper's procedures, are measured alike: an output counts as favourable when its share
-of the scale exceeds the tolerance.
+Causal scores average the largest distance of a base input's variants from its own output. Where
+only flips can be counted, as in searches, a base input has a tolerance between 0 and 1, drawn for
+it once, and flips when some variant's output is farther from its own than that: the chance of a
+flip is the largest distance. Means of very many groups, and those of the paper's procedures, are
+measured alike: an output counts as favourable when its share of the scale exceeds the tolerance.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.rows import favourable_text
-from themis.subjects.answers import AnswerLabels, NumberPart, Part
-from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Labels
+from themis.inputs.values import favourable_text
+from themis.subjects.decisions import FAILED, NOT_RUN
+from themis.subjects.label_parts import NumberPart, Part
+from themis.subjects.labels import Labels
 from themis.subjects.outputs import Output, Statistic
-from themis.subjects.spelling import same_but_for_spelling
 
 FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be
 
@@ -31,21 +30,19 @@ Tolerances = NDArray[np.float64] | None
 class Reading:
     """One output of a subject; without a declared one, the decision itself."""
 
-    source: Labels | AnswerLabels
+    source: Labels
     place: int = 0
     statistic: Statistic = "rate"
 
     @property
     def output(self) -> Output | None:
         """The declared output."""
-        return self.source.outputs[self.place] if isinstance(self.source, AnswerLabels) else None
+        return self.source.declared[self.place] if self.source.declared else None
 
     @property
-    def labels(self) -> Labels | Part:
+    def labels(self) -> Part:
         """The distinct values of this output."""
-        return (
-            self.source.parts[self.place] if isinstance(self.source, AnswerLabels) else self.source
-        )
+        return self.source.parts[self.place]
 
     def numbers_of(self, shown: list[Any]) -> NDArray[Any]:
         """The numbers of outputs as pairs show them: where labels are declared, of the labels.
@@ -53,7 +50,7 @@ class Reading:
         What the subject answers is another text, and a label need not be among the texts it means.
         """
         labels = self.labels
-        if isinstance(labels, NumberPart) or labels.meanings is None:
+        if labels.meanings is None:
             return labels.number(shown)
         return np.array([labels.labels.index(each) for each in shown], dtype=np.int32)
 
@@ -80,16 +77,13 @@ class Reading:
 
     def cells(self, answers: NDArray[Any]) -> NDArray[Any]:
         """What this output is in a table of answers."""
-        if isinstance(self.source, AnswerLabels):
-            return self.source.part_cells(self.place, answers)
-        return answers
+        return self.source.part_cells(self.place, answers)
 
     def details(self) -> dict[str, Any]:
         """What a score says about its output."""
         if self.output is None:
             return {}
-        several = isinstance(self.source, AnswerLabels) and len(self.source.outputs) > 1
-        named = several or self.output.name != "output"
+        named = len(self.source.parts) > 1 or self.output.name != "output"
         return {
             "output": self.output.name if named else None,
             "distance": self.output.distance_text,
@@ -103,9 +97,7 @@ class Reading:
             return None
         if self.output is not None and self.output.cut is not None:
             return f"more than {self.output.cut:.15g}"
-        labels = self.labels
-        given = labels.output.favourable if isinstance(labels, NumberPart) else labels.wanted
-        return favourable_text(given or ())
+        return favourable_text(self.labels.wanted)
 
     @property
     def _scaled(self) -> bool:
@@ -135,8 +127,6 @@ class Reading:
         possible = favourable
         if not (cells.size and cells.min() >= 0):
             possible = favourable | (cells == FAILED) | (cells == NOT_RUN)
-        if self.statistic == "rate" and self.labels.maybe_favourable is not None:
-            possible = possible | self.is_spelled(cells)
         return favourable, possible
 
     def share_ends(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -152,50 +142,11 @@ class Reading:
             return shares, shares
         return shares, np.where(cells < 0, 1.0, shares)
 
-    def is_spelled(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which cells hold a text that is spelled like a favourable one, and is none."""
-        maybe = self.labels.maybe_favourable
-        if maybe is None:
-            return np.zeros(cells.shape, dtype=bool)
-        found: NDArray[np.bool_] = np.append(maybe, [False] * 3)[cells]
-        return found
-
-    def merged(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The cells, as if texts that differ only in spelling were the same."""
-        alike = None if self.graded else self.labels.alike
-        if alike is None:
-            return cells
-        table = np.append(alike, [NOT_RUN, NO_COUNTERFACTUAL, FAILED]).astype(cells.dtype)
-        same: NDArray[Any] = table[cells]
-        return same
-
-    def spelled_rows(self, cells: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which rows hold texts that differ, but only in spelling."""
-        merged = self.merged(cells)
-        if merged is cells:
-            return np.zeros(len(cells), dtype=bool)
-        return np.asarray((row_states(cells) == FLIP) & (row_states(merged) != FLIP))
-
-    def spelled_texts(self) -> list[tuple[Any, ...]]:
-        """The texts that differ only in spelling, and the favourable ones that they are like."""
-        labels = self.labels
-        if isinstance(labels, NumberPart) or (
-            labels.alike is None and labels.maybe_favourable is None
-        ):
-            return []
-        wanted = [] if labels.maybe_favourable is None else labels.wanted
-        return same_but_for_spelling([*labels.labels, *wanted])
-
     def distances(self, own: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
         """How far outputs are from those of the base inputs; 0 where there is none."""
-        own, others = self.merged(own), self.merged(others)
         known = (own >= 0) & (others >= 0)
         result = np.zeros(len(own))
-        labels = self.labels
-        if isinstance(labels, Labels):
-            result[known] = own[known] != others[known]
-        else:
-            result[known] = labels.distances(own[known], others[known])
+        result[known] = self.labels.distances(own[known], others[known])
         return result
 
     def differs(
@@ -203,7 +154,6 @@ class Reading:
     ) -> NDArray[np.bool_]:
         """Whether outputs count as others than those of the base inputs."""
         if not self.graded:
-            own, others = self.merged(own), self.merged(others)
             return np.asarray((own != others) & (own >= 0) & (others >= 0))
         assert tolerances is not None
         return np.asarray(self.distances(own, others) > tolerances)
@@ -216,28 +166,24 @@ class Reading:
         `own` is the base input's column of each row, which plain differences do not need.
         """
         if not self.graded:
-            return self.plain_states(cells)
+            return row_states(cells)
         assert own is not None
+        assert tolerances is not None
+        return _states(cells, self.row_distances(cells, own) > tolerances)
+
+    def settled_states(
+        self, cells: NDArray[Any], own: NDArray[np.int64] | None
+    ) -> NDArray[np.int8]:
+        """The same, where a row flips that no further output can bring farther from its own."""
+        return self.row_states(cells, own, np.full(len(cells), np.nextafter(1.0, 0.0)))
+
+    def row_distances(self, cells: NDArray[Any], own: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How far the farthest output of each row is from the base input's, as far as is known."""
         base = cells[np.arange(len(cells)), own]
-        flips = np.zeros(len(cells), dtype=bool)
-        for column in range(cells.shape[1]):
-            flips |= self.differs(base, cells[:, column], tolerances)
-        return _states(cells, flips)
-
-    def plain_states(self, cells: NDArray[Any]) -> NDArray[np.int8]:
-        """The same where every difference counts, but those of spelling, which leave it open."""
-        merged = self.merged(cells)
-        states = row_states(merged)
-        if merged is not cells:
-            states[(states != FLIP) & (row_states(cells) == FLIP)] = UNKNOWN
-        return states
-
-    def open_pairs(self, own: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which outputs differ from those of the base inputs, but only in spelling."""
-        if self.graded or self.labels.alike is None:
-            return np.zeros(len(own), dtype=bool)
-        known = (own >= 0) & (others >= 0)
-        return np.asarray(known & (own != others) & (self.merged(own) == self.merged(others)))
+        farthest = np.zeros(len(cells))
+        for column in cells.T:
+            np.maximum(farthest, self.distances(base, column), out=farthest)
+        return farthest
 
     def ranks(self) -> NDArray[Any]:
         """For each distinct output, how good it is: favourable or not, or a number itself."""

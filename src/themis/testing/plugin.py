@@ -5,7 +5,6 @@ It imports nothing of the package until a test asks for an audit, so that pytest
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Generator, Iterator
@@ -165,32 +164,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         _show_measured(terminalreporter, sorted(measured, key=lambda each: each[0]))
 
 
-_INTERVAL = re.compile(r" \[[^][]*\](?= (?:is|may be) )")
-_VERDICT = re.compile(r" [\d.]+(?: exact)? (?:is|may be) (?:above|at most) [\d.e-]+$")
-
-
 def _show_measured(terminalreporter: Any, measured: list[tuple[str, dict[str, Any]]]) -> None:
-    """One line for each assertion, as wide as the terminal; of a test's name the end is kept."""
-    width = terminalreporter._tw.fullwidth
-    widest = min(max(len(known["line"]) for _, known in measured), width - 20)
+    """One line for each assertion."""
+    widest = max(len(known["line"]) for _, known in measured)
     colours = {"violated": "red", "holds": "green"}
     for test, known in measured:
-        line, room = _cut(known["line"], widest), width - widest - 3
-        name = test if len(test) <= room else f"…{test[len(test) - room + 1 :]}"
         markup = {colours.get(known["verdict"], "purple"): True}
-        terminalreporter.write_line(f"{line:<{widest}}  {name}", **markup)
+        terminalreporter.write_line(f"{known['line']:<{widest}}  {test}", **markup)
     total = sum(known["executions"] for _, known in measured)
     terminalreporter.write_line(f"{total:,} execution{'' if total == 1 else 's'}")
-
-
-def _cut(text: str, width: int) -> str:
-    """The line of a limit, of which the verdict stays: first its interval goes, then its name."""
-    if len(text) > width:
-        text = _INTERVAL.sub("", text)
-    verdict = _VERDICT.search(text)
-    if len(text) <= width or verdict is None or len(verdict[0]) > width - 2:
-        return text if len(text) <= width else f"{text[: width - 1]}…"
-    return f"{text[: width - len(verdict[0]) - 1]}…{verdict[0]}"
 
 
 def _is_unsure(call: pytest.CallInfo[None]) -> bool:
@@ -205,7 +187,7 @@ def _show_inconclusive(terminalreporter: Any, report: Any) -> None:
         report.toterminal(terminalreporter._tw)
     else:
         line = f"{report.longrepr[-1]}  {report.nodeid}".removeprefix("inconclusive: ")
-        terminalreporter.write_line(_cut(line, terminalreporter._tw.fullwidth))
+        terminalreporter.write_line(line)
 
 
 def _given(config: pytest.Config) -> dict[str, Any]:

@@ -10,36 +10,43 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from themis.engine.executors.interrupts import interrupts_wait
+from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
 from themis.engine.executors.own_cluster import OwnCluster
+from themis.engine.executors.pool import Pool
 from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
 DEFAULT_PORT = 8786  # of a scheduler
-KNOCK_SECONDS = 2.0
-PATIENCE = 10  # seconds until a scheduler that does not answer counts as lost
+# Seconds until a scheduler that does not answer counts as lost. Half of it is short for one that is
+# busy; twice as long somebody waits for a wrong address.
+PATIENCE = 10
+KNOCK_SECONDS = 2.0  # for its port to be found closed; one that is slow has `PATIENCE` later
+CLOSE_SECONDS = 2.0  # for Dask to leave; half or twice is hardly seen
+# Without any worker, after which none is expected any more: one takes some seconds to start. With
+# half of it a machine that boots comes too late.
+ALONE_SECONDS = 30
 # What Dask raises where a scheduler is gone; the last where its client has given up by itself.
 LOST = (OSError, TimeoutError, RuntimeError, AttributeError)
 # A subject is sent to each process once, however large it is: Dask would warn of that.
 UNMARKED = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
 THREAD = "themis-dask"
-ALONE_SECONDS = 30  # without any worker, after which none is expected any more
 
 
-class DaskPool:
+class DaskPool(Pool):
     """The workers of a Dask scheduler; as many as there are now, whoever comes or goes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.shares_files = name == LOCAL
         self.lost: tuple[type[BaseException], ...] = (CancelledError,)
         self._link: _Link | None = None
         self._end: Callable[[], object] = lambda: None
-        self._client: Any = None
         self._alone_since: float | None = None  # when it was first seen that there is no worker
 
     def knock(self) -> None:
@@ -60,32 +67,26 @@ class DaskPool:
 
     def open(self, seconds: float | None) -> bool:
         """Whether it is there, or is within these seconds; raises what keeps it from that."""
-        if self._client is None:
-            try:
-                self._client = self._reach(seconds)
-            except ThemisError:
-                raise
-            except Exception as error:
-                self.stop()
-                raise self._problem(error) from error
-        return self._client is not None
-
-    def _reach(self, seconds: float | None) -> Any:
-        """The client; None while it is not yet there."""
         if self._link is None:
-            _require_dask()
-            with interrupts_wait():
-                self._link = _Link(self._address)
-                self._end = weakref.finalize(self, self._link.end)  # at the latest
-                self._link.start()
+            if find_spec("distributed") is None:
+                remedy = "install it: pip install 'themis-fairness[distributed]'"
+                raise RequestError.one("executor", "executor", "Dask is not installed", remedy)
+            self._link = _Link(self._address)
+            self._end = weakref.finalize(self, self._link.end)  # at the latest
+            self._link.start()
         if not wait([self._link.client], seconds).done:
-            return None
-        client, dask = self._link.client.result(), import_module("distributed")
+            return False
+        try:
+            self._link.client.result()
+        except Exception as error:
+            self.stop()
+            raise self._problem(error) from error
+        dask = import_module("distributed")
         self.lost = (CancelledError, dask.KilledWorker, dask.comm.CommClosedError)
-        return client
+        return True
 
     @property
-    def workers(self) -> int:
+    def workers(self) -> int:  # type: ignore[override]
         """How many threads all workers have together; raises SubjectError if nobody says so."""
         try:
             return max(self._threads(), 1)
@@ -94,7 +95,7 @@ class DaskPool:
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Begin a task; its process may die and Dask begins it again in another one, thrice."""
-        client = self._connected()
+        client = self._client
         if client.status == "closed":  # by itself, without a scheduler
             raise CancelledError
         with import_module("dask").config.set(UNMARKED):
@@ -111,7 +112,7 @@ class DaskPool:
         Not where the scheduler does not answer either: that ends the tasks.
         """
         try:
-            if self._client is None or self._threads():
+            if self._threads():
                 return
         except LOST:
             return
@@ -124,19 +125,15 @@ class DaskPool:
 
     def renew(self) -> None:
         """Nothing, as long as there is a scheduler; Dask starts its own processes again."""
-        try:
-            self._connected().scheduler_info()
-            self._connected().wait_for_workers(1, timeout=PATIENCE)
-        except LOST as error:
-            raise self._gone(error) from None
+        _ = self.workers  # raises SubjectError otherwise
 
     def stop(self) -> None:
         """Leave the cluster, even while it is reached; one of our own ends."""
-        self._link = self._client = self._alone_since = None
+        self._link = self._alone_since = None
         self._end()
 
     def _threads(self) -> int:
-        count = int(sum(self._connected().nthreads(callback_timeout=PATIENCE).values()))
+        count = int(sum(self._client.nthreads(callback_timeout=PATIENCE).values()))
         if count:
             self._alone_since = None
         elif self._alone_since is None:
@@ -157,12 +154,16 @@ class DaskPool:
             raise RequestError.one("executor", "executor", problem, remedy) from None
         return address
 
-    def _connected(self) -> Any:
+    @property
+    def _client(self) -> Any:
         self.open(None)
-        return self._client
+        assert self._link is not None
+        return self._link.client.result()
 
     def _problem(self, error: Exception) -> Exception:
         """What kept it from being reached, as it is said."""
+        if isinstance(error, ThemisError):
+            return error
         if isinstance(error, TimeoutError):
             return self._unreachable(f"it said nothing for {count_of(PATIENCE, 'second')}")
         if isinstance(error, OSError | ImportError):  # the latter of another version
@@ -189,31 +190,25 @@ class DaskPool:
 
 
 class _Link:
-    """A client in a thread of its own, which starts beside other work and ends at any time."""
+    """A client, and a cluster if it is our own, in a thread which ends at any time."""
 
     def __init__(self, address: str | None) -> None:
         self.client: Future[Any] = Future()
         self._address = address  # None: of a cluster of our own
-        self._cluster = OwnCluster() if address is None else None
         self._leaving: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name=THREAD, daemon=True)
 
     def start(self) -> None:
         """Begin, and wait for nothing."""
-        if self._cluster is not None:
-            self._cluster.start()
-        self._thread.start()
+        with deaf_to_interrupts():  # nor do the workers hear any
+            self._thread.start()
 
     def end(self) -> None:
         """Give up what was begun, and end what was started."""
         with interrupts_wait():
-            if self.client.done() and self.client.exception() is None:
-                self.client.result().close()
             self._leaving.set_result(None)
-            if self._cluster is not None:
-                self._cluster.end()
-            if self._thread.is_alive() and threading.current_thread() is not self._thread:
-                self._thread.join()
+            if threading.current_thread() is not self._thread:
+                self._thread.join(3 * CLOSE_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -227,24 +222,24 @@ class _Link:
         task = asyncio.current_task()
         assert task is not None
         asyncio.wrap_future(self._leaving).add_done_callback(lambda _: task.cancel())
-        dask = import_module("distributed")
-        for handler in logging.getLogger("distributed").handlers:
-            handler.addFilter(_is_of_others)
-        address = self._address if self._cluster is None else self._cluster.address()
-        client = dask.Client(address, asynchronous=True, set_as_default=False, timeout=PATIENCE)
+        cluster = None if self._address else OwnCluster()
+        client: Any = None
         try:
-            async with asyncio.timeout(PATIENCE + 1):  # Dask would wait for a first word for ever
+            dask = import_module("distributed")
+            for handler in logging.getLogger("distributed").handlers:
+                handler.addFilter(_is_of_others)
+            place = await cluster.address() if cluster else self._address
+            client = dask.Client(place, asynchronous=True, set_as_default=False, timeout=PATIENCE)
+            async with asyncio.timeout(PATIENCE + 1):  # a first word is waited for endlessly
                 await client
             self.client.set_result(client)
             await asyncio.Event().wait()
         finally:
-            await client.close()
-
-
-def _require_dask() -> None:
-    if find_spec("distributed") is None:
-        problem, remedy = "Dask is not installed", "pip install 'themis-fairness[distributed]'"
-        raise RequestError.one("executor", "executor", problem, f"install it: {remedy}")
+            if client is not None:
+                with suppress(Exception):
+                    await asyncio.wait_for(client.close(), CLOSE_SECONDS)
+            if cluster is not None:
+                cluster.end()
 
 
 def _is_of_others(record: logging.LogRecord) -> bool:

@@ -1,11 +1,12 @@
 """A Dask cluster on this machine: a process with all that belongs to it, which ends at any time.
 
 Dask itself closes no cluster that is still being started. So it is a session of its own, whose
-processes are killed together.
+processes are killed together, and nothing of it is in the process of the driver.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shutil
@@ -16,7 +17,7 @@ import tempfile
 from importlib import import_module
 from multiprocessing import resource_tracker
 
-from themis.engine.executors.interrupts import deaf_to_interrupts, settle_in
+from themis.engine.executors.interrupts import settle_in
 from themis.subjects.loading import processors
 
 # Semaphores of processes that were killed are removed by one that would complain about it.
@@ -24,49 +25,50 @@ QUIET = ("-W", "ignore:resource_tracker")
 
 
 class OwnCluster:
-    """A scheduler and a process for each core, from `start` on; `address` waits for them."""
+    """A scheduler and a process for each core; `address` waits for them."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.mkdtemp(prefix="themis-dask-")
-        said, self._theirs = os.pipe()
-        self._said = os.fdopen(said)
-
-    def start(self) -> None:
-        """Begin, and wait for nothing."""
+        said, theirs = os.pipe()
+        self._said = os.fdopen(said, "rb")
         lines = (
             f"import sys; sys.path[:] = {list(map(str, sys.path))}; sys.argv[:] = {sys.argv}",
             f"from {__name__} import serve",
-            f"serve({self._theirs}, {os.getpid()}, {self._folder!r})",
+            f"serve({theirs}, {os.getpid()}, {self._folder!r})",
         )
         flags = (*subprocess._args_from_interpreter_flags(), *QUIET)  # type: ignore[attr-defined]
         try:
-            with deaf_to_interrupts():
-                self._process = subprocess.Popen(
-                    [sys.executable, *flags, "-c", "\n".join(lines)],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=[self._theirs],
-                )
+            self._process = subprocess.Popen(
+                [sys.executable, *flags, "-c", "\n".join(lines)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs],
+            )
         finally:
-            os.close(self._theirs)
+            os.close(theirs)
 
-    def address(self) -> str:
+    async def address(self) -> str:
         """Wait for its address; raises OSError where it ends before it has one."""
-        with self._said as said:
-            address = said.read()
+        said = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        pipe, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(said), self._said
+        )
+        try:
+            address = await said.read()
+        finally:
+            pipe.close()
         if not address:
             raise OSError("its processes ended while they were started")
-        return address
+        return address.decode()
 
     def end(self) -> None:
         """Kill what was started."""
-        process, self._process = self._process, None
-        if process is not None:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:  # it was about to begin
-                process.kill()
-            process.wait()
+        self._said.close()
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it was about to begin
+            self._process.kill()
+        self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

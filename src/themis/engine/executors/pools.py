@@ -6,42 +6,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait, settle_in
+from themis.engine.executors.pool import Pool
 from themis.errors import RequestError, suggest
 
 PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
-Lost = tuple[type[BaseException], ...]
-
-
-class Pool(Protocol):
-    """Runs tasks somewhere; started when it is first needed."""
-
-    name: str  # as it is recorded
-    lost: Lost  # what a task ends with whose process died
-
-    def knock(self) -> None:
-        """Raise where it is seen at once that nobody is there; starts nothing."""
-
-    def open(self, seconds: float | None) -> bool:
-        """Whether it takes tasks, or does so within these seconds; begins what that needs."""
-
-    @property
-    def workers(self) -> int:
-        """How many tasks it runs at the same time."""
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Begin a task."""
-
-    def check(self) -> None:
-        """Raise where nobody would run the tasks that were begun; asked while none of them ends."""
-
-    def renew(self) -> None:
-        """Make it work again after processes died."""
-
-    def stop(self) -> None:
-        """End what it runs, and its processes; a later task starts it again."""
 
 
 def pool_of(executor: str | Executor) -> Pool:
@@ -68,21 +39,13 @@ def _processes(executor: str) -> int:
     raise RequestError.one("executor", "executor", problem, "write for example processes:2")
 
 
-class ProcessPool:
+class ProcessPool(Pool):
     """Processes on this machine."""
-
-    lost: Lost = (BrokenExecutor,)
 
     def __init__(self, workers: int) -> None:
         self.name = f"{PROCESSES}{workers}"
         self.workers = workers
         self._executor: Executor | None = None
-
-    def knock(self) -> None:
-        return
-
-    def open(self, seconds: float | None) -> bool:
-        return True
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         if self._executor is None:
@@ -95,9 +58,6 @@ class ProcessPool:
         with deaf_to_interrupts():
             return self._executor.submit(function, *args)
 
-    def check(self) -> None:
-        return
-
     def renew(self) -> None:
         self.stop()
 
@@ -108,21 +68,13 @@ class ProcessPool:
                 executor.shutdown(kill_workers=True)  # type: ignore[call-arg]  # loky's own
 
 
-class GivenPool:
+class GivenPool(Pool):
     """An executor of the user's own, who starts and ends it."""
-
-    lost: Lost = (BrokenExecutor,)
 
     def __init__(self, executor: Executor) -> None:
         self.name = type(executor).__name__
         self._executor = executor
         self.workers = getattr(executor, "_max_workers", None) or 1
-
-    def knock(self) -> None:
-        return
-
-    def open(self, seconds: float | None) -> bool:
-        return True
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         try:
@@ -132,9 +84,6 @@ class GivenPool:
         except RuntimeError as error:  # it was shut down
             raise self._unusable(f"takes no tasks: {error}") from None
 
-    def check(self) -> None:
-        return
-
     def renew(self) -> None:
         raise self._unusable("has lost a process, and runs nothing any more")
 
@@ -142,6 +91,3 @@ class GivenPool:
         remedy = "give a new one, or let Themis start the processes: executor='processes:4'"
         given = f"the {self.name} that was given {problem}"
         return RequestError.one("executor", "executor", given, remedy)
-
-    def stop(self) -> None:
-        return

@@ -9,19 +9,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.drawn import Drawn, Inputs, codes_of
-from themis.engine.executors.pools import Pool
-from themis.engine.executors.travel import Done, Missing, Packed, one_thread, pack, run_task
+from themis.engine.executors.pool import Pool
+from themis.engine.executors.travel import Missing, Packed, one_thread, pack, run_task
 from themis.inputs.characteristics import Codes, Value
-from themis.subjects.answers import OutputColumns
 from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, heed
 from themis.subjects.decisions import CRASH, INVALID, Failure
+from themis.subjects.labels import OutputColumns
 from themis.subjects.secrets import Secrets
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
@@ -39,9 +39,8 @@ Part = Sequence[int]  # places of a batch, one after another
 class SpreadSubject(Subject):
     """A subject of this process that runs in a pool's, with the same answers in the same order.
 
-    The first second of work is done here, and what comes while the processes start. After that each
-    batch is cut by what an input takes. A process that dies is replaced; an input that kills its
-    process each time is a failure of its own.
+    The first second of work is done here. After that each batch is cut by what an input takes. A
+    process that dies is replaced; an input that kills it each time is a failure of its own.
     """
 
     def __init__(self, subject: Subject, pool: Pool, tell: Callable[[], None]) -> None:
@@ -52,10 +51,7 @@ class SpreadSubject(Subject):
         self._name = uuid4().hex  # of the subject, in processes that have it
         self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
         self._deadly: set[bytes] = set()  # inputs that killed processes, not run again
-        self._seen: list[tuple[NDArray[Any], Answers]] = []  # what was run here, to compare
-        self._compared: list[tuple[Answers, _Gathered]] = []  # of these, here and there
-        self._ready: list[_Task] = []  # to be run there first
-        self._begun: dict[Future[Done | Missing], _Task] = {}
+        self._seen: tuple[NDArray[Any], Answers] | None = None  # a call here, to compare
         self._agrees: bool | None = None  # whether it answers there as here; None: not yet known
 
     @property
@@ -69,7 +65,7 @@ class SpreadSubject(Subject):
 
     @cached_property
     def _packed(self) -> Packed:
-        return pack(self._subject)
+        return pack(self._subject, files=self._pool.shares_files)
 
     def load(self, codes: Inputs) -> Batch:
         return _Batch(self._run, codes)
@@ -102,84 +98,40 @@ class SpreadSubject(Subject):
             return self._run_here(codes)
         gathered = _Gathered(len(codes))
         try:
-            left = self._run_while_starting(codes, gathered)
-            if left:
-                while not self._pool.open(min(heed(self.deadline), TURN)):
-                    pass
-                self._prepare_comparison(codes)
-                self._run_there([*self._ready, *self._tasks(codes, left, gathered)])
+            while not self._pool.open(min(heed(self.deadline), TURN)):
+                pass
+            if self._agrees is None:
+                self._compare(codes)
+            if self._agrees:
+                self._run_there(codes, gathered)
         except BaseException:
-            self.unfinished = gathered.so_far()
-            self._end_processes()
+            self.unfinished = gathered.answers()
+            self._pool.stop()
             raise
-        if left and self._agrees is None:
-            self._agrees = _agree(self._compared)
-            if not self._agrees:
-                self._tell()
-                self.ran_elsewhere = False
-                self._deadly -= {each.tobytes() for given, _ in self._seen for each in given}
-            self._ready, self._compared, self._seen = [], [], []
-        if self._agrees is False:
-            return self._run_here(codes)
         # Which of many culprits are found depends on the call, and some answers can't be sent.
         isolated = self.traits.vectorised and gathered.isolated
-        here = (isolated or gathered.unsent) and not self._deadly  # which would end this process
-        return self._run_here(codes) if here else gathered.answers()
+        unfit = (isolated or gathered.unsent) and not self._deadly  # which would end this process
+        return self._run_here(codes) if unfit or not self._agrees else gathered.answers()
 
-    def _run_while_starting(self, codes: Inputs, gathered: _Gathered) -> Part:
-        """Run inputs here until the processes have started; those that are left."""
-        everything = range(len(codes))
-        if self._agrees is not None or not self._seen:
-            return everything
-        for part in cut(everything, self._each, 1):
-            if self._has_started():
-                return everything[part[0] :]
-            self._pool.check()
-            self._add_here(codes, part, gathered)
-        return everything[:0]
+    def _compare(self, codes: Inputs) -> None:
+        """Find out whether it answers there as here, before anything else is run there.
 
-    def _has_started(self) -> bool:
-        if not self._pool.open(0):
-            return False
-        if not self._compared:
-            self._start()
-        return all(each.done() for each in self._begun)
-
-    def _start(self) -> None:
-        """Begin to run there what was run here; the first tasks start the processes."""
-        try:
-            self._prepare_comparison(self._seen[0][0])
-            while self._ready and len(self._begun) < self._pool.workers:
-                begun = self._submit(self._ready[0], Missing.SUBJECT)
-                self._begun[begun] = self._ready.pop(0)
-        except self._pool.lost:
-            return
-        except BaseException:
-            self._end_processes()
-            raise
-
-    def _end_processes(self) -> None:
-        """Until they are needed again, which begins anew."""
-        for begun in self._begun:
-            begun.cancel()  # in an executor of the user's own, which goes on
-        self._pool.stop()
-        self._compared, self._ready, self._begun = [], [], {}
-
-    def _prepare_comparison(self, codes: Inputs) -> None:
-        """Tasks with inputs whose answers of this process are known.
-
-        A process that imports other modules, or the same with another state, is another program.
+        A process that imports other modules, or the same with another state, is another program;
+        so is one that dies, twice, of what was answered here.
         """
-        if self._agrees is not None or self._compared:
-            return
-        if not self._seen:
+        if self._seen is None:
             self._run_here(codes[:FEWEST])
-        if not self.traits.vectorised and len(self._seen) > 1:  # nor does the call matter
-            self._seen = [_as_one(self._seen)]
-        for given, answers in self._seen:
-            there = _Gathered(len(given))
-            self._compared.append((answers, there))
-            self._ready += self._tasks(given, range(len(given)), there)
+        assert self._seen is not None
+        given, answers = self._seen
+        gathered = _Gathered(len(given))
+        if lost := self._try_all(self._tasks(given, range(len(given)), gathered)):
+            self._pool.renew()
+            lost = self._try_all(lost)
+        self._agrees, self._seen = not lost and _agree(answers, gathered.answers()), None
+        if not self._agrees:
+            self._tell()
+            self.ran_elsewhere = False
+            self._pool.stop()
 
     def _run_here(self, codes: Inputs) -> Answers:
         """The answers of this process, call by call as without an executor.
@@ -200,7 +152,7 @@ class SpreadSubject(Subject):
         except BaseException:
             if self._subject.unfinished is not None:
                 gathered.add(spared, self._subject.unfinished)
-            self.unfinished = gathered.so_far()
+            self.unfinished = gathered.answers()
             raise
 
     def _call_here(self, codes: NDArray[Any]) -> Answers:
@@ -209,33 +161,31 @@ class SpreadSubject(Subject):
         try:
             with one_thread():
                 answers = subject.load(codes).run()
-            seconds = time.perf_counter() - started
-            self._keep_to_compare(codes, answers, seconds / max(len(codes), 1))
+            self._keep_to_compare(codes, answers, time.perf_counter() - started)
             return answers
         finally:
             self._note(len(codes), time.perf_counter() - started)
 
     def _keep_to_compare(self, codes: NDArray[Any], answers: Answers, seconds: float) -> None:
-        kept = sum(len(given) for given, _ in self._seen)
-        most = min(COMPARED, int(COMPARED_SECONDS / max(seconds, 1e-9))) - kept
-        if self.traits.vectorised and answers.calls > 1 and len(codes) > FEWEST:
-            return  # which of many culprits were found depends on the call
-        if len(codes) <= most or not kept:
-            count = min(len(codes), max(most, 1))
-            self._seen.append((codes[:count].copy(), _first(answers, count)))
+        """The call with the most inputs, as far as there is time for them."""
+        if self._agrees is not None or not len(codes):
+            return
+        most = min(COMPARED, int(COMPARED_SECONDS * len(codes) / max(seconds, 1e-9)))
+        count = min(len(codes), max(most, 1))
+        isolated = self.traits.vectorised and answers.calls > 1  # its culprits are those of a call
+        if self._seen is None or (count > len(self._seen[0]) and not isolated):
+            self._seen = codes[:count].copy(), _first(answers, count)
 
     def _note(self, inputs: int, seconds: float) -> None:
         self._seconds += seconds
         self._inputs += inputs
 
-    def _run_there(self, tasks: Sequence[_Task]) -> None:
-        """Run tasks at the same time, the first ones first."""
-        lost = self._try_all(tasks)
+    def _run_there(self, codes: Inputs, gathered: _Gathered) -> None:
+        """Run these inputs in tasks, several at the same time, the first ones first."""
+        lost = self._try_all(self._tasks(codes, range(len(codes)), gathered))
         if lost:
             self._pool.renew()
-        for gathered in {id(task.gathered): task.gathered for task in lost}.values():
-            of_it = [task for task in lost if task.gathered is gathered]
-            self._find_culprits(of_it[0].codes, gathered, [task.part for task in of_it])
+            self._find_culprits(codes, gathered, [task.part for task in lost])
 
     def _find_culprits(self, codes: Inputs, gathered: _Gathered, parts: Sequence[Part]) -> None:
         """Run parts one by one: who kills its process is alone with it."""
@@ -282,26 +232,31 @@ class SpreadSubject(Subject):
     def _submit(self, task: _Task, missing: Missing | None) -> Future[Any]:
         """Begin a task, with what its process is missing."""
         packed = self._packed if missing is Missing.SUBJECT else None
-        inputs = task.inputs
+        inputs = _at(task.codes, task.part)
         if missing is not None and isinstance(inputs, Drawn):
             inputs = inputs.for_strangers()
         return self._pool.submit(run_task, self._name, packed, inputs)
 
     def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
-        """Run these tasks and those begun; whose process died, or whose pool did, come back."""
-        waiting = self._begun
-        ready: deque[tuple[_Task, Missing | None]] = deque((task, None) for task in tasks)
+        """Run these tasks; those whose process died, or whose pool did, come back."""
+        waiting: dict[Future[Any], _Task] = {}
+        try:
+            return self._finish(deque((task, None) for task in tasks), waiting)
+        finally:
+            for begun in waiting:
+                begun.cancel()  # in an executor of the user's own, which goes on
+
+    def _finish(self, ready: Ready, waiting: dict[Future[Any], _Task]) -> list[_Task]:
         lost: list[_Task] = []
         room = IN_FLIGHT * self._pool.workers
-        while ready or waiting:
+        while waiting or (ready and not lost):
             try:
                 while ready and len(waiting) < room and not lost:
                     task, missing = ready[0]
                     waiting[self._submit(task, missing)] = task
                     ready.popleft()
             except self._pool.lost:
-                lost += [task for task, _ in ready]
-                ready.clear()
+                lost.append(ready.popleft()[0])
             turn = min(heed(self.deadline), TURN)
             finished = wait(waiting, turn, FIRST_COMPLETED).done
             if waiting and not finished:
@@ -319,9 +274,7 @@ class SpreadSubject(Subject):
                 task.gathered.add(task.part, done.answers)
                 self.ran_elsewhere = True
                 self._note(len(task.part), done.seconds)
-            if lost and not waiting:
-                return sorted([*lost, *(task for task, _ in ready)], key=lambda each: each.part[0])
-        return lost
+        return sorted([*lost, *(task for task, _ in ready)], key=lambda each: each.part[0])
 
 
 _DIED = Failure(CRASH, "the process that ran this input died, each time")
@@ -367,10 +320,8 @@ class _Task:
     part: Part
     gathered: _Gathered
 
-    @property
-    def inputs(self) -> Inputs:
-        """What travels."""
-        return _at(self.codes, self.part)
+
+Ready: TypeAlias = deque[tuple[_Task, Missing | None]]  # with what its process is missing
 
 
 class _Gathered:
@@ -397,37 +348,21 @@ class _Gathered:
         """The processes of these died, with all of them or with others among them."""
         self._died |= dict.fromkeys(part, replace(_DIED, alone=len(part) == 1))
 
-    @property
-    def _known(self) -> dict[int, Answers]:
-        """What is known, by the places at which it begins, in order."""
-        died = {place: Answers([None], {0: each}) for place, each in self._died.items()}
-        return dict(sorted({**died, **self._parts}.items()))
-
     def answers(self) -> Answers:
-        """All of them, in order."""
-        known = self._known
-        each = list(known.values())
-        failures = {
-            start + place: failure
-            for start, one in known.items()
-            for place, failure in one.failures.items()
-        }
-        return Answers(_joined([one.outputs for one in each]), failures, *self._cost())
-
-    def so_far(self) -> Answers:
-        """Those that have come in, None in the places of others."""
-        outputs: list[Any] = [None] * self._count
-        failures: dict[int, Failure] = {}
-        for start, answers in self._known.items():
-            outputs[start : start + len(answers.outputs)] = _as_list(answers.outputs)
-            failures |= {start + place: each for place, each in answers.failures.items()}
-        return Answers(outputs, failures, *self._cost())
-
-    def _cost(self) -> tuple[int, int]:
-        """How many inputs were given, in how many calls."""
-        each = self._known.values()
-        given = sum(len(one.outputs) if one.given is None else one.given for one in each)
-        return given, sum(one.calls for one in each)
+        """All of them, in order; None in the places of those that have not come in."""
+        died = {place: Answers([None], {0: each}) for place, each in self._died.items()}
+        outputs, failures, given, calls, end = list[Any](), dict[int, Failure](), 0, 0, 0
+        for start, each in sorted({**died, **self._parts}.items()):
+            if end < start:
+                outputs.append([None] * (start - end))
+            outputs.append(each.outputs)
+            failures |= {start + place: failure for place, failure in each.failures.items()}
+            end = start + len(each.outputs)
+            given += len(each.outputs) if each.given is None else each.given
+            calls += each.calls
+        if end < self._count:
+            outputs.append([None] * (self._count - end))
+        return Answers(_joined(outputs), failures, given, calls)
 
 
 def _at(codes: Inputs, part: Part) -> Inputs:
@@ -447,27 +382,14 @@ def _joined(parts: Sequence[Any]) -> Any:
     return [output for part in parts for output in _as_list(part)]
 
 
-def _as_one(seen: Sequence[tuple[NDArray[Any], Answers]]) -> tuple[NDArray[Any], Answers]:
-    """Inputs with their answers as if all of them had been given in one call."""
-    gathered, count = _Gathered(0), 0
-    for codes, answers in seen:
-        gathered.add(range(count, count + len(codes)), answers)
-        count += len(codes)
-    return np.concatenate([codes for codes, _ in seen]), gathered.answers()
-
-
 def _first(answers: Answers, count: int) -> Answers:
     """The answers to the first inputs of a call."""
     failures = {place: each for place, each in answers.failures.items() if place < count}
     return Answers(_as_list(answers.outputs)[:count], failures)
 
 
-def _agree(compared: Sequence[tuple[Answers, _Gathered]]) -> bool:
+def _agree(expected: Answers, found: Answers) -> bool:
     """Whether inputs got the same answers elsewhere as here, as far as answers can be sent."""
-    return all(_are_same(here, there.answers()) for here, there in compared)
-
-
-def _are_same(expected: Answers, found: Answers) -> bool:
     return all(
         one == other or found.failures.get(place) is _UNSENT
         for place, (one, other) in enumerate(zip(_texts(expected), _texts(found), strict=True))

@@ -6,7 +6,6 @@ does not know the subject or the stream asks for it once, and keeps it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import sys
@@ -32,7 +31,7 @@ from themis.subjects.base import Answers, Subject
 
 MOST_KNOWN = 4  # subjects that a process keeps for each of its threads
 MOST_STREAMS = 2  # of a subject: each keeps what it drew last
-_INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
+INSTALLED = {"site-packages", "dist-packages"}  # folders of packages, wherever they are
 
 _known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
 _lock = threading.RLock()  # a module that is imported may fork
@@ -54,37 +53,25 @@ class Missing(Enum):
 
 @dataclass(frozen=True)
 class Packed:
-    """A subject on its way: its own modules are imported where they are found, or sent along."""
+    """A subject on its way."""
 
-    by_name: bytes | None
-    modules: dict[str, tuple[str, str]]  # of the user's own: file and hash
-    path: tuple[str, ...]  # where modules are looked for
-    by_value: bytes | None
-    process: int
-    reasons: list[str] = field(default_factory=list)  # why one of the ways is closed
+    text: bytes
+    path: tuple[str, ...]  # where its modules are looked for; empty: they are sent along
 
 
-def pack(subject: Subject) -> Packed:
-    """The subject as it travels; raises RequestError where no way is open."""
-    own, reasons = _own_modules(), []
+def pack(subject: Subject, *, files: bool = True) -> Packed:
+    """The subject as it travels to a process that has the same `files`, or not.
 
-    def tried(how: Any) -> bytes | None:
-        try:
-            with how:
-                packed: bytes = cloudpickle.dumps(subject)
-                return packed
-        except Exception as error:
-            reasons.append(f"{type(error).__name__}: {error}")
-            return None
-
-    by_name, by_value = tried(_by_value([])), tried(_by_value(own))
-    if by_name is None and by_value is None:
-        raise _stays_here(reasons[0])
+    Raises RequestError where something of it can't be sent.
+    """
+    own = _own_modules()
+    try:
+        with _by_value([] if files else own):
+            text: bytes = cloudpickle.dumps(subject)
+    except Exception as error:
+        raise _stays_here(error) from None
     folders = dict.fromkeys(str(_root(each)) for each in own)
-    files = {each.__name__: str(each.__file__) for each in own}
-    # One whose file is gone is no reason to send others by value: it can't be imported anywhere.
-    modules = {name: (file, _hash(file)) for name, file in files.items() if Path(file).is_file()}
-    return Packed(by_name, modules, (*folders, *sys.path), by_value, os.getpid(), reasons)
+    return Packed(text, (*folders, *sys.path) if files else ())
 
 
 def run_task(name: str, packed: Packed | None, inputs: Inputs) -> Done | Missing:
@@ -134,33 +121,12 @@ class _Known:
 
 
 def _unpack(packed: Packed) -> Subject:
-    """The subject by the names of its modules, if they are here as they were there, or by value."""
-    reasons = list(packed.reasons)
-    here = all(_hash(file) == content for file, content in packed.modules.values())
-    for way in (packed.by_name if here else None, packed.by_value):
-        if way is None:
-            continue
-        try:
-            if way is packed.by_name and packed.process != os.getpid():
-                _prepare_imports(packed)
-            subject: Subject = pickle.loads(way)
-            return subject
-        except Exception as error:  # what it needs is not installed there, most often
-            reasons.append(f"{type(error).__name__}: {error}")
-    raise _stays_here(reasons[0] if reasons else "its modules are not there")
-
-
-def _prepare_imports(packed: Packed) -> None:
-    """Let modules be found as in the sender, and none of the same name from elsewhere."""
-    sys.path[:] = list(dict.fromkeys([*packed.path, *sys.path]))
-    for name, (file, content) in packed.modules.items():
-        loaded = getattr(sys.modules.get(name), "__file__", None)
-        if loaded is not None and (loaded, _loaded.get(name, content)) != (file, content):
-            del sys.modules[name]
-        _loaded[name] = content
-
-
-_loaded: dict[str, str] = {}  # what own modules were when they were imported for a subject
+    try:
+        sys.path += [each for each in packed.path if each not in sys.path]
+        subject: Subject = pickle.loads(packed.text)
+        return subject
+    except Exception as error:  # what it needs is not installed there, most often
+        raise _stays_here(error) from None
 
 
 def _can_be_sent(answers: Answers) -> bool:
@@ -218,7 +184,7 @@ if hasattr(os, "register_at_fork"):
 
 def _own_modules() -> list[ModuleType]:
     """The modules that were imported from no installed package."""
-    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in _INSTALLED}
+    library = Path(sysconfig.get_path("stdlib")).resolve()
     return [
         module
         for name, module in list(sys.modules.items())
@@ -226,7 +192,8 @@ def _own_modules() -> list[ModuleType]:
         and name == module.__name__
         and name.split(".")[0] not in ("themis", "__main__", "__mp_main__")
         and (file := getattr(module, "__file__", None)) is not None
-        and installed.isdisjoint(Path(file).resolve().parents)
+        and INSTALLED.isdisjoint((place := Path(file).resolve()).parts)
+        and library not in place.parents
     ]
 
 
@@ -235,13 +202,6 @@ def _root(module: ModuleType) -> Path:
     file = Path(str(module.__file__)).resolve()
     levels = module.__name__.count(".") + (file.name == "__init__.py")
     return file.parents[levels]
-
-
-def _hash(file: str) -> str:
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except OSError:
-        return f"not there: {os.urandom(8).hex()}"  # equal to nothing
 
 
 @contextmanager
@@ -256,10 +216,10 @@ def _by_value(modules: list[ModuleType]) -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(each)
 
 
-def _stays_here(reason: str) -> RequestError:
+def _stays_here(error: Exception) -> RequestError:
     return RequestError.one(
         "subject-stays-here",
         "executor",
-        f"the subject can't be sent to other processes: {reason}",
+        f"the subject can't be sent to other processes: {type(error).__name__}: {error}",
         "run it here, without an executor, or make what can't be sent where it is first needed",
     )

@@ -23,8 +23,7 @@ from themis.inputs.streams import MIXING, BaseInputs
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
-from themis.scores.explanations.kin import Kin, Pair
-from themis.scores.explanations.shrinking import Flipping, Plain, plain_witnesses
+from themis.scores.explanations.shrinking import Flipping, Kin, Pair, Plain, plain_witnesses
 from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.subjects.base import BudgetEndedError
 

@@ -21,7 +21,6 @@ WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
 GRADED_LIMIT = 32  # the same where all distances of a row are needed
 SHOWN = 20
 EXACT_ROWS = 2**24
-FEW_LABELS = 20  # up to so many, outputs are counted label by label
 
 Ends = Callable[[Counts, Counts], tuple[Floats, Floats]]  # of shares: successes among trials
 
@@ -44,7 +43,7 @@ class HarmTally:
     def add(self, cells: Cells, weights: NDArray[np.float64] | None = None) -> None:
         """Count rows in which every assignment was tried."""
         known = cells >= 0
-        good = self.reading.labels.is_favourable(cells) | self.reading.is_spelled(cells)
+        good = self.reading.labels.is_favourable(cells)
         weight: Any = np.ones(len(cells)) if weights is None else weights
         counted, losses = _counts(known, good)
         self._counted += counted
@@ -68,22 +67,14 @@ class HarmTally:
 
     def _apart(self, cells: Cells, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each row the sum of the distances of all its ordered pairs of outputs."""
-        cells = self.reading.merged(cells)
-        numbers = len(self.reading.labels.labels)
-        result = total**2
         if not self.reading.graded:
-            if numbers <= FEW_LABELS:
-                for number in range(numbers):
-                    result -= (cells == number).sum(axis=1, dtype=np.float64) ** 2
-                return result
             ordered = np.sort(cells, axis=1)
-            same = [
-                ((ordered[:, shift:] == ordered[:, :-shift]) & (ordered[:, shift:] >= 0)).sum(
-                    axis=1
-                )
-                for shift in range(1, cells.shape[1])
-            ]
-            return np.asarray(result - total - 2.0 * np.sum(same, axis=0))
+            new = np.ones(ordered.shape, dtype=bool)
+            new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+            starts = np.flatnonzero(new)
+            lengths = np.diff(np.append(starts, ordered.size)).astype(np.float64)
+            known, rows = ordered.ravel()[starts] >= 0, starts // ordered.shape[1]
+            return np.asarray(total**2 - np.bincount(rows[known], lengths[known] ** 2, len(cells)))
         result = np.zeros(len(cells))
         for shift in range(1, cells.shape[1]):
             for column in range(cells.shape[1] - shift):
@@ -178,16 +169,8 @@ def _counts(
     Rows are few enough for sums of ones to be exact as narrow numbers, which takes half the time.
     """
     dtype = np.float32 if weight is None and len(known) < EXACT_ROWS else np.float64
-    favourable: NDArray[Any] = good.astype(dtype)
-    own = favourable if weight is None else favourable * weight[:, None]
-    if known.all():
-        both = float(len(known) if weight is None else weight.sum())
-        if weight is None:
-            lost = own.sum(axis=0)[:, None] - own.T @ favourable
-        else:  # nothing is left of what cancels out
-            lost = own.T @ (1.0 - favourable)
-        return np.full(lost.shape, both), lost.astype(np.float64)
     there: NDArray[Any] = known.astype(dtype)
-    each = there if weight is None else there * weight[:, None]
-    lost = own.T @ (there - favourable)
-    return (each.T @ there).astype(np.float64), lost.astype(np.float64)
+    favourable: NDArray[Any] = (known & good).astype(dtype)
+    each: Any = 1 if weight is None else weight[:, None]
+    lost = (each * favourable).T @ (there - favourable)  # nothing is left of what cancels out
+    return ((each * there).T @ there).astype(np.float64), lost.astype(np.float64)

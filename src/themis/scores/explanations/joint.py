@@ -47,12 +47,11 @@ class JointTally:
     def add(self, rows: Rows, cells: Cells, weights: NDArray[np.float64] | None = None) -> None:
         """Count rows in which every assignment was tried; a row is its base input."""
         own, each = own_columns(self._variants, rows), np.arange(len(rows))
-        seen = self._reading.merged(cells)
-        clear = ~((seen == FAILED) | (seen == NOT_RUN)).any(axis=1) & (seen[each, own] >= 0)
-        table = seen.reshape(len(seen), *self._variants.assignments.shape)
+        clear = ~((cells == FAILED) | (cells == NOT_RUN)).any(axis=1) & (cells[each, own] >= 0)
+        table = cells.reshape(len(cells), *self._variants.assignments.shape)
         first, second = np.unravel_index(own, self._variants.assignments.shape)
         alone = np.stack([_varies(table, 1)[each, second], _varies(table, 2)[each, first]])
-        only = clear & _varies(seen, 1) & ~alone.any(axis=0)
+        only = clear & _varies(cells, 1) & ~alone.any(axis=0)
         weight = np.ones(len(rows)) if weights is None else weights
         self._weighted |= bool((weight != weight[:1]).any())
         self._weight += float(weight[clear].sum())
@@ -67,10 +66,10 @@ class JointTally:
         self, rows: Rows, cells: Cells, own: NDArray[np.int64], places: NDArray[np.int64]
     ) -> Pairs | None:
         """An input and a variant with another output, between which each single change was run."""
-        shape, seen = self._variants.assignments.shape, self._reading.merged(cells)
+        shape = self._variants.assignments.shape
         for row in places[:TRIED].tolist():
             first, second = np.unravel_index(own[row], shape)
-            table = seen[row].reshape(shape)
+            table = cells[row].reshape(shape)
             needs = (table >= 0) & (table != table[first, second])
             needs &= (table[:, [second]] >= 0) & (table[[first], :] >= 0)
             if needs.any():

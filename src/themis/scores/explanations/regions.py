@@ -72,14 +72,7 @@ class SeenRows:
             self._losing.append(losing[:room].copy())
             self.count += len(self._states[-1])
 
-    def table_of(self, loser: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The inputs of the first rows that were run whole, and in which of them this one loses."""
-        losing = np.concatenate(self._losing)
-        unknown = np.flatnonzero(losing == NOBODY_KNOWS)
-        end = int(unknown[0]) if len(unknown) else len(losing)
-        return np.concatenate(self._codes)[:end], (losing[:end] >> loser) & 1 == 1
-
-    def look_further(self, runner: Runner, run: Run, *, width: int, limit: int) -> None:
+    def look_further(self, runner: Runner, run: Run, *, width: int) -> None:
         """Run further rows where there are flips, but few, and a subject takes whole batches.
 
         They explain the score and are no part of it.
@@ -88,7 +81,7 @@ class SeenRows:
             return
         sampled = self.count
         cells = int(min(MORE_CELLS, runner.executions_left // LEFT_SHARE))
-        last = min(sampled + min(cells // width, MORE_TIMES * sampled), limit, ROWS)
+        last = min(sampled + min(cells // width, MORE_TIMES * sampled), ROWS)
         with runner.apart():
             while self.count < last and self.flips < MORE_FLIPS and not runner.out_of_time:
                 step = sampled
@@ -103,13 +96,24 @@ class SeenRows:
         """How many of them flip."""
         return sum(int((each == FLIP).sum()) for each in self._states)
 
-    def table(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """The inputs of which it is known, and whether they flip; none if that is too few."""
-        states = np.concatenate(self._states)
-        known = states != UNKNOWN
-        if int((~known).sum()) > MOST_UNKNOWN * self.flips:
+    def table(self, loser: int | None = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The inputs of which it is known, and whether they flip; none if that is too few.
+
+        With a `loser` whether this one loses: rows are run whole up to one of them, and those
+        before that tell nothing have failed.
+        """
+        states, losing = np.concatenate(self._states), np.concatenate(self._losing)
+        known, flips, asked = states != UNKNOWN, states == FLIP, len(states)
+        if loser is not None:
+            known = losing != NOBODY_KNOWS
+            flips, asked = known & (losing >> loser & 1 == 1), _end(known)
+        if int((~known[:asked]).sum()) > MOST_UNKNOWN * int(flips.sum()):
             known[:] = False
-        return np.concatenate(self._codes)[known], (states == FLIP)[known]
+        return np.concatenate(self._codes)[known], flips[known]
+
+
+def _end(known: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(known).max(initial=-1)) + 1
 
 
 def losing_bits(cells: Cells, reading: Reading) -> NDArray[np.int32] | None:
@@ -152,17 +156,15 @@ def sampled_regions(
     confidence: float,
     *,
     fresh: NDArray[Any] | None = None,
-    finite: bool = False,
     loser: int | None = None,
 ) -> tuple[Region, ...]:
     """The regions that rows of a sample show; their coverages hold together with the confidence.
 
     A region whose flips are no more frequent than elsewhere is shown with a chance of at most
     1 − confidence. `fresh` are further inputs, not run, that tell how many people a region has.
-    With `finite` the rows were drawn without replacement. With a `loser` the flips are those in
-    which this assignment loses.
+    With a `loser` the flips are those in which this assignment loses.
     """
-    codes, flips = seen.table() if loser is None else seen.table_of(loser)
+    codes, flips = seen.table(loser)
     if int(flips.sum()) < FEWEST:
         return ()
     first = np.arange(0, len(codes), 2)[:SUGGESTING]
@@ -174,9 +176,6 @@ def sampled_regions(
     for conditions in (each.conditions for each in found):
         inside = meets_all(conditions, codes[second])[flips[second]]
         low, high = clopper_pearson(int(inside.sum()), len(inside), alpha / 2)
-        if finite:
-            seen_before = meets_all(conditions, codes[first])[flips[first]]
-            low, high = _with_those_before(low, high, seen_before, len(inside))
         residents = meets_all(conditions, people)
         least, most = clopper_pearson(int(residents.sum()), len(residents), alpha / 2)
         if low >= LEAST_LIFT * most and inside.mean() >= LEAST_COVERAGE:
@@ -209,28 +208,17 @@ def known_regions(
         inside = meets_all(each.conditions, codes)
         charge += each.charge
         own, rest = int((flips & left).sum()), inside & left
-        certain = evidence(own, int((flips & rest).sum()) / max(own, 1), rest.sum() / left.sum())
+        met = int((flips & rest).sum()) / max(own, 1)
+        certain = own * evidence(met, rest.sum() / left.sum())
         coverage = float(weights[inside & flips].sum()) / all_flips
         share = float(weights[inside].sum()) / total
         left &= ~inside
         if certain >= charge and coverage >= max(LEAST_COVERAGE, LEAST_LIFT * share):
             ends = (round(coverage, 12), round(coverage, 12))
             region = _region(each.conditions, schema, inside[flips], ends, inside)
-            lift = coverage / share if share else math.inf
+            lift = coverage / share if share else None
             regions.append(replace(region, coverage=coverage, share=share, lift=lift))
     return tuple(sorted(regions, key=lambda each: -each.coverage))
-
-
-def _with_those_before(
-    low: float, high: float, before: NDArray[np.bool_], others: int
-) -> tuple[float, float]:
-    """Ends for all flips of a finite population, of which some suggested the region.
-
-    Those are at most this share of all flips, and what holds for the others is between the ends.
-    """
-    most = len(before) / (len(before) + others)
-    known = float(before.mean())
-    return min(low, most * known + (1 - most) * low), max(high, most * known + (1 - most) * high)
 
 
 def _region(
@@ -248,7 +236,7 @@ def _region(
         coverage_low=ends[0],
         coverage_high=ends[1],
         share=share,
-        lift=covered / share if share else math.inf,
+        lift=covered / share if share else None,
         flips=len(inside),
         inside=int(inside.sum()),
         inputs=len(residents),

@@ -1,15 +1,16 @@
 """Plain witnesses: pairs are moved towards a reference person as long as they flip.
 
-A pair is a matrix of two rows of codes. Every step is one change of it, run before it is taken:
-what is run together are the next steps of all pairs at once. Slots that this leaves idle run the
-steps that may follow.
+There is one way: changes of a pair are proposed, the most promising ones first; as many of them as
+a step has room for are run, the plainest that flips is taken, and it begins again. Where calls are
+to be few a step tries many changes, else one. Steps of all pairs are run together; slots that this
+leaves idle run the steps that may follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,30 +20,23 @@ from numpy.typing import NDArray
 from themis.engine.ahead import LookUp
 from themis.engine.sampler import Sampler
 from themis.inputs.assignments import Assignments
-from themis.inputs.following import as_drawn
+from themis.inputs.following import as_drawn, follow, rewrite
+from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD, reference_person
 from themis.results.parts import Witness
-from themis.scores.explanations.kin import Kin, Pair
-from themis.scores.explanations.plainer import (
-    ROUNDS,
-    Plainness,
-    Rounds,
-    target_of,
-    tried_at_once,
-)
-from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs
+from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs, joined
 from themis.subjects.decisions import FAILED, NOT_RUN
 
 PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
 DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
-AT_ONCE = 8  # pairs that are shrunk where calls are to be few
+AT_ONCE = 8  # pairs that are shrunk where calls are to be few, …
+FEW_STEPS = 3  # … in so many steps, each in one call
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
-
 FORESEEN = 6  # steps of a pair that idle slots may run ahead, for each answer that may come
+NEARER = (8, 4, 2)  # from the last value that did not flip, by such a part of the way back
 
-Told: TypeAlias = tuple[bool, ...]  # which of the steps of a pair flipped
-Steps: TypeAlias = Generator[Pair, bool, Pair]  # yields pairs, is told which flip, returns the last
+Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 
 
 class Flipping(NamedTuple):
@@ -65,7 +59,7 @@ def plain_witnesses(
     """Of each set its most different pairs: the shrunk ones first, the plainest at the top.
 
     Each differs only in the set and is valid; each flips, as was seen by running it. A shrunk
-    pair is never farther from plain (`distance`) than the one it came from. For pairs that become
+    pair is never farther from plain (`Plainness`) than the one it came from. For pairs that become
     equal as many others are tried, and the rest is shown as it was drawn. With `known` all outputs
     are remembered, so that nothing limits the steps. Steps of all sets are run together.
     """
@@ -75,7 +69,7 @@ def plain_witnesses(
     shrinker = _Shrinker.of(sampler, [columns for _, columns in sets], known=known)
     most = shrinker.pairs
     plain = shrinker.shrink([each.take(slice(most)) for each in chosen])
-    if not (shrinker.ended.all() or shrinker.at_once):
+    if not (shrinker.ended.all() or shrinker.at_once > 1):
         lacking = [min(most, len(own)) - len(each) for own, each in zip(chosen, plain, strict=True)]
         others = [
             pool.most_different(most + more if more else 0)
@@ -89,51 +83,261 @@ def plain_witnesses(
     ]
 
 
+# What is plain, and what makes a pair plainer -------------------------------------------------
+@dataclass(frozen=True)
+class Kin:
+    """How pairs that differ in a set may be changed: the second stays a variant of the first."""
+
+    assignments: Assignments
+
+    @property
+    def schema(self) -> Schema:
+        return self.assignments.schema
+
+    @property
+    def columns(self) -> list[int]:
+        """The set that the two may differ in."""
+        return list(self.assignments.columns)
+
+    def differing(self, pair: Pair) -> list[int]:
+        """The characteristics of the set in which the two differ."""
+        return [column for column in self.columns if pair[0, column] != pair[1, column]]
+
+    def changed(
+        self, pair: Pair, sides: Sequence[int], columns: Sequence[int], values: Any
+    ) -> Pair:
+        """The pair with other values on these sides, and with what follows them."""
+        candidate = pair.copy()
+        for side in sides:
+            candidate[side, columns] = values
+        if not self.schema.ties:
+            return candidate
+        first, second = candidate[:1], candidate[:1].copy()
+        free = [tie for tie in self.schema.ties if tie.follower not in self.columns]
+        follow(free, pair[:1], first)
+        if not as_drawn(free, first).all():
+            rewrite(free, first)
+        second[:, :] = first
+        second[:, self.columns] = candidate[1, self.columns]
+        follow(self.assignments.followed, first, second)
+        candidate[1] = second[0]
+        return candidate
+
+
+class Plainness:
+    """How far pairs are from plain: their differences, their unusual values, their distance."""
+
+    def __init__(self, reference: NDArray[Any], schema: Schema) -> None:
+        self.reference = reference
+        self._ordered = np.array([each.ordered for each in schema])
+        self._sizes = np.array([max(each.size - 1, 1) for each in schema], dtype=float)
+
+    def plainest(self, pairs: Sequence[Pair], flip: Sequence[bool]) -> int:
+        """The place of the plainest pair of those that flip; some do."""
+        places = [place for place, flips in enumerate(flip) if flips]
+        if len(places) == 1:
+            return places[0]
+        ranks = self.of(np.stack([pairs[place] for place in places]))
+        return places[int(np.lexsort(ranks[::-1])[0])]
+
+    def of(self, pairs: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The three of each pair."""
+        away = np.abs(np.subtract(pairs, self.reference, dtype=pairs.dtype)).sum(axis=1)
+        far = np.where(self._ordered, away / self._sizes, away > 0).sum(axis=1)
+        differences = (pairs[:, 0] != pairs[:, 1]).sum(axis=1)
+        return differences, (pairs != self.reference).sum(axis=(1, 2)), far
+
+
+class _Move(NamedTuple):
+    """A value for one characteristic of both inputs, or of one of them."""
+
+    sides: tuple[int, ...]
+    column: int
+    value: int
+
+
+class _Candidate(NamedTuple):
+    """A pair that may be plainer, and the moves that made it; none where two were made to agree."""
+
+    pair: Pair
+    moves: tuple[_Move, ...] = ()
+
+
+_Place: TypeAlias = tuple[tuple[int, ...], int]  # sides and column
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """The changes of a pair of one set that may make it plainer."""
+
+    reference: NDArray[Any]
+    kin: Kin
+    at_once: int
+
+    def proposed(self, pair: Pair, seen: Mapping[_Move, bool]) -> Iterator[_Candidate]:
+        """All that may be tried, the most promising ones first, given which single moves flipped.
+
+        Two that agree more; all moves together that flipped alone and usual values where nothing
+        is known, then half of them and so on; single moves.
+        """
+        yield from map(_Candidate, self._agreeing(pair))
+        ladders = [self._ladder(pair, *place, seen) for place in self._places(pair)]
+        first = [moves[0] for moves in ladders if moves]
+        good = [move for move in first if seen.get(move)]
+        usual = [move for move in first if len(move.sides) == 2 and move not in seen
+                 and move.value == self.reference[move.column]]  # fmt: skip
+        together, length = tuple(good + usual), len(good) + len(usual)
+        while length:
+            yield self._moved(pair, together[:length])
+            length = len(good) if length > len(good) > length // 2 else length // 2
+        for moves in itertools.zip_longest(*ladders):
+            yield from (self._moved(pair, (move,)) for move in moves if move is not None)
+
+    def _agreeing(self, pair: Pair) -> Iterator[Pair]:
+        """The pair with fewer differences: in all columns but one, or in one only."""
+        differing = self.kin.differing(pair)
+        if len(differing) < 2:
+            return
+        for column in differing:
+            usual = int(self.reference[column])
+            for value in sorted(pair[:, column].tolist(), key=lambda each: abs(each - usual)):
+                yield self.kin.changed(pair, (0, 1), [column], value)
+        for kept in differing if self.at_once > 1 and len(differing) > 2 else ():
+            others = [column for column in differing if column != kept]
+            for side in (0, 1):
+                yield self.kin.changed(pair, (0, 1), others, pair[side, others])
+
+    def _places(self, pair: Pair) -> Iterator[_Place]:
+        """Where a value may come nearer to usual: unusual in both, or a number that differs."""
+        same = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != self.reference)).tolist()
+        free = {*self.kin.schema.free}
+        yield from (((0, 1), column) for column in same if column in free)
+        for column in self.kin.differing(pair):
+            each = self.kin.schema.characteristics[column]
+            if each.ordered and bool((pair[:, column] < each.missing_code).all()):
+                yield from (((side,), column) for side in (0, 1))
+
+    def _ladder(
+        self, pair: Pair, sides: tuple[int, ...], column: int, seen: Mapping[_Move, bool]
+    ) -> list[_Move]:
+        """The moves to try there: what flipped, the usual value, numbers from what did not on."""
+        far, target = int(pair[sides[0], column]), self._target(pair, sides, column)
+        own = {each.value: flip for each, flip in seen.items() if each[:2] == (sides, column)}
+        failed = [value for value, flip in own.items() if not flip]
+        near = max(failed, key=lambda value: abs(value - target), default=target)
+        values = [*sorted(own.keys() - failed, key=lambda value: abs(value - target)), target]
+        each = self.kin.schema.characteristics[column]
+        if each.ordered and far < each.size:
+            parts = NEARER if self.at_once > 1 else NEARER[-1:]
+            values += [near + (far - near) // part for part in parts]
+        taken = {*failed, *pair[[1 - side for side in sides], column].tolist()}  # they must differ
+        return [_Move(sides, column, value) for value in dict.fromkeys(values)
+                if value not in taken and abs(value - target) < abs(far - target)]  # fmt: skip
+
+    def _target(self, pair: Pair, sides: tuple[int, ...], column: int) -> int:
+        """The usual value; where two differ, the nearest to it in the bin of this one."""
+        each, target = self.kin.schema.characteristics[column], int(self.reference[column])
+        if each.bin_starts is None or len(sides) == 2:
+            return target
+        level = int(each.level_of(pair[sides[0], [column]])[0])
+        start, stop = each.level_range(level)
+        return min(max(target, start), stop - 1)
+
+    def _moved(self, pair: Pair, moves: tuple[_Move, ...]) -> _Candidate:
+        """The pair after these moves."""
+        for sides in dict.fromkeys(move.sides for move in moves):
+            own = [move for move in moves if move.sides == sides]
+            columns, values = [each.column for each in own], [each.value for each in own]
+            pair = self.kin.changed(pair, sides, columns, values)
+        return _Candidate(pair, moves)
+
+
+# Pairs on their way ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Working:
+    """One pair on its way to a plainer one, with what was tried."""
+
+    changes: _Changes
+    number: int  # of its set
+    pair: Pair
+    outputs: NDArray[Any]
+    seen: Mapping[_Move, bool] = field(default_factory=dict)  # single moves: whether they flipped
+    tried: frozenset[bytes] = frozenset()
+    candidates: Sequence[_Candidate] = ()
+
+    def proposing(self) -> _Working:
+        """The same with the next candidates: none twice."""
+        found: dict[bytes, _Candidate] = {}
+        known = {*self.tried, self.pair.tobytes()}
+        for each in self.changes.proposed(self.pair, self.seen):
+            key = each.pair.tobytes()
+            if key not in known:
+                found.setdefault(key, each)
+                if len(found) == self.changes.at_once:
+                    break
+        return replace(self, candidates=[*found.values()], tried=self.tried | found.keys())
+
+    def told(self, flips: Sequence[bool], outputs: NDArray[Any], plainness: Plainness) -> _Working:
+        """What follows once it is known which candidates flip: the plainest of them is taken."""
+        single = zip(self.candidates, flips, strict=True)
+        seen = {each.moves[0]: flip for each, flip in single if len(each.moves) == 1}
+        pairs = [self.pair, *(each.pair for each in self.candidates)]
+        taken = plainness.plainest(pairs, [True, *flips])
+        now = replace(self, seen={**self.seen, **seen})
+        if taken:
+            now = replace(now, pair=pairs[taken].copy(), outputs=outputs[taken - 1])
+        return now.proposing()
+
+
 @dataclass
 class _Shrinker:
     """Shrinks pairs of several sets within the executions that explanations may take."""
 
     sampler: Sampler
     plainness: Plainness
-    kin: list[Kin]  # of each set
+    changes: list[_Changes]  # of each set
     left: int  # executions
     steps: int
     pairs: int  # of each set, shrunk together
-    at_once: int  # candidates of a pair in one call; 0: one after the other, each from the last
+    at_once: int  # candidates of a pair in one step
     spent: NDArray[np.int64] = field(init=False)  # executions for each set
     ended: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.spent = np.zeros(len(self.kin), dtype=np.int64)
-        self.ended = np.zeros(len(self.kin), dtype=bool)
+        self.spent = np.zeros(len(self.changes), dtype=np.int64)
+        self.ended = np.zeros(len(self.changes), dtype=bool)
 
     @classmethod
     def of(cls, sampler: Sampler, sets: Sequence[Sequence[int]], *, known: bool) -> _Shrinker:
-        left, at_once = sampler.trials.allowance(len(sets)), 0
+        left, at_once = sampler.trials.allowance(len(sets)), 1
         steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
         pairs = min(PAIRS, max(left // (2 * steps), 1))
         if known:
             steps, pairs = KNOWN_STEPS, PAIRS
         elif sampler.runner.saves_calls:
-            steps, pairs = ROUNDS, min(AT_ONCE, max(left // (2 * ROUNDS), 1))
-            at_once = max(left // (2 * ROUNDS * pairs), 1)
+            steps, pairs = FEW_STEPS, min(AT_ONCE, max(left // (2 * FEW_STEPS), 1))
+            at_once = max(left // (2 * FEW_STEPS * pairs), 1)
         schema = sampler.population.schema
-        plainness = Plainness(reference_person(sampler.population), schema)
+        reference = reference_person(sampler.population)
         kin = [Kin(Assignments(schema, tuple(columns))) for columns in sets]
-        return cls(sampler, plainness, kin, left * len(sets), steps, pairs, at_once)
+        changes = [_Changes(reference, each, at_once) for each in kin]
+        plainness = Plainness(reference, schema)
+        return cls(sampler, plainness, changes, left * len(sets), steps, pairs, at_once)
 
     def shrink(self, pairs: Sequence[Pairs]) -> list[Pairs]:
         """The pairs of each set, as plain as can be, without those that tell the same."""
         working = [
-            _Working(partial(self._rounds, pair, self.kin[number]), pair, outputs, number)
+            _Working(self.changes[number], number, pair, outputs).proposing()
             for number, own in enumerate(pairs)
             for pair, outputs in own
         ]
-        for _ in range(self.steps):
-            active = [each for each in working if each.candidates and not self.ended[each.number]]
+        for step in range(self.steps):
+            active = [e for e in working if e.candidates and not self.ended[e.number]]
             if not active or self.sampler.trials.out_of_time:
                 break
-            self._step(active)
+            after = iter(self._step(active, self.steps - step - 1))
+            now = {*map(id, active)}
+            working = [next(after) if id(each) in now else each for each in working]
         return [self._plain(own, number, working) for number, own in enumerate(pairs)]
 
     def _plain(self, pairs: Pairs, number: int, working: Sequence[_Working]) -> Pairs:
@@ -144,30 +348,24 @@ class _Shrinker:
         codes = np.stack([each.pair for each in own])
         return self.told_once(Pairs(codes, np.stack([each.outputs for each in own])))
 
-    def _rounds(self, pair: Pair, kin: Kin) -> Rounds:
-        if self.at_once:
-            return tried_at_once(pair, plainness=self.plainness, kin=kin, most=self.at_once)
-        return _one_by_one(_shrunk(pair, reference=self.plainness.reference, kin=kin))
-
-    def _step(self, active: Sequence[_Working]) -> None:
-        """Run the next changes of each pair, all in one batch; take the plainest that flip."""
+    def _step(self, active: Sequence[_Working], left: int) -> list[_Working]:
+        """Run the candidates of all pairs in one batch; `left` further steps may follow."""
         counts = [len(each.candidates) for each in active]
-        pairs = np.stack([candidate for each in active for candidate in each.candidates])
+        pairs = np.stack([candidate.pair for each in active for candidate in each.candidates])
         before = np.stack([each.outputs for each in active]).repeat(counts, axis=0)
         outputs = np.full_like(before, FAILED)
         valid = np.flatnonzero(self._occur(pairs))
         if len(valid):
             ahead, rng = self.sampler.runner.ahead, partial(self.sampler.base.generator, AHEAD, 0)
             numbers = np.repeat([each.number for each in active], counts)[valid]
-            with ahead.looking(partial(self._coming, active), rng):
+            with ahead.looking(partial(self._coming, active, left), rng):
                 outputs[valid] = self._run(pairs[valid], numbers)
         del pairs  # as wide as the schema, and the next candidates are as many
         flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
-        for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
-            flip = flips[start:end].tolist()
-            tried = [each.pair, *each.candidates]
-            place = self.plainness.plainest(tried, [self.at_once > 0, *flip])
-            each.answer(outputs[start:end], flip, (place or 0) - 1)
+        return [
+            each.told(flips[start:end].tolist(), outputs[start:end], self.plainness)
+            for each, start, end in zip(active, ends[:-1], ends[1:], strict=True)
+        ]
 
     def _run(self, pairs: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
         """The outputs of pairs, given whose they are.
@@ -203,36 +401,34 @@ class _Shrinker:
                 occur &= np.append(characteristic.value_weights, 1.0)[places] > 0
         return occur.reshape(-1, 2).all(axis=1) & as_drawn(schema.ties, codes[::2])
 
-    def _coming(self, active: Sequence[_Working], _: LookUp) -> Generator[NDArray[Any]]:
+    def _coming(self, active: Sequence[_Working], left: int, _: LookUp) -> Generator[NDArray[Any]]:
         """The inputs of the steps after these, for whichever answer; the nearest ones first."""
-        if self.at_once or self.left <= 2 * len(active):  # there is none
+        if self.at_once > 1 or self.left <= 2 * len(active):  # there is none
             return
-        open_ends = [(each, each.candidates[0], each.told) for each in active]
-        for _step in range(min(FORESEEN, self.steps - len(active[0].told) - 1)):
+        following = list(active)
+        for _step in range(min(FORESEEN, left)):
             following = [
-                (each, candidate, told)
-                for each, pair, before in open_ends
-                for told in self._possible(each, pair, before)
-                for candidate in each.after(told)
+                after
+                for each in following
+                for flips in self._possible(each)
+                if (after := each.told([flips], each.outputs[None], self.plainness)).candidates
             ]
             if not following:
                 return
-            pairs = np.stack([candidate for _, candidate, _ in following])
-            pairs = pairs[self._occur(pairs)]
-            codes = pairs.reshape(2 * len(pairs), -1)
+            pairs = np.stack([each.candidates[0].pair for each in following])
+            codes = pairs[self._occur(pairs)].reshape(-1, pairs.shape[2])
             yield codes[self.sampler.trials.known(codes) == NOT_RUN]
-            open_ends = following
 
-    def _possible(self, each: _Working, pair: Pair, told: Told) -> list[Told]:
-        """What may be told next of a pair: one thing if it can't be, or was run ahead."""
+    def _possible(self, each: _Working) -> list[bool]:
+        """What may be told of a candidate: one thing if it can't be, or was run ahead."""
+        pair = each.candidates[0].pair
         if not self._occur(pair[None])[0]:
-            return [(*told, False)]
+            return [False]
         cells = self.sampler.trials.known(pair)
         cells = np.where(cells == NOT_RUN, self.sampler.runner.held(pair), cells)
         if (cells < 0).any():
-            return [(*told, True), (*told, False)]
-        now = self.sampler.reading.cells(cells)[None]
-        return [(*told, bool(self._flip(each.outputs[None], now)[0]))]
+            return [True, False]
+        return [bool(self._flip(each.outputs[None], self.sampler.reading.cells(cells)[None])[0])]
 
     def told_once(self, *parts: Pairs) -> Pairs:
         """The pairs, the plainest first, without those that tell the same as a plainer one.
@@ -240,142 +436,16 @@ class _Shrinker:
         They do if they are unusual in the same characteristics, with the same values, or with
         numbers on the same side of the usual one.
         """
-        pairs, schema = _joined(*parts), self.sampler.population.schema
+        pairs, schema = joined(*parts), self.sampler.population.schema
         ranked = pairs.take(np.lexsort(self.plainness.of(pairs.codes)[::-1]))
         ordered = np.array([each.ordered for each in schema])
         away = np.sign(ranked.codes.astype(np.int64) - self.plainness.reference)
         return ranked.take(_first_of_each(np.where(ordered, away, ranked.codes)))
 
 
-@dataclass
-class _Working:
-    """One pair on its way to a plainer one."""
-
-    start: Callable[[], Rounds]
-    pair: Pair
-    outputs: NDArray[Any]
-    number: int  # of its set
-    candidates: list[Pair] = field(init=False)
-    told: Told = ()  # of each step so far, where a step is one candidate
-
-    def __post_init__(self) -> None:
-        self._rounds = self.start()
-        self.candidates = next(self._rounds, [])
-
-    def answer(self, outputs: NDArray[Any], flip: list[bool], place: int) -> None:
-        """Tell which candidates flip; take the one at the place, if any, and go on."""
-        if place >= 0:
-            self.pair, self.outputs = self.candidates[place].copy(), outputs[place]  # not all
-        self.told += (flip[0],)
-        try:
-            self.candidates = self._rounds.send((flip, self.pair))
-        except StopIteration:
-            self.candidates = []
-
-    def after(self, told: Told) -> list[Pair]:
-        """The candidate that follows once all this was told, if any does."""
-        rounds = self.start()
-        with suppress(StopIteration):
-            candidates = next(rounds)
-            for flips in told:
-                candidates = rounds.send(([flips], self.pair))
-            return candidates
-        return []
-
-
-def _one_by_one(steps: Steps) -> Rounds:
-    """Rounds of one candidate each."""
-    with suppress(StopIteration):
-        candidate = next(steps)
-        while True:
-            (flips,), _ = yield [candidate]
-            candidate = steps.send(flips)
-
-
-def _shrunk(pair: Pair, *, reference: NDArray[Any], kin: Kin) -> Steps:
-    """Fewer differences first, then usual values for as many columns as can be, then near ones."""
-    pair = yield from _fewer_differences(pair, reference, kin)
-    stuck: list[int] = []
-    for _ in range(2):  # once more: what is taken later may free what was stuck before
-        before, (pair, stuck) = pair, (yield from _to_reference(pair, reference, kin))
-        if not stuck or before is pair:
-            break
-    for column in kin.differing(pair):
-        characteristic = kin.schema.characteristics[column]
-        there = bool((pair[:, column] < characteristic.missing_code).all())
-        if characteristic.ordered and there:  # else another change than the one shown
-            for side in (0, 1):
-                target = target_of(pair[side, column], column, reference, kin.schema)
-                pair = yield from _approach(pair, [side], column, target, kin)
-    for column in stuck:
-        if pair[0, column] == pair[1, column]:
-            pair = yield from _approach(pair, [0, 1], column, int(reference[column]), kin)
-    return pair
-
-
-def _fewer_differences(pair: Pair, reference: NDArray[Any], kin: Kin) -> Steps:
-    """Let the two agree in what makes no difference, preferably in the usual value."""
-    for column in kin.columns:
-        usual = int(reference[column])
-        values = sorted(set(pair[:, column].tolist()), key=lambda value: abs(value - usual))
-        if len(values) == 1 or len(kin.differing(pair)) == 1:
-            continue
-        for value in values:
-            candidate = kin.changed(pair, [0, 1], [column], value)
-            if (yield candidate):
-                pair = candidate
-                break
-    return pair
-
-
-def _to_reference(
-    pair: Pair, reference: NDArray[Any], kin: Kin
-) -> Generator[Pair, bool, tuple[Pair, list[int]]]:
-    """Give common columns the reference's values: all, or halves, and so on to single ones."""
-    unusual = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != reference)).tolist()
-    same = [column for column in unusual if column in kin.schema.free]
-    groups, stuck = [same] if same else [], []
-    while groups:
-        group = groups.pop()
-        candidate = kin.changed(pair, [0, 1], group, reference[group])
-        if (yield candidate):
-            pair = candidate
-        elif len(group) == 1:
-            stuck += group
-        else:
-            middle = len(group) // 2
-            groups += [group[middle:], group[:middle]]
-    return pair, sorted(stuck)
-
-
-def _approach(pair: Pair, sides: list[int], column: int, target: int, kin: Kin) -> Steps:
-    """Move one column to a target, or as near as it flips if the values have an order."""
-    far, near = int(pair[sides[0], column]), target
-    others = set(pair[:, column].tolist()) - {far}  # must not be met: the two would be equal
-    if far == target:
-        return pair
-    candidate = kin.changed(pair, sides, [column], target)
-    if target not in others and (yield candidate):
-        return candidate
-    characteristic = kin.schema.characteristics[column]
-    while characteristic.ordered and abs(far - near) > 1 and far < characteristic.size:
-        middle = (far + near) // 2
-        candidate = kin.changed(pair, sides, [column], middle)
-        if middle not in others and (yield candidate):
-            pair, far = candidate, middle
-        else:
-            near = middle
-    return pair
-
-
-def _joined(*parts: Pairs) -> Pairs:
-    codes = np.concatenate([each.codes for each in parts])
-    return Pairs(codes, np.concatenate([each.outputs for each in parts]))
-
-
 def _distinct(*parts: Pairs) -> Pairs:
     """All pairs, each once."""
-    pairs = _joined(*parts)
+    pairs = joined(*parts)
     return pairs.take(_first_of_each(pairs.codes))
 
 

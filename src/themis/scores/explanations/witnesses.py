@@ -43,6 +43,12 @@ class Pairs:
         return self.codes.reshape(2 * len(self), -1), self.outputs.ravel()
 
 
+def joined(*parts: Pairs) -> Pairs:
+    """All these pairs, one after the other."""
+    codes = np.concatenate([each.codes for each in parts])
+    return Pairs(codes, np.concatenate([each.outputs for each in parts]))
+
+
 @dataclass(frozen=True)
 class Flips:
     """A random sample of the flips that a causal score rests on."""
@@ -61,9 +67,7 @@ class FlipPool:
 
     schema: Schema
     reading: Reading
-    _first: list[NDArray[Any]] = field(default_factory=list)
-    _second: list[NDArray[Any]] = field(default_factory=list)
-    _outputs: list[NDArray[Any]] = field(default_factory=list)
+    _pairs: list[Pairs] = field(default_factory=list)
     _weights: list[NDArray[np.float64]] = field(default_factory=list)
     _count: int = 0
     shown: NDArray[Any] | None = None  # the inputs of the latest witnesses, one after the other
@@ -102,9 +106,7 @@ class FlipPool:
     ) -> None:
         """Take ready pairs of inputs with the numbers of their two outputs, and what they weigh."""
         self._weights.append(np.ones(len(first)) if weights is None else weights)
-        self._first.append(first)
-        self._second.append(second)
-        self._outputs.append(outputs)
+        self._pairs.append(Pairs(np.stack([first, second], axis=1), outputs))
         self._count += len(first)
 
     def choose(self, count: int = SHOWN) -> tuple[Witness, ...]:
@@ -118,18 +120,11 @@ class FlipPool:
         return Flips(pairs, np.concatenate([*self._weights, np.empty(0)]), self.reading)
 
     def _all(self, most: int | None = None) -> Pairs:
-        """The pairs that were kept, or so many of them; each is copied once, as it may be wide."""
-        count = self._count if most is None else min(self._count, most)
-        if not count:
+        """The pairs that were kept, or so many of them."""
+        if not self._pairs:
             none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
             return Pairs(none, np.empty((0, 2), np.int8))
-        dtype = np.result_type(*self._first, *self._second)
-        codes, done = np.empty((count, 2, len(self.schema)), dtype), 0
-        for first, second in zip(self._first, self._second, strict=True):
-            part = slice(done, min(done + len(first), count))
-            codes[part, 0], codes[part, 1] = (each[: count - done] for each in (first, second))
-            done = part.stop
-        return Pairs(codes, np.concatenate(self._outputs)[:count])
+        return joined(*self._pairs).take(slice(most))
 
     def most_different(self, count: int) -> Pairs:
         """So many pairs, each as far as possible from those before it."""
@@ -169,14 +164,13 @@ def _pairs(
         base = cells[each, first]
         apart = [reading.distances(base, cells[:, column]) for column in range(variants.width)]
         return first, np.stack(apart, axis=1).argmax(axis=1)
-    same = reading.merged(cells)
     favourable = reading.labels.is_favourable(cells)
     same_side = favourable == favourable[each, first][:, None]
     changed = (variants.levels[None, :, :] != variants.levels[first][:, None, :]).sum(axis=2)
     width = variants.width
     turn = (np.arange(width)[None, :] - (each + offset)[:, None]) % width  # not always the same one
     cost = (changed + 100 * same_side) * width + turn
-    cost[~known | (same == same[each, first][:, None])] = np.iinfo(np.int64).max
+    cost[~known | (cells == cells[each, first][:, None])] = np.iinfo(np.int64).max
     return first, cost.argmin(axis=1)
 
 

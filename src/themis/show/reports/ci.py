@@ -9,10 +9,10 @@ from functools import partial
 from typing import Literal
 from xml.etree import ElementTree
 
+from themis.results.finding import finding, nobody_favoured
 from themis.results.model import CausalScore, CheckResult, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Accepted
-from themis.results.verdicts import nobody_favoured
 from themis.results.withheld import whole_of
 from themis.show.words.decisions import listed_words
 from themis.show.words.headlines import capital, headline, kind_words, score_text, score_words
@@ -25,12 +25,13 @@ from themis.show.words.searches import (
     check_point,
     example,
     harms,
+    left_open,
     scores_about,
     search_headline,
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, set_phrase, spelled_out, visible
+from themis.show.words.values import set_phrase, spelled_out, visible
 from themis.show.words.wording import PLAIN, Wording, wording
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]
@@ -93,8 +94,13 @@ def findings(result: Result) -> Iterator[Finding]:
         if not search.conclusive:
             text = search_headline(search, words)
             yield Finding("open", "the search is not finished", text)
-    if not result.searches:
+    if _has_own_scores(result):
         yield from _of_scores(result)
+
+
+def _has_own_scores(result: Result) -> bool:
+    """Whether scores were asked for by themselves; those of a search are of the sets it found."""
+    return not result.checks and (result.command == "audit" or not result.searches)
 
 
 def place(result: Result, finding: Finding) -> Place:
@@ -150,7 +156,7 @@ def _above(check: CheckResult, scores: dict[tuple[str, ...], Score]) -> list[tup
 def _of_scores(result: Result) -> Iterator[Finding]:
     words = wording(result)
     for score in result.scores:
-        if whole_of(score).low > 0:
+        if finding(score).state == "grave":
             title = f"{score_words(score)}: {score_text(score)}"
             text = _text(score, title, words)
             yield Finding(
@@ -242,7 +248,7 @@ def _cases(result: Result) -> Iterator[ElementTree.Element]:
     if not result.checks:
         for search in result.searches:
             yield from _search_cases(search, found, words)
-    if not result.checks and not result.searches:
+    if _has_own_scores(result):
         yield from (_score_case(each, words) for each in result.scores)
 
 
@@ -275,8 +281,8 @@ def _search_cases(
         yield _case(set_text(names), group, "error", "undecided", "undecided")
     whole = partial(_case, "every combination is decided", group)
     if search.stopped is not Ending.DONE:
-        unchecked = count(search.sets_open, "combination")
-        reason = f"{how_it_ended(search.stopped)} with {unchecked} not checked"
+        left = left_open(search)
+        reason = f"{how_it_ended(search.stopped)}{f' with {left}' if left else ''}"
         yield whole("error", reason, search.stopped)
     else:
         yield whole(said=search_headline(search, words))

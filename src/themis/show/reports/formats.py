@@ -1,4 +1,4 @@
-"""The formats that a result can be reported in, and its scores as CSV and Parquet."""
+"""The formats that a result can be reported in, and its scores as CSV."""
 
 from __future__ import annotations
 
@@ -24,15 +24,10 @@ class Format:
     home: str  # module:function in this package, imported when it is used
     about: str
 
-    @property
-    def is_read(self) -> bool:
-        """Whether it is text for people, which plain signs do no harm; else it is UTF-8."""
-        return self.name in ("md", "github")
-
-    def render(self, result: Result, *, rows: bool = False) -> str | bytes:
-        """The text or bytes of a file; rows of people are in it only if `rows`, or it, allows."""
+    def render(self, result: Result, *, rows: bool = False) -> str:
+        """The text of a file; rows of people are in it only if `rows`, or it, allows."""
         module, _, function = self.home.partition(":")
-        found: Callable[[Result], str | bytes] = getattr(
+        found: Callable[[Result], str] = getattr(
             import_module(f"themis.show.reports.{module}"), function
         )
         return found(result if rows else withheld(result))
@@ -47,7 +42,6 @@ FORMATS: dict[str, Format] = {
         Format("sarif", ".sarif", "sarif:render_sarif", "for code scanning"),
         Format("github", "", "ci:render_annotations", "annotations and job summary"),
         Format("csv", ".csv", "formats:render_csv", "the scores as a table"),
-        Format("parquet", ".parquet", "formats:render_parquet", "the same, typed"),
         Format("annex", ".annex.html", "annex:render_annex", "tables for an audit"),
     )
 }
@@ -69,39 +63,22 @@ def parse_formats(given: Iterable[str]) -> list[Format]:
     return [FORMATS[name] for name in dict.fromkeys(names)]
 
 
-# Every column with its kind, which Parquet has to know even where nothing stands in it.
-COLUMNS: dict[str, type] = {
-    "measure": str,
-    "against": str,
-    "score": float,
-    "low": float,
-    "high": float,
-    "confidence": float,
-    "error": float,
-    "method": str,
-    "samples": int,
-    "executions": int,
-    "cache_hits": int,
-    "stopped": str,
-    "stopping": str,
-    "lower_bound": bool,
-    "unknown": int,
-    "output": str,
-    "distance": str,
-    "population": str,
-    "counterfactuals": str,
-    "flip_rate": float,
-    "impact_ratio": float,
-    "impact_ratio_low": float,
-    "impact_ratio_high": float,
-    "most_favoured": str,
-    "least_favoured": str,
-    "command": str,
-    "seed": int,
-    "fingerprint": str,
-}
+def formats_named_by(file: str) -> list[Format]:
+    """The formats whose files end as this one does, the likeliest first.
+
+    `a.xml` can only be JUnit; `a.html` is a page, and may be an annex.
+    """
+    ends = {each: each.suffix.rpartition(".")[2] for each in FORMATS.values() if each.suffix}
+    fitting = [each for each, end in ends.items() if file.lower().endswith(f".{end}")]
+    return sorted(fitting, key=lambda each: not file.lower().endswith(each.suffix))
 
 
+_NAMES = """
+measure against score low high confidence error method samples executions cache_hits stopped
+stopping lower_bound unknown output distance population counterfactuals flip_rate impact_ratio
+impact_ratio_low impact_ratio_high most_favoured least_favoured command seed fingerprint
+"""
+COLUMNS = tuple(_NAMES.split())
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how what spreadsheets compute begins
 
 
@@ -120,33 +97,9 @@ def render_csv(result: Result) -> str:
     return text.getvalue()
 
 
-def render_parquet(result: Result) -> bytes:
-    """The scores as a Parquet file."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        remedy = "run: pip install 'themis-fairness[frames]'"
-        mistake = Mistake("no-pyarrow", "--format parquet", "pyarrow is not installed", remedy)
-        raise RequestError([mistake]) from None
-    kinds = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-    rows = [{name: _encodable(each) for name, each in row.items()} for row in score_rows(result)]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema), sink)
-    return sink.getvalue()
-
-
 def _inert(value: Any) -> Any:
     """The value; a text that a spreadsheet would take for a formula gets an apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-def _encodable(value: Any) -> Any:
-    """The value; half of a character, which UTF-8 can't hold, is spelled out."""
-    if not isinstance(value, str):
-        return value
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _named(values: Mapping[str, Any]) -> str:

@@ -3,67 +3,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import singledispatch
+from typing import Any
 
-from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score
-from themis.results.outcomes import Outcomes, Proxy
-from themis.results.parts import Witness
-from themis.results.withheld import whole_of
+from themis.results.finding import finding
+from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.withheld import by_size
+from themis.show.blocks import (
+    Block,
+    Cell,
+    Chip,
+    Commands,
+    Content,
+    Fold,
+    Part,
+    Points,
+    Statement,
+    Table,
+    head_text,
+    text_of,
+)
+from themis.show.html import cut
+from themis.show.intervals import Axis
+from themis.show.parts.cautions import caution_blocks, cautions
+from themis.show.parts.checks import accepted, checks_table
+from themis.show.parts.outcomes import outcome_blocks, proxy_blocks
+from themis.show.parts.people import pair_blocks
+from themis.show.parts.scores import scores_table
 from themis.show.reports.page import subject_title
-from themis.show.reports.scores import interval, point
-from themis.show.words.certainty import certainty
 from themis.show.words.explanations import pairs_origin
-from themis.show.words.headlines import headline, kind_words
-from themis.show.words.notes import how_it_ended
-from themis.show.words.outcomes import (
-    NO_VERDICT,
-    RATE_WORDS,
-    about_outcomes,
-    beside_causal,
-    counted_rate,
-    gap_difference,
-    gap_groups,
-    gap_name,
-    gap_ratio,
-    outcomes_certainty,
-    undefined,
-)
-from themis.show.words.proxies import (
-    PROXY_HEADS,
-    by_proxied_set,
-    proxies_certainty,
-    proxy_row,
-    proxy_sentences,
-)
-from themis.show.words.scores import (
-    cost_text,
-    cut_off,
-    failure_text,
-    how_sure_together,
-    impact,
-    inconclusive,
-)
-from themis.show.words.searches import (
-    acceptance_words,
-    check_interval,
-    check_point,
-    checks_guarantee,
-    guarantee,
-    harms,
-    set_text,
-    verdict_words,
-)
-from themis.show.words.values import count, cut_name, told_apart, unbroken, visible
+from themis.show.words.headlines import headline
+from themis.show.words.outcomes import beside_causal
+from themis.show.words.proxies import by_proxied_set
+from themis.show.words.scores import cost_text, how_sure_together, impact, outputs_text
+from themis.show.words.searches import checks_guarantee, guarantee, harms, set_text
+from themis.show.words.values import count, unbroken, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import Wording, wording
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
-LONGEST = 80  # characters of one value
-WITNESSES = 2  # pairs of people for each score
-PEOPLE = 20  # characteristics of a person
-TELLING = 10  # scores whose people are shown
-MARKS = {"holds": "✅", "violated": "❌", "accepted": "☑️", "not enough evidence": "❔"}
+LONGEST = 600  # characters of a cell or a sentence
+WITNESSES = 2  # pairs for each score
+TELLING = 10  # scores whose pairs are shown
+MARKS = {"calm": "✅", "grave": "❌", "undecided": "❔", "open": "☑️"}  # accepted, or known
+BOLD = ("changed", "better", "worse")
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|~&#]")
 _LINKING = re.compile(r"@(?=\w)|&#35;(?=\w)|:(?=[\w+-]+:)")  # people, issues, emoji
@@ -73,12 +58,71 @@ _LEADING = re.compile(r"^(?:[-+=\s]|\d(?=\d*[.)](?:\s|$)))")  # would begin a li
 def render_markdown(result: Result) -> str:
     """The verdict, a table, the people it happens to, and the cost; at most LIMIT characters."""
     title = f"## Themis: {escape(subject_title(result), begins=False)}: {verdict(result).word}"
-    parts = [title, *_verdict(result), *_tables(result), *_cautions(result)]
-    parts += [_outcomes(each, result) for each in result.outcomes]
-    parts += [_proxies(each, result) for each in by_proxied_set(result.proxies)]
-    parts += [each for score in _worst(result) for each in _people(score, wording(result))]
+    parts = [title, *drawn(_blocks(result))]
     cost = f"<sub>{escape(f'{_certainty(result)} {cost_text(result)}'.strip())}</sub>"
     return "\n\n".join([*_fitting(parts, LIMIT - len(cost) - 100), cost]) + "\n"
+
+
+def _blocks(result: Result) -> Iterator[Block]:
+    """What a comment says, in its order."""
+    found, words = verdict(result), wording(result)
+    yield Statement(found.sentence, "headline")
+    if found.behind:
+        yield Statement(found.behind)
+    for search in result.searches:
+        if search.decide_only and search.found:
+            yield Points([*map(set_text, search.found)])
+    if result.checks:
+        yield from (checks_table(result.checks, most=ROWS), *accepted(result.checks))
+    elif known := [each for each in result.scores if each.samples]:
+        hidden = len(known) - ROWS
+        yield scores_table(known[:ROWS], foot=f"… and {hidden:,} more" if hidden > 0 else "")
+    doubts = cautions(result)
+    yield from caution_blocks(doubts[:ROWS])
+    if (hidden := len(doubts) - ROWS) > 0:
+        yield Statement(f"… and {hidden:,} more", "warning")
+    yield from (Statement(f"Outputs: {outputs_text(each)}") for each in result.outputs)
+    for outcomes in result.outcomes:
+        blocks = [*outcome_blocks(outcomes, words, most=ROWS)]
+        causal = beside_causal(outcomes, result, words)
+        blocks += [] if causal is None else [Statement(causal)]
+        yield Fold(f"Known outcomes by {set_text(outcomes.against)}", blocks)
+    for proxies in by_proxied_set(result.proxies):
+        about = f"What may stand in for {set_text(proxies[0].against)}"
+        yield Fold(about, [*proxy_blocks(proxies, words, most=ROWS)])
+    for score in _worst(result):
+        if people := [*_people(score, words)]:
+            yield Fold(headline(score, words), people)
+
+
+def _worst(result: Result) -> list[Score]:
+    """The scores that are surely above 0, the largest first."""
+    words = wording(result)
+    known = {
+        (each.measure, headline(each, words)): each
+        for each in result.scores
+        if finding(each).state == "grave"
+    }
+    return sorted(known.values(), key=by_size)[:TELLING]
+
+
+def _people(score: Score, words: Wording) -> Iterator[Block]:
+    """Whom a set hurts, and pairs that show it."""
+    ratio = impact(score) if isinstance(score, GroupScore) else None
+    if said := [*harms(score, most=3, words=words), *filter(None, [ratio])]:
+        yield Points(said)
+    if isinstance(score, CausalScore):
+        for pair in score.witnesses[:WITNESSES]:
+            yield from pair_blocks(pair, score, words)
+        if whose := pairs_origin(score):
+            yield Statement(f"These pairs: {whose}.")
+
+
+def _certainty(result: Result) -> str:
+    if result.checks:
+        return checks_guarantee(result)
+    texts = [guarantee(each) for each in result.searches]
+    return " ".join(filter(None, [*texts, how_sure_together(result)]))
 
 
 def _fitting(parts: list[str], room: int) -> Iterator[str]:
@@ -109,164 +153,68 @@ def _entity(found: re.Match[str]) -> str:
     return f"&#{ord(found[0])};"
 
 
-def _verdict(result: Result) -> Iterator[str]:
-    found = verdict(result)
-    yield f"**{escape(found.sentence)}.**"
-    if found.behind:
-        yield escape(found.behind)
-    decided = (each for each in result.searches if each.decide_only)
-    yield from ("\n".join(f"* {escape(set_text(n))}" for n in each.found) for each in decided)
+def drawn(blocks: Iterable[Block]) -> Iterator[str]:
+    """The blocks as paragraphs; of pictures there is nothing, their numbers stand beside them."""
+    for each in blocks:
+        if text := _drawn(each):
+            yield text
 
 
-def _tables(result: Result) -> Iterator[str]:
-    if result.checks:
-        yield _table(
-            ("", "check", "verdict", "score", "interval"),
-            [_check_row(each) for each in result.checks],
-        )
-        for check in result.checks:
-            texts = [*acceptance_words(check), visible(check.reason) if check.reason else ""]
-            lines = [f"- {escape(check.name)}: {escape(each)}" for each in texts if each]
-            if lines:
-                yield "\n".join(lines)
-    elif result.scores:
-        yield _table(
-            ("set", "measure", "score", "interval", "how"),
-            [_score_row(each) for each in result.scores],
-        )
+def _cut(text: str) -> str:
+    return escape(cut(text, LONGEST))
 
 
-def _check_row(check: CheckResult) -> tuple[str, ...]:
-    mark = MARKS[check.verdict if check.baseline != "known" else "accepted"]
-    return (mark, check.name, verdict_words(check), check_point(check), check_interval(check))
+@singledispatch
+def _drawn(block: Any) -> str:
+    return ""
 
 
-def _score_row(score: Score) -> tuple[str, ...]:
-    how = score.method if score.conclusive else how_it_ended(score.stopped)
-    if how == "exact" and score.low != score.high:
-        how = certainty(score).removeprefix("because ")
-    shown, ends = (point(score), interval(score)) if score.samples else ("–", "")
-    return (set_text(score.against), kind_words(score), shown, ends, how)
+@_drawn.register
+def _(said: Statement) -> str:
+    text = escape(said.text)
+    if said.look == "headline":
+        return f"**{text}.**"
+    text = f"{escape(said.before)}: {text}" if said.before else text
+    return f"> ⚠️ {text}" if said.look == "warning" else text
 
 
-def _table(heads: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [_line(heads), _line("---" for _ in heads)]
-    lines += [_line(map(escape, row)) for row in rows[:ROWS]]
-    if len(rows) > ROWS:
-        lines.append(f"\n… and {len(rows) - ROWS:,} more")
-    return "\n".join(lines)
+@_drawn.register
+def _(points: Points) -> str:
+    return "\n".join(f"- {escape(each)}" for each in points.items)
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+@_drawn.register
+def _(commands: Commands) -> str:
+    return "\n".join(f"<pre>{escape(each)}</pre>" for each in commands.lines)
 
 
-def _cautions(result: Result) -> Iterator[str]:
-    """What speaks against believing it."""
-    texts = [f"failed: {failure_text(kind, each)}" for kind, each in result.failures.items()]
-    ending = cut_off(result)
-    texts += [] if ending is None else [ending]
-    texts += [
-        *map(str, result.notes),
-        *(f"inconclusive: {each}" for each in inconclusive(result.scores)),
-    ]
-    texts += [str(note) for score in result.scores if score.samples for note in score.notes]
-    if texts:
-        yield "\n".join(f"> ⚠️ {escape(each)}  " for each in dict.fromkeys(texts[:ROWS]))
+@_drawn.register
+def _(fold: Fold) -> str:
+    summary = f"<details><summary>{escape(fold.title)}</summary>"
+    return "\n\n".join([summary, *drawn(fold.blocks), "</details>"])
 
 
-def _worst(result: Result) -> list[Score]:
-    """The scores that are surely above 0, the largest first."""
-    words = wording(result)
-    known = {
-        (each.measure, headline(each, words)): each
-        for each in result.scores
-        if whole_of(each).low > 0
-    }
-    return sorted(known.values(), key=lambda each: -each.low)[:TELLING]
+@_drawn.register
+def _(part: Part) -> str:
+    return "\n\n".join([f"**{escape(part.title)}**", *drawn(part.blocks)])
 
 
-def _people(score: Score, words: Wording) -> Iterator[str]:
-    """Whom a set hurts, folded away."""
-    lines = [f"- {escape(each)}" for each in harms(score, most=3, words=words)]
-    ratio = impact(score) if isinstance(score, GroupScore) else None
-    lines += [] if ratio is None else [f"- {escape(ratio)}"]
-    parts = ["\n".join(lines)] if lines else []
-    if isinstance(score, CausalScore):
-        parts += [_pair(each, score.output) for each in score.witnesses[:WITNESSES]]
-        whose = pairs_origin(score)
-        parts += [f"These pairs: {whose}."] if whose else []
-    if parts:
-        summary = f"<summary>{escape(headline(score, words))}</summary>"
-        yield "\n\n".join([f"<details>{summary}", *parts, "</details>"])
+@_drawn.register
+def _(table: Table) -> str:
+    places = [place for place, head in enumerate(table.heads) if not isinstance(head, Axis)]
+    heads = [escape(head_text(table.heads[place])) for place in places]
+    rows = ([_cell(row[place]) for place in places] for row in table.rows[:ROWS])
+    lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(places), *rows)]
+    hidden = len(table.rows) - ROWS
+    more = f"… and {hidden:,} more" if hidden > 0 else escape(table.foot)
+    return "\n".join([*lines, *([f"\n{more}"] if more else [])])
 
 
-def _pair(witness: Witness, output: str | None) -> str:
-    """Two people side by side: where they differ first, then what they share."""
-    first, second = witness.inputs
-    changed = witness.differs_in
-    names = [*changed, *(name for name in first if name not in changed)]
-    rows = [
-        "| " + " | ".join(_bold(each, name in changed) for each in (name, *shown)) + " |"
-        for name in names[:PEOPLE]
-        for shown in [told_apart([first[name], second[name]], LONGEST)]
-    ]
-    hidden = len(names) - PEOPLE
-    rows += [f"| + {hidden} more | = | = |"] if hidden > 0 else []
-    outputs = " | ".join(_bold(each, True) for each in told_apart(witness.outputs, LONGEST))
-    head = ["| | one | the other |", "| --- | --- | --- |"]
-    return "\n".join([*head, *rows, f"| {_bold(output or 'decision', True)} | {outputs} |"])
-
-
-def _outcomes(outcomes: Outcomes, result: Result) -> str:
-    """Rates beside known outcomes, folded away: by group, then how far they are apart."""
-    words = wording(result)
-    heads = ("group", *RATE_WORDS.values())
-    rates = [
-        (words.label(each.values), *(counted_rate(rate) for _, rate in each.rates()))
-        for each in outcomes.groups
-    ]
-    gaps = [
-        (gap_name(each), gap_difference(each), gap_ratio(each), gap_groups(each, words))
-        for each in outcomes.gaps
-    ]
-    causal = beside_causal(outcomes, result, words)
-    lines = [f"- undefined: {escape(each)}" for each in undefined(outcomes, words)]
-    sure = f"{outcomes_certainty(outcomes)} {NO_VERDICT}"
-    summary = f"<summary>Known outcomes by {escape(set_text(outcomes.against))}</summary>"
-    parts = [
-        f"<details>{summary}",
-        escape(about_outcomes(outcomes, words)),
-        _table(heads, rates),
-        _table(("", "difference", "ratio", "lowest – highest"), gaps),
-        *(["\n".join(lines)] if lines else []),
-        *([] if causal is None else [escape(causal)]),
-        f"{escape(sure)}\n\n</details>",
-    ]
-    return "\n\n".join(parts)
-
-
-def _proxies(proxies: Sequence[Proxy], result: Result) -> str:
-    """What may stand in for a set, folded away."""
-    words = wording(result)
-    rows = [proxy_row(each) for each in proxies]
-    summary = escape(f"What may stand in for {set_text(proxies[0].against)}")
-    parts = [
-        f"<details><summary>{summary}</summary>",
-        _table(PROXY_HEADS, rows),
-        "\n".join(f"- {escape(each)}" for each in proxy_sentences(proxies, words)),
-        f"{escape(proxies_certainty(proxies))}\n\n</details>",
-    ]
-    return "\n\n".join(parts)
-
-
-def _bold(value: object, changed: bool) -> str:
-    shown = escape(cut_name(visible(value), LONGEST))
-    return f"**{shown}**" if changed else shown
-
-
-def _certainty(result: Result) -> str:
-    if result.checks:
-        return checks_guarantee(result)
-    texts = [guarantee(each) for each in result.searches]
-    return " ".join(filter(None, [*texts, how_sure_together(result)]))
+def _cell(content: Content) -> str:
+    text = _cut(text_of(content))
+    if isinstance(content, Chip):
+        return f"{MARKS.get(content.word, MARKS.get(content.state, ''))} {text}".strip()
+    if isinstance(content, Cell):
+        text = f"**{text}**" if content.state in BOLD and text else text
+        return f"{text} ({_cut(content.small)})" if content.small else text
+    return text

@@ -14,21 +14,26 @@ from themis.results.model import Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.withheld import whole_of
 from themis.settings import Stopping
-from themis.show.html import Html, cut, folded, join, shell, table, tag, value
-from themis.show.reports.document import Room, rest, score_name, section
+from themis.show.blocks import Block, Commands, Content, Fold, Head, Number, Statement, Table
+from themis.show.html import Html
+from themis.show.parts.scores import score_name
+from themis.show.reports.document import Space, rest, section
+from themis.show.reports.drawing import drawn
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import account_text, method, rows_used
+from themis.show.words.scores import account_text, method, outputs_text, rows_used
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import (
     confidence_text,
     count,
-    duration,
+    cut_name,
+    cut_text,
     percent_sure,
     size,
+    took,
     visible,
 )
-from themis.show.words.wording import Wording
+from themis.show.words.wording import wording
 
 
 @dataclass(frozen=True)
@@ -96,23 +101,14 @@ def _precision(asked: Score | SearchResult) -> Iterator[str]:
         yield from ("--stopping", asked.stopping)
 
 
-Fact = tuple[str, Any]
-
-
-def method_section(result: Result, room: Room) -> Html:
+def method_section(result: Result, space: Space) -> Html:
     """What stands behind the numbers."""
-    return section(
-        "method",
-        "Method and confidence",
-        *_sureness(result),
-        facts_list(result),
-        *_per_score(result, room),
-        inputs_table(result, room),
-        fold=True,
-    )
+    blocks = [*_sureness(result), facts_table(result), *_per_score(result, space),
+              *inputs_blocks(result, space)]  # fmt: skip
+    return section("method", "Method and confidence", drawn(blocks), fold=True)
 
 
-def again_section(result: Result, room: Room) -> Html:
+def again_section(result: Result, _: Space) -> Html:
     """The command that makes the result again."""
     command = command_again(result)
     note = "This is the command that was given."
@@ -123,13 +119,8 @@ def again_section(result: Result, room: Room) -> Html:
         )
     if result.command == "demo":
         note = "The demo needs no file."
-    return section(
-        "again",
-        "Run it again",
-        shell([cut(command.line, 8_000)]),
-        tag("p", f"{note} {same_again(result)}"),
-        fold=True,
-    )
+    said = Statement(f"{note} {same_again(result)}")
+    return section("again", "Run it again", drawn([Commands([command.line]), said]), fold=True)
 
 
 CUT_OFF = (Ending.BUDGET, Ending.INTERRUPTED, Ending.FAILED)
@@ -144,24 +135,24 @@ def same_again(result: Result) -> str:
     return "The same seed gives the same result as long as the subject is the same."
 
 
-def _sureness(result: Result) -> Iterator[Html]:
+def _sureness(result: Result) -> Iterator[Block]:
     sampled = [each for each in result.scores if each.method == "sampled" and each.samples]
     certified = [each for each in sampled if each.stopping is Stopping.CERTIFIED]
     if certified:
         confidence = min(each.confidence for each in certified)
-        yield tag(
-            "p",
+        yield Statement(
             f"{confidence_text(confidence)} is about the procedure: of 100 runs with other seeds, "
-            f"in at least {percent_sure(confidence)} the interval contains the true score. "
-            f"It is that of {_of_whom(certified[0])}.",
+            f"in at least {percent_sure(confidence)} the interval contains the true score, if the "
+            f"subject always decides the same. It is that of {_of_whom(certified[0])}."
         )
     if any(each.method == "exact" and each.conclusive for each in result.scores):
-        yield tag("p", "Exact means: every input was run, and the score is what its definition "
-                       "says.")  # fmt: skip
+        yield Statement(
+            "Exact means: every input was run, and the score is what its definition says."
+        )
     if result.checks:
-        yield tag("p", checks_guarantee(result))
+        yield Statement(checks_guarantee(result))
     if result.noise is not None and not result.noise.differing:
-        yield tag("p", probe_sentence(result.noise), ".")
+        yield Statement(probe_sentence(result.noise))
 
 
 def _of_whom(score: Score) -> str:
@@ -174,41 +165,31 @@ def _of_whom(score: Score) -> str:
     )
 
 
-def facts(result: Result) -> Iterator[Fact]:
+def facts(result: Result) -> Iterator[tuple[str, str]]:
     """Where a result comes from: the subject, the run, the versions, the hash."""
-    timing = result.timing
-    yield "Subject", visible(result.subject.get("kind", "unknown"))
-    if result.subject.get("fingerprint"):
-        yield "Fingerprint", tag("code", visible(result.subject["fingerprint"]))
-    if started(result):
-        yield "Started", started(result)
-    if "seconds" in timing:
-        yield "Took", duration(timing["seconds"])
-    if timing.get("executor"):
-        yield "Ran", visible(timing["executor"])
-    yield "Executions", account_text(result)
-    if timing.get("calls"):
-        yield "Calls of the subject", f"{timing['calls']:,}"
-    if result.cache_hits:
-        yield "Answered from the cache", f"{result.cache_hits:,}"
-    yield "Seed", str(result.seed)
-    yield "Ended", "done" if result.stopped is Ending.DONE else how_it_ended(result.stopped)
-    yield from _data(result)
-    if isinstance(timing.get("versions"), Mapping):
-        yield "Versions", ", ".join(f"{visible(n)} {visible(v)}"
-                                    for n, v in timing["versions"].items())  # fmt: skip
-    file = (result.source or {}).get("file")
-    if file:
-        yield "File", tag("code", value(file))
-    yield "SHA-256 of the result", tag("code", digest(result))
-
-
-def _data(result: Result) -> Iterator[Fact]:
-    """What rows were given and what became of them."""
-    if result.data is not None:
-        yield "Given rows", tag("bdi", cut(rows_used(result.data), 400))
-        if ignored := result.data.get("ignored"):
-            yield "Columns not used", tag("bdi", cut(", ".join(map(visible, ignored)), 400))
+    timing, source = result.timing, result.source or {}
+    versions = timing.get("versions")
+    known = {
+        "Subject": visible(result.subject.get("kind", "unknown")),
+        "Fingerprint": result.subject.get("fingerprint"),
+        "Started": started(result),
+        "Took": took(timing) if "seconds" in timing else None,
+        "Ran": timing.get("executor"),
+        "Executions": account_text(result),
+        "Calls of the subject": f"{timing['calls']:,}" if timing.get("calls") else None,
+        "Answered from the cache": f"{result.cache_hits:,}" if result.cache_hits else None,
+        "Outputs": "; ".join(map(outputs_text, result.outputs)),
+        "Seed": str(result.seed),
+        "Ended": "done" if result.stopped is Ending.DONE else how_it_ended(result.stopped),
+        "Given rows": None if result.data is None else rows_used(result.data),
+        "Columns not used": ", ".join(map(visible, (result.data or {}).get("ignored") or ())),
+        "Versions": ", ".join(f"{name} {each}" for name, each in versions.items())
+        if isinstance(versions, Mapping)
+        else None,
+        "File": source.get("file"),
+        "SHA-256 of the result": digest(result),
+    }
+    yield from ((name, visible(each)) for name, each in known.items() if each)
 
 
 def started(result: Result) -> str:
@@ -229,79 +210,70 @@ def started_on(result: Result) -> str:
     return f"{day.day} {day:%B %Y}"
 
 
-def facts_list(result: Result) -> Html:
+def facts_table(result: Result) -> Table:
     """The facts, one below the other."""
-    items = (tag("div", tag("dt", name), tag("dd", each)) for name, each in facts(result))
-    return tag("dl", *items, class_="facts")
+    rows = [(name, cut_name(each, LONGEST_FACT)) for name, each in facts(result)]
+    return Table("Where the result comes from", ("", ""), rows, shape="plain")
 
 
-def _per_score(result: Result, room: Room) -> Iterator[Html]:
-    scores = [each for each in result.scores if each.samples][: room.scores]
+def _per_score(result: Result, space: Space) -> Iterator[Block]:
+    words = wording(result)
+    scores = [each for each in result.scores if each.samples]
     title = "Every score: method and cost"
-    heads = ("Set", "Measure", "Method", ("Confidence", "number"), ("Error", "number"),
-             "Ended", ("Executions", "number"), ("From the cache", "number"))  # fmt: skip
-    if scores:
-        shown = table(title, heads, (_method_row(each, room.words) for each in scores))
-        yield folded(title, tag("div", shown, class_="wide"))
+    heads: list[Head] = ["Set", "Measure", "Method", Number("Confidence"), Number("Error"),
+                         "Ended", Number("Executions"), Number("From the cache")]  # fmt: skip
+    rows: list[Sequence[Content]] = [
+        (
+            score_name(each),
+            each.measure,
+            method(each, words),
+            f"{percent_sure(each.confidence)} %",
+            f"± {100 * each.error:.4g} %",
+            f"{ENDED.get(each.stopped, each.stopped)} ({each.stopping})",
+            f"{each.executions:,}",
+            f"{each.cache_hits:,}",
+        )
+        for each in scores[: space.scores]
+    ]
+    if rows:
+        yield Fold(title, [Table(title, heads, rows, rest(len(scores) - len(rows), "score"))])
 
 
 ENDED = {Ending.ERROR_REACHED: "as precise as asked"}  # the others are named well
+LONGEST_FACT = 400
 
 
-def _method_row(score: Score, words: Wording) -> tuple[Any, ...]:
-    return (
-        score_name(score),
-        score.measure,
-        method(score, words),
-        f"{percent_sure(score.confidence)} %",
-        f"± {100 * score.error:.4g} %",
-        f"{ENDED.get(score.stopped, score.stopped)} ({score.stopping})",
-        f"{score.executions:,}",
-        f"{score.cache_hits:,}",
-    )
-
-
-def inputs_table(result: Result, room: Room) -> Html:
+def inputs_blocks(result: Result, space: Space) -> Iterator[Block]:
     """The characteristics and constraints that inputs were made of."""
     inputs = result.schema.get("inputs", {})
     if not isinstance(inputs, Mapping) or not inputs:
-        return Html()
-    shown = list(inputs.items())[: room.inputs]
-    constraints = result.schema.get("constraints", {})
-    return folded(
-        f"The inputs: {count(len(inputs), 'characteristic')}",
-        table(
-            "Characteristics of the inputs",
-            ("Characteristic", "Values", "Protected"),
-            (
-                (value(name, room.letters), _values(spec, room), _protected(spec))
-                for name, spec in shown
-            ),
-            foot=rest(len(inputs) - len(shown)),
-        ),
-        *(
-            tag("p", tag("code", value(f"{name}: {each}", room.sentence)))
-            for name, each in list(constraints.items())[: room.inputs]
-        ),
-    )
+        return
+    rows = [
+        (visible(name), _values(spec), _protected(spec))
+        for name, spec in list(inputs.items())[: space.inputs]
+    ]
+    heads = ("Characteristic", "Values", "Protected")
+    foot = rest(len(inputs) - len(rows), "characteristic")
+    table = Table("Characteristics of the inputs", heads, rows, foot, "plain")
+    constraints = result.schema.get("constraints", {}).items()
+    said = [f"{name}: {cut_text(visible(each))}" for name, each in constraints][: space.inputs]
+    title = f"The inputs: {count(len(inputs), 'characteristic')}"
+    yield Fold(title, [table, *([Commands(said)] if said else [])])
 
 
-def _values(spec: Any, room: Room) -> Html:
+def _values(spec: Any) -> str:
     """What a characteristic can be, as in the file."""
     given = spec if isinstance(spec, Mapping) else {"values": spec}
     if isinstance(given.get("values"), list):
         values = given["values"]
-        text = ", ".join(visible(each) for each in values)
         start = "" if len(values) < 8 else f"{size(len(values))} values: "
-        parts = [start, tag("bdi", cut(text, 2 * room.letters))]
+        text = f"{start}{cut_text(', '.join(map(visible, values)))}"
     else:
         step = f", step {given['step']:g}" if "step" in given else ""
-        parts = [f"{given.get('min')} to {given.get('max')}{step}"]
+        text = f"{given.get('min')} to {given.get('max')}{step}"
     if given.get("bins"):
-        parts.append(f"; bins at {cut(', '.join(map(visible, given['bins'])), room.letters)}")
-    if given.get("weights"):
-        parts.append("; weighted")
-    return join(parts)
+        text += f"; bins at {cut_text(', '.join(map(visible, given['bins'])))}"
+    return f"{text}; weighted" if given.get("weights") else text
 
 
 def _protected(spec: Any) -> str:

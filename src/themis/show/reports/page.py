@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from themis.results.model import Result
 from themis.results.parts import Naming
 from themis.show.html import Html, cut, tag
+from themis.show.parts.cautions import cautions
 from themis.show.reports.cards import cards_section
-from themis.show.reports.document import LONGEST_NAME, Room, document, fitting
-from themis.show.reports.glossary import glossary_section
+from themis.show.reports.document import Space, document, fitting
+from themis.show.reports.drawing import chip, sentence
 from themis.show.reports.method import again_section, digest, method_section, started_on
-from themis.show.reports.outcomes import outcomes_section, proxies_section
-from themis.show.reports.people import harm_section, pairs_section, regions_section
-from themis.show.reports.scores import groups_section, scores_section
-from themis.show.reports.sets import lattice_section
-from themis.show.reports.verdict import cautions, cautions_section, checks_table, chip
+from themis.show.reports.references import glossary_section
+from themis.show.reports.sections import (
+    cautions_section,
+    checks_section,
+    groups_section,
+    harm_section,
+    outcomes_section,
+    pairs_section,
+    proxies_section,
+    regions_section,
+    scores_section,
+    sets_section,
+)
 from themis.show.words.values import visible
 from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import wording
 
+LONGEST_TITLE = 240
 LONGEST_VERDICT = 600
 # In the order of the page; each is empty if there is nothing to show.
-SECTIONS: tuple[Callable[[Result, Room], Html], ...] = (
+SECTIONS: tuple[Callable[[Result, Space], Html], ...] = (
     cards_section,
-    checks_table,
-    lattice_section,
+    checks_section,
+    sets_section,
     cautions_section,
     scores_section,
     groups_section,
@@ -43,18 +52,17 @@ SECTIONS: tuple[Callable[[Result, Room], Html], ...] = (
 
 def render_page(result: Result) -> str:
     """A result as one HTML file of less than 300 KB that needs nothing else."""
-    words = wording(result)
-    return fitting(lambda room: _render(result, replace(room, words=words)))
+    return fitting(lambda space: _render(result, space))
 
 
-def _render(result: Result, room: Room) -> str:
+def _render(result: Result, space: Space) -> str:
     title = subject_title(result)
     return document(
         f"{title}: Themis report",
         "Report",
         digest(result),
         _header(result, title),
-        *(show(result, room) for show in SECTIONS),
+        *(show(result, space) for show in SECTIONS),
     )
 
 
@@ -68,7 +76,7 @@ def named_title(naming: Naming) -> str:
     """The name and version of what is tested; empty where it has none."""
     name = naming.name or naming.program
     version = f", version {naming.version}" if name and naming.version else ""
-    return cut(visible(f"{name}{version}"), LONGEST_NAME) if name else ""
+    return cut(visible(f"{name}{version}"), LONGEST_TITLE) if name else ""
 
 
 def _header(result: Result, title: str) -> Iterator[Html]:
@@ -80,14 +88,13 @@ def _header(result: Result, title: str) -> Iterator[Html]:
     if any(each.weakens for each in cautions(result)):  # a link to what weakens the verdict
         chips.append(tag("a", chip("open", "with reservations"), href="#cautions"))
     behind = [tag("p", found.behind, class_="behind")] if found.behind else []
-    reading = how_to_read(result)
+    below = filter(None, [measured_on(result), how_to_read(result)])
     yield tag(
         "div",
         tag("p", *chips, class_="chips"),
-        tag("p", tag("bdi", f"{whole_clauses(found.sentence)}."), class_="sentence"),
+        tag("p", sentence(whole_clauses(found.sentence)), class_="sentence"),
         *behind,
-        tag("p", measured_on(result), class_="faint"),
-        *([tag("p", tag("bdi", reading), class_="faint")] if reading else []),
+        *(tag("p", tag("bdi", each), class_="faint") for each in below),
         class_=f"verdict {found.state}",
     )
 

@@ -90,9 +90,7 @@ def _driver() -> dict[str, Any]:
 def _result(finding: Finding, result: Result) -> dict[str, Any]:
     measure: Measure = finding.measure or "causal"
     text = f"{finding.title}. {finding.text}"
-    of = [] if finding.output is None else [finding.output]
-    of += ["mean"] if getattr(finding.score, "statistic", "rate") == "mean" else []
-    key = json.dumps([measure, sorted(finding.against), *of])
+    key = json.dumps([measure, sorted(finding.against), *_told_apart_by(finding)])
     data: dict[str, Any] = {
         "ruleId": _rule(measure),
         "ruleIndex": list(_RULES).index(measure),
@@ -111,6 +109,17 @@ def _result(finding: Finding, result: Result) -> dict[str, Any]:
         reason = f"{finding.accepted.reason} (until {finding.accepted.until})"
         data["suppressions"] = [{"kind": "external", "status": "accepted", "justification": reason}]
     return data
+
+
+def _told_apart_by(finding: Finding) -> Iterator[str]:
+    """What tells findings about one set apart, as far as it is not the usual one."""
+    if finding.output is not None:
+        yield finding.output
+    usual = {"statistic": "rate", "population": "inputs", "counterfactuals": "generated"}
+    known = ((getattr(finding.score, name, each), each) for name, each in usual.items())
+    yield from (own for own, each in known if own != each)
+    if finding.kind == "found":  # beside the set's own score
+        yield "search"
 
 
 def _notification(finding: Finding, result: Result) -> dict[str, Any]:

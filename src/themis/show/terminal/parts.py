@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
@@ -19,18 +19,12 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.show.intervals import WHOLE, Axis
-from themis.show.words.scores import failure_text
-from themis.show.words.values import NO_BREAK, unbroken, visible
+from themis.show.words.values import NO_BREAK, unbroken
 
 WIDEST = 100  # longer lines are hard to read
 UNLIMITED = 10_000  # columns, to learn how many a table wants
+WORD = 24  # letters that a table does not break
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
-# For what an encoding lacks: one for one where it can be, so that columns stay.
-_PLAIN = {
-    **dict(zip("█▒·┃│─‹→–…±×÷−‘’“”✅☑❌⚠", "#+.||-<>-.~x/-''\"\"++x!", strict=True)),
-    **{"≤": "<=", "≥": ">=", "≠": "!=", "\ufe0f": ""},
-}
-
 HEADLINE = "bold"
 # Colours that are read on light and on dark terminals: red, green and magenta, neither yellow, blue
 # nor cyan, and nothing is said by them alone. Dim is what can be missed: heads, costs, fillers.
@@ -75,55 +69,9 @@ def render(parts: Iterable[RenderableType], console: Console) -> str:
 def make_console(file: IO[str] | None = None, *, width: int | None = None) -> Console:
     """A console that shows what it is given literally, in colour only on a terminal."""
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
-    if width is None and console.width > WIDEST:
-        console.width = WIDEST
+    if width is None and not 0 < console.width <= WIDEST:  # COLUMNS=0: nobody knows it
+        console.width = min(console.width or shutil.get_terminal_size().columns, WIDEST)
     return console
-
-
-def in_encoding(text: str, encoding: str) -> str:
-    """The text as this encoding can show it: bars and signs as the nearest plain ones, else `?`."""
-    if _fits(text, encoding):
-        return text
-    return "\n".join(_plain_line(line, encoding) for line in text.split("\n"))
-
-
-def in_plain_signs(text: str, encoding: str) -> str:
-    """The text with plain signs for those that this encoding lacks; all else is left to others."""
-    return "".join(each if _fits(each, encoding) else _PLAIN.get(each, each) for each in text)
-
-
-def _plain_line(line: str, encoding: str) -> str:
-    """A line in plain signs; of those that take more room the next gap is so much smaller."""
-    parts, longer = [], 0
-    for part in re.split("( {2,})", line):
-        if part.isspace():
-            kept = max(1, len(part) - longer)
-            longer -= len(part) - kept
-            parts.append(part[:kept])
-        else:
-            parts.append(_in_plain(part, encoding))
-            longer += len(parts[-1]) - len(part)
-    return "".join(parts)
-
-
-def _in_plain(text: str, encoding: str) -> str:
-    return "".join(each if _fits(each, encoding) else _nearest(each, encoding) for each in text)
-
-
-def _nearest(character: str, encoding: str) -> str:
-    """A sign's plain one, or the letter without its accent."""
-    if character in _PLAIN:
-        return _PLAIN[character]
-    plain = unicodedata.normalize("NFKD", character).encode(encoding, "ignore")
-    return plain.decode(encoding) or "?"
-
-
-def _fits(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -160,14 +108,6 @@ class IntervalBar:
         return Measurement(4, options.max_width)
 
 
-def drawn(name: str, bar: IntervalBar, end: str = "") -> Table:
-    """A bar between the ends of its axis, behind what it is about; `end` is not in per cent."""
-    table = grid({}, {}, {"ratio": 1}, NUMBER, expand=True, gap=1)
-    ends = (" 0", end) if end else (" 0 %", f"{100 * bar.axis.end:.0f} %")
-    table.add_row(name, ends[0], bar, ends[1])
-    return table
-
-
 @dataclass(frozen=True)
 class Sentence:
     """Wrapped text; a number stays on one line with its unit."""
@@ -178,13 +118,13 @@ class Sentence:
     break_before: str = ""  # where to start a new line if one is not enough
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = in_encoding(self.text, options.encoding)  # before it is wrapped: it may be longer
+        text = self.text
         words = max((cell_len(word) for word in _glued(text).split(" ")), default=0)
         fits = len(self.first) + words <= options.max_width  # else it is folded within words
         width = options.max_width if fits else max(options.max_width, 20)
         parts = [text]
         if self.break_before and len(text) > width:
-            start, found, rest = text.partition(in_encoding(self.break_before, options.encoding))
+            start, found, rest = text.partition(self.break_before)
             if len(start) <= width - len(self.first):  # else it would end in the midst of a line
                 parts = [start, (found + rest).lstrip()]
         first = self.first
@@ -195,31 +135,11 @@ class Sentence:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         words = (cell_len(word) for word in _glued(self.text).split(" "))
-        widths = (max(words, default=0), cell_len(self.text))
+        least = max(max(words, default=0), cell_len(self.text) // 2)  # on two lines, if it is short
+        widths = (min(least, WORD), cell_len(self.text))
         return Measurement(*(len(self.first) + each for each in widths)).with_maximum(
             options.max_width
         )
-
-
-@dataclass(frozen=True)
-class Ends:
-    """An interval on one line, or on two where there is no room: no number is broken."""
-
-    low: str
-    high: str
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        line = f"{self.low} – {self.high}"
-        fits = cell_len(line) <= options.max_width
-        yield short(line if fits else f"{self.low} –\n{self.high}")
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(self.narrowest, cell_len(f"{self.low} – {self.high}"))
-
-    @property
-    def narrowest(self) -> int:
-        """The columns that it takes on two lines."""
-        return max(cell_len(f"{self.low} –"), cell_len(self.high))
 
 
 @dataclass(frozen=True)
@@ -297,31 +217,27 @@ def grid(
 
 @dataclass(frozen=True)
 class Fitting:
-    """A table where its words and numbers have room; else what it has in lines: nothing is cut."""
+    """The first table whose words and numbers have room; else what it has in lines.
 
-    table: Table
+    Nothing is cut. This is the one rule for narrow terminals.
+    """
+
+    tables: tuple[Table, ...]
     lines: tuple[RenderableType, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         unlimited = options.update(max_width=UNLIMITED)
-        least = Measurement.get(console, unlimited, self.table).minimum
-        for width in range(options.max_width, least - 1, -1):  # columns may be given too much
-            drawn = list(console.render(self.table, options.update(max_width=width)))
-            widths = map(Segment.get_line_length, Segment.split_lines(drawn))
-            if max(widths, default=0) <= options.max_width:
-                yield from drawn
-                return
+        for table in self.tables:
+            least = Measurement.get(console, unlimited, table).minimum
+            for width in range(options.max_width, least - 1, -1):  # columns may be given too much
+                drawn = list(console.render(table, options.update(max_width=width)))
+                widths = map(Segment.get_line_length, Segment.split_lines(drawn))
+                if max(widths, default=0) <= options.max_width:
+                    yield from drawn
+                    return
         yield from self.lines
 
 
 def rule(title: str) -> Rule:
     """A line with a title, above what belongs together."""
     return Rule(Text(title, HEADLINE), align="left", style=DIM)
-
-
-def failures(found: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Which executions failed, how often, and how to see it."""
-    for kind, failure in found.items():
-        yield Sentence(failure_text(kind, failure), "red", first="failed: ")
-        if "reproduce" in failure:
-            yield ShellLine(visible(failure["reproduce"]))

@@ -12,7 +12,17 @@ from rich.cells import cell_len
 from rich.live import Live
 from rich.text import Text
 
-from themis.events import Activity, Progress, SearchProgress
+from themis.events import (
+    Activity,
+    Began,
+    Event,
+    Forecast,
+    InputsReplayed,
+    Progress,
+    RowsRead,
+    SearchProgress,
+    StepBegun,
+)
 from themis.show.terminal.parts import make_console
 from themis.show.words.values import count, duration, percent, visible
 
@@ -24,9 +34,9 @@ LOG_SECONDS, LOG_SELDOM = 10.0, 60.0  # until the first line about a run there; 
 LARGE_FILE = 10_000_000  # bytes; reading a smaller one does not last, whatever else does
 
 
-def reading_words(done: int, total: int) -> str:
+def reading_words(event: RowsRead) -> str:
     """How much of a file was read: `read 120 MB of 500 MB`."""
-    return f"read {done / 1e6:,.0f} MB of {total / 1e6:,.0f} MB"
+    return f"read {event.done / 1e6:,.0f} MB of {event.total / 1e6:,.0f} MB"
 
 
 def activity_words(activity: Activity) -> list[str]:
@@ -56,17 +66,20 @@ class ReadingLines:
         self._say, self._clock = say, clock
         self._said = clock()
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, event: Event) -> None:
         """Take notice of how many bytes were read."""
+        if not isinstance(event, RowsRead) or event.total < LARGE_FILE:
+            return
         now = self._clock()
-        if total >= LARGE_FILE and now - self._said >= LINE_SECONDS:
+        if now - self._said >= LINE_SECONDS:
             self._said = now
-            self._say(reading_words(done, total))
+            self._say(reading_words(event))
 
 
 class ProgressLine:
     """A context within which `listen` keeps one line up to date; it vanishes at the end.
 
+    It shows what was heard of last: a file, a score, a search or a replay.
     Where it is not enabled, the line as it stands is said now and then, if somebody is to `say` it.
     """
 
@@ -83,7 +96,11 @@ class ProgressLine:
         self._lock = threading.Lock()
         self._live: Live | None = None
         self._event: Progress | None = None
-        self.look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
+        self._search: SearchProgress | None = None
+        self._aside: str | None = None  # what goes on besides measuring
+        self._step: StepBegun | None = None  # of a whole audit
+        self._expected: int | None = None  # executions of a whole audit, by its forecast
+        self._look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
         self._executed = self._known = 0  # before this measurement, and of it without executions
         self._thread: threading.Thread | None = None
@@ -92,8 +109,26 @@ class ProgressLine:
                 target=self._show if enabled else self._log, daemon=True
             )
 
-    def listen(self, event: Progress) -> None:
-        """Take notice of where a measurement stands."""
+    def listen(self, event: Event) -> None:
+        """Take notice of what happens."""
+        match event:
+            case Progress():
+                self._search = self._aside = None
+                self._measure(event)
+            case SearchProgress():
+                self._search = event
+            case RowsRead():
+                self._aside = reading_words(event) if event.done < event.total else None
+            case InputsReplayed():
+                self._aside = f"replay · {event.done:,} of {count(event.total, 'input')}"
+            case StepBegun():
+                self._step, self._search = event, None
+            case Forecast():
+                self._expected = event.executions
+            case Began():
+                self._look = event.look
+
+    def _measure(self, event: Progress) -> None:
         last, now = self._event, time.monotonic()
         if last is not None and (last.measure, last.against) != (event.measure, event.against):
             self._measurement_started, self._known = self._heard, 0
@@ -141,7 +176,15 @@ class ProgressLine:
             self._live.start()
 
     def line(self) -> Text:
-        """The line as it stands now."""
+        """The line as it stands now; of a whole audit, where that stands before all else."""
+        whole = self._whole()
+        if self._aside is not None:
+            part = Text(self._aside)
+        else:
+            part = self._score() if self._search is None else self._found(self._search)
+        return Text.assemble(*whole, part, no_wrap=True, overflow="ellipsis")
+
+    def _score(self) -> Text:
         now, event = time.monotonic(), self._event
         elapsed = duration(now - self._started)
         if event is None:
@@ -159,9 +202,9 @@ class ProgressLine:
 
     def _beginning(self) -> list[str]:
         """What happens before anything is measured: a subject may take long to load, or to try."""
-        if self.look is None:
+        if self._look is None:
             return ["loading"]
-        executions = self.look().executions
+        executions = self._look().executions
         return ["running", *([count(executions, "execution")] if executions else [])]
 
     def _fitted(self, parts: Sequence[str], *spared: str) -> Text:
@@ -172,12 +215,31 @@ class ProgressLine:
         return fitted(parts, spared, width)
 
     def _whole(self) -> list[str]:
-        """Where something larger stands of which this is a part."""
-        return []
+        """Where the whole audit stands of which this is a part."""
+        if self._step is None:
+            return []
+        done = f"step {self._step.number} of {self._step.total}"
+        if self._expected and self._look is not None:
+            share = min(self._look().executions / self._expected, 0.99)
+            done = f"{done}, about {100 * share:.0f} %"
+        return [f"{done} · "]
+
+    def _found(self, event: SearchProgress) -> Text:
+        activity = self._activity(event.executions)
+        last, executions = f"last {visible(','.join(event.against))}", activity.executions
+        parts = [
+            f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
+            f"{event.found:,} found",
+            *activity_words(activity),
+            count(executions, "execution"),
+            duration(time.monotonic() - self._started),
+            last,
+        ]
+        return self._fitted(parts, last, count(executions, "execution"))
 
     def _activity(self, executions: int) -> Activity:
         """What the run is at now; without somebody to ask, what it last told."""
-        return Activity("sampling", executions) if self.look is None else self.look()
+        return Activity("sampling", executions) if self._look is None else self._look()
 
     def _sampling(self, event: Progress, now: float) -> list[str]:
         """How far the tests are, and how long the rest takes."""
@@ -193,72 +255,3 @@ class ProgressLine:
             return None
         pace = (self._heard - self._measurement_started) / seen
         return max(pace * (event.expected - event.samples) - (now - self._heard), 0.0)
-
-
-class SearchProgressLine(ProgressLine):
-    """A live line for files, scores, searches and replays: it shows what was heard of last."""
-
-    def __init__(self, *, enabled: bool, say: Callable[[str], None] | None = None) -> None:
-        super().__init__(enabled=enabled, say=say)
-        self._search: SearchProgress | None = None
-        self._inputs: tuple[int, int] | None = None  # of a replay: run so far, and all
-        self._bytes: tuple[int, int] | None = None  # of rows: read so far, and all
-        self._step: tuple[int, int] | None = None  # of a whole audit: this one, and all
-        self.expected: int | None = None  # executions of a whole audit, by its forecast
-
-    def listen(self, event: Progress) -> None:
-        """Take notice of where a measurement stands."""
-        self._search = self._bytes = None
-        super().listen(event)
-
-    def listen_to_rows(self, done: int, total: int) -> None:
-        """Take notice of how many bytes of rows were read."""
-        self._bytes = (done, total) if done < total else None
-
-    def listen_to_search(self, event: SearchProgress) -> None:
-        """Take notice of the set that a search decided."""
-        self._search = event
-
-    def listen_to_inputs(self, done: int, total: int) -> None:
-        """Take notice of how many inputs of a replay were run."""
-        self._inputs = done, total
-
-    def listen_to_steps(self, number: int, total: int) -> None:
-        """Take notice of the step of a whole audit that begins."""
-        self._step, self._search = (number, total), None
-
-    def line(self) -> Text:
-        """The line as it stands now; of a whole audit, where that stands before all else."""
-        return Text.assemble(*self._whole(), self._part(), no_wrap=True, overflow="ellipsis")
-
-    def _whole(self) -> list[str]:
-        if self._step is None:
-            return []
-        number, total = self._step
-        done = f"step {number} of {total}"
-        if self.expected and self.look is not None:
-            share = min(self.look().executions / self.expected, 0.99)
-            done = f"{done}, about {100 * share:.0f} %"
-        return [f"{done} · "]
-
-    def _part(self) -> Text:
-        if self._inputs is not None:
-            done, total = self._inputs
-            text = f"replay · {done:,} of {count(total, 'input')}"
-            return Text(text, no_wrap=True, overflow="ellipsis")
-        if self._bytes is not None:
-            return Text(reading_words(*self._bytes), no_wrap=True, overflow="ellipsis")
-        event = self._search
-        if event is None:
-            return super().line()
-        activity = self._activity(event.executions)
-        last, executions = f"last {visible(','.join(event.against))}", activity.executions
-        parts = [
-            f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
-            f"{event.found:,} found",
-            *activity_words(activity),
-            count(executions, "execution"),
-            duration(time.monotonic() - self._started),
-            last,
-        ]
-        return self._fitted(parts, last, count(executions, "execution"))

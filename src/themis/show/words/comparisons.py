@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
 from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import AT_RANDOM, Replay, ReplayedTest
 from themis.show.intervals import ends_text
-from themis.show.words.headlines import capital
+from themis.show.words.headlines import capital, kinds
 from themis.show.words.searches import set_text
+from themis.show.words.units import in_units
 from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
-    duration,
     figure,
-    percent,
     points,
     set_phrase,
+    took,
     visible,
 )
-from themis.show.words.wording import PLACES, PLAIN, Wording
+from themis.show.words.wording import PLAIN, Wording
 
 NAMED = 3  # scores or sets in a headline
 AN = re.compile(r"8|1[18](?!\d)")  # numbers that are spoken with a vowel first
@@ -118,7 +119,7 @@ def replay_cost(replay: Replay) -> str:
     if replay.cache_hits:
         parts.append(f"{replay.cache_hits:,} answered from the cache")
     if "seconds" in replay.timing:
-        parts.append(duration(replay.timing["seconds"]))
+        parts.append(took(replay.timing))
     return " · ".join(parts)
 
 
@@ -219,10 +220,7 @@ def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
         return "unknown"
     if not bounds.told:
         return "not shown"
-    if quantity.statistic == "mean" and quantity.scale is not None:
-        low, high = quantity.scale
-        return _ends(bounds, lambda share: figure(share * (high - low)))
-    return _ends(bounds, percent if quantity.measure == "causal" else points)
+    return _ends(bounds, partial(in_units, of=quantity))
 
 
 def measured_text(bounds: Bounds | None, quantity: Quantity) -> str:
@@ -232,8 +230,7 @@ def measured_text(bounds: Bounds | None, quantity: Quantity) -> str:
         return text
     if quantity.statistic == "mean" or quantity.is_average_of_people:
         return text
-    unit = percent if quantity.measure == "causal" else points
-    return f"{unit(bounds.score)} ({text})"
+    return f"{in_units(bounds.score, quantity)} ({text})"
 
 
 def _ends(bounds: Bounds, unit: Callable[[float], str]) -> str:
@@ -250,11 +247,7 @@ def quantity_text(each: ScoreDifference | SetDifference) -> str:
     """What was measured: `causal race, sex of limit`."""
     about = each.quantity
     of = "" if about.output is None else f" of {set_phrase([about.output])}"
-    parts = [f"{about.measure} {set_text(about.against)}{of}"]
-    parts += ["means"] if about.statistic == "mean" else []
-    parts += [PLACES[about.population]] if about.population in PLACES else []
-    parts += ["among themselves"] if about.counterfactuals == "within" else []
-    return ", ".join(parts)
+    return ", ".join([f"{about.measure} {set_text(about.against)}{of}", *kinds(about)])
 
 
 def change_text(each: ScoreDifference | SetDifference) -> str:

@@ -208,8 +208,10 @@ def _between(region: Region) -> str:
     return f" (between {percent(low)} and {percent(high)})"
 
 
-def lift_text(lift: float) -> str:
+def lift_text(lift: float | None) -> str:
     """How many times the share of a region its changes are: `9.1`, `27`."""
+    if lift is None:
+        return "many"
     known = as_saved(lift)
     return f"{known:.1f}" if known < 10 else f"{known:,.0f}"
 

@@ -1,18 +1,23 @@
-"""Each score as one sentence that is true when it is read alone: what was observed, how sure."""
+"""Each score as one sentence that is true when it is read alone: what was observed, how sure.
+
+The sentence of each kind of finding is in headlines.toml.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from themis.inputs.personal import SHARED
+from themis.results.finding import finding, idle_favour, is_settled
 from themis.results.model import CausalScore, GroupScore, Score, is_by_degrees
-from themis.results.notes import Ending
 from themis.results.parts import Group
-from themis.results.verdicts import nothing_compared
-from themis.results.withheld import FewerGroups, UntoldScore, is_told
-from themis.show.words.certainty import certainty, exactly, how, sure
-from themis.show.words.favours import idle_favour
+from themis.results.quantities import Quantity
+from themis.results.withheld import hidden_groups, is_told
+from themis.show.words.certainty import certainty, how, sure
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import apart_text, ends_of, in_units
 from themis.show.words.values import (
@@ -21,31 +26,81 @@ from themis.show.words.values import (
     cut_name,
     exact_figure,
     percent,
-    set_phrase,
+    plain_phrase,
+    set_with_followers,
     visible,
     with_followers,
 )
 from themis.show.words.wording import PLACES, PLAIN, Wording, is_drawn
 
+TEMPLATES: dict[str, dict[str, tuple[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("headlines.toml").read_text(encoding="utf-8")
+)
 ROUNDING = 1e-9
 FEW_NAMED = 3  # groups named that are too small to judge
 
 
+@dataclass(frozen=True)
+class Headline:
+    """What a score claims, and how sure that is; neither ends in a full stop."""
+
+    claim: str
+    sure: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.claim} ({self.sure})" if self.sure else self.claim
+
+
+def said(score: Score, words: Wording = PLAIN) -> Headline:
+    """The score as a sentence that says what is measured, and what stands behind its number."""
+    kind, told, parts = finding(score).kind, is_told(score), _parts(score, words)
+    remark = ""
+    if kind in TEMPLATES["every"]:
+        claim, behind = TEMPLATES["every"][kind]
+        behind = behind if told else ""
+    else:
+        table = TEMPLATES[parts.table]
+        claim, behind = table.get(kind) or table["others"]
+        remark = _remark(score, words) if told else ""
+    if any(note.code == "equal-but-for-spelling" for note in score.notes):
+        remark += "; texts that differ only in spelling count as the same"
+    return Headline(capital(f"{claim.format_map(parts)}{remark}"), behind.format_map(parts))
+
+
 def headline(score: Score, words: Wording = PLAIN) -> str:
-    """The score as a sentence that says what is measured, with its interval."""
-    return capital(_sentence(score, words))
+    """The same as one sentence."""
+    return str(said(score, words))
 
 
-def is_settled(score: Score) -> bool:
-    """Whether a score is as precise as asked; failures and noise widen one that is exact, too."""
-    is_wide = score.high - score.low > 2 * score.error + ROUNDING
-    fails = score.unknown > 0 and not score.lower_bound
-    return score.conclusive and not (is_wide and (score.method == "exact" or fails))
+def headline_parts(score: Score, words: Wording = PLAIN) -> tuple[str, str]:
+    """The claim of a score, and what stands behind it as a sentence of its own, if anything."""
+    text = said(score, words)
+    return text.claim, f"{capital(text.sure)}." if text.sure else ""
 
 
 def score_text(score: Score) -> str:
     """How large it is: `12.9 %`, `5.6 points`; `not shown` where that would tell of few people."""
     return in_units(score.score, score) if is_told(score) else "not shown"
+
+
+def point(score: Score) -> str:
+    """The score in a table, which is what was observed; of a lower bound, the bound."""
+    if not is_told(score):
+        return "–"
+    return f"≥ {in_units(score.low, score)}" if score.lower_bound else in_units(score.score, score)
+
+
+def interval(score: Score) -> str:
+    """The ends of a score in a table, their unit once: `1.4 – 11.4 %`, `exact`."""
+    if not is_told(score):
+        return "not shown"
+    low, high = in_units(score.low, score), in_units(score.high, score)
+    if score.low == score.high:
+        return "exact"
+    if score.lower_bound:
+        return at_least(low)
+    unit = "".join(high.rpartition(" ")[1:]) if " " in high else ""
+    return f"{low.removesuffix(unit)} – {high}"
 
 
 def capital(text: str, names: Iterable[str] = ()) -> str:
@@ -56,148 +111,69 @@ def capital(text: str, names: Iterable[str] = ()) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _sentence(score: Score, words: Wording) -> str:
-    if not score.samples:
-        return _not_measured(score)
-    if score.stopped is Ending.SPELLING:
-        return f"the {score_words(score)} is open: {how_it_ended(score.stopped)} ({how(score)})"
-    if isinstance(score, CausalScore):
-        return _causal(score, words)
-    assert isinstance(score, GroupScore)
-    return _group(score, words)
-
-
 def score_words(score: Score) -> str:
     """Which score it is: `causal score of race`, `group score of sex in the rows`."""
-    phrase = plain_set(score)
     of = "" if score.output is None else f" for {output_name(score)}"
     mean = ", of means" if isinstance(score, GroupScore) and score.statistic == "mean" else ""
     within = ", compared with each other" if score.counterfactuals == "within" else ""
-    return f"{score.measure} score of {phrase}{of}{_where(score)}{within}{mean}"
+    return f"{score.measure} score of {plain_set(score)}{of}{_where(score)}{within}{mean}"
 
 
 def kind_words(score: Score) -> str:
     """Which score of a set it is: of which output, statistic and people; `group, in the rows`."""
     of = "" if score.output is None else f" of {cut_name(visible(score.output))}"
-    parts = [f"{score.measure}{of}"]
-    if isinstance(score, GroupScore) and score.statistic == "mean":
-        parts.append("means")
-    if score.population in PLACES:
-        parts.append(PLACES[score.population])
-    if score.counterfactuals == "within":
-        parts.append("among themselves")
-    return ", ".join(parts)
+    return ", ".join([f"{score.measure}{of}", *kinds(Quantity.of(score))])
+
+
+def kinds(of: Quantity) -> Iterator[str]:
+    """What tells the scores of a set apart, besides their measure and their output."""
+    if of.statistic == "mean":
+        yield "means"
+    if of.population in PLACES:
+        yield PLACES[of.population]
+    if of.counterfactuals == "within":
+        yield "among themselves"
 
 
 def plain_set(score: Score) -> str:
     """The set of a score: `race and sex`."""
-    return set_phrase(score.against).removesuffix(" together")
+    return plain_phrase(score.against)
 
 
 def _where(score: Score) -> str:
     return f" {PLACES[score.population]}" if score.population in PLACES else ""
 
 
-def _not_measured(score: Score) -> str:
-    why = "" if score.conclusive else f": {how_it_ended(score.stopped)} before it was measured"
-    return f"the {score_words(score)} is unknown{why}"
+def output_name(score: Score) -> str:
+    """What a score is about: the decision, or an output by its name."""
+    return f"the {_output_noun(score)}" if score.output is None else _output_noun(score)
 
 
-def _causal(score: CausalScore, words: Wording) -> str:
-    if isinstance(score, UntoldScore):
-        return _untold_effect(score, words)
-    if score.counterfactuals == "within":
-        return _within(score)
-    if score.lower_bound:
-        return _at_least(score, words)
-    if nothing_compared(score) is not None:
-        one = words.counted(1, score.population).removeprefix("1 ")
-        return f"there is nothing to change: no {one} can have another {plain_set(score)}"
-    if score.score == 0:
-        return _no_effect(score, words)
-    if score.placebo is not None and score.low == 0:
-        effect = _effect(score, percent(score.score), words, past=True)
-        return f"{effect}, which noise alone may explain ({how(score)})"
-    return f"{_effect(score, percent(score.score), words)} ({how(score)})"
+def _output_noun(score: Score) -> str:
+    if score.output is None:
+        return "decision" if score.distance == "exact" else "output"
+    return cut_name(visible(score.output))
 
 
-def _untold_effect(score: UntoldScore, words: Wording) -> str:
-    """That outputs differ, where it may not be shown how much on average."""
-    certain = score.whole.low > 0
-    if score.counterfactuals == "within":
-        verb, when = "differ", f"between rows that differ only in {_changed_with(score)}"
-    else:
-        whom = f"for some of {words.whom(score.population)} "
-        verb, when = "change", f"{whom}{_when(score, words, past=not certain)}"
-    name, size = output_words(score), f"; {untold_size(words)}"
-    if certain:
-        return f"{name} {verb}s {when.rstrip(',')}{size}"
-    past = "differed" if verb == "differ" else "changed"
-    return f"undecided for {plain_set(score)}: {name} {past} {when.rstrip(',')}{size}"
+def output_words(score: Score) -> str:
+    """The same in a sentence that may begin with it: `the output limit`."""
+    return output_name(score) if score.output is None else f"the output {output_name(score)}"
 
 
-def untold_size(words: Wording = PLAIN) -> str:
-    """That it is not shown how large an average is."""
+def beyond(score: Score) -> str:
+    """By how much outputs have to differ to count, where there is a tolerance."""
+    more = _tolerance(score)
+    return f" by {more}" if more else ""
+
+
+def _tolerance(score: Score) -> str:
+    _, _, tolerance = score.distance.partition(" ")
+    return f"more than {exact_figure(float(tolerance))}" if tolerance else ""
+
+
+def hidden_size(words: Wording = PLAIN) -> str:
+    """That it is not shown how large a score is."""
     return f"how much is not shown, as that would tell of fewer than {SHARED} {words.people}"
-
-
-def _changed_with(score: CausalScore) -> str:
-    """The set in the middle of a sentence, with what follows it."""
-    follow = with_followers(score.against, score.followed)
-    return f"{plain_set(score)}{follow}{',' if score.followed else ''}"
-
-
-def _at_least(score: CausalScore, words: Wording) -> str:
-    tried = f"{sure(score)}; {percent(score.score)} of those tried"
-    if score.low == 0:
-        return f"{_none_found(score)}, but not all combinations were tried"
-    return f"{_effect(score, at_least(percent(score.low)), words)} ({tried})"
-
-
-def _no_effect(score: CausalScore, words: Wording) -> str:
-    name = output_words(score)
-    if score.method == "exact" and score.high == 0:
-        whom = "" if score.population == "inputs" else f" for {words.whom(score.population)}"
-        never = f"{name} never changes{beyond(score)}{whom}"
-        return f"{never} {_when(score, words)} ({exactly(score)})"
-    tried, of = words.tested(score.samples, score), "in" if is_drawn(score) else "for"
-    changed = f"changed{beyond(score)} {of} none of {tried}"
-    if score.samples == 1:
-        changed = f"did not change{beyond(score)} {of} the one {tried.removeprefix('1 ')} tried"
-    sure_of = f"{at_most(percent(score.high))}, {certainty(score)}"
-    if _is_all_unknown(score):
-        none = f"no two outputs could be compared {of} {tried}"
-        return f"nothing is known about an effect of {plain_set(score)}: {none} ({sure_of})"
-    found = _none_found(score) if is_settled(score) else f"undecided for {plain_set(score)}"
-    return f"{found}: {name} {changed} {_when(score, words, past=True)} ({sure_of})"
-
-
-def _is_all_unknown(score: CausalScore) -> bool:
-    """Whether failures left nothing to compare."""
-    if score.method == "exact":
-        return score.unknown > 0 and score.high >= 1
-    return score.unknown >= score.samples
-
-
-def _none_found(score: CausalScore) -> str:
-    """`no effect of sex found`, with a tolerance `no effect of more than 50 found for sex`."""
-    if not (by := beyond(score)):
-        return f"no effect of {plain_set(score)} found"
-    return f"no effect{by.replace(' by ', ' of ', 1)} found for {plain_set(score)}"
-
-
-def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
-    """`when only their sex is changed`; with others that follow, without `only`."""
-    verb = ("was" if past else "is") if len(score.against) == 1 else ("were" if past else "are")
-    only = "" if score.followed else "only "
-    their = "" if past and is_drawn(score) else words.their(score.population)  # of a draw
-    follow = with_followers(score.against, score.followed)
-    return f"when {only}{their}{plain_set(score)} {verb} changed{follow}"
-
-
-def _effect(score: CausalScore, share: str, words: Wording, *, past: bool = False) -> str:
-    """What changes, for whom or by how much, and when."""
-    return f"{changes_text(score, share, words, past=past)} {_when(score, words, past=past)}"
 
 
 def changes_text(
@@ -208,81 +184,31 @@ def changes_text(
     verb = "changed" if past else "changes"
     if is_by_degrees(score):
         of = f" for {whom}" if words.their(score.population) else ""
-        return f"on average {name} {verb} by {share}{_of_scale(score)}{of}"
+        scale = "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
+        return f"on average {name} {verb} by {share}{scale}{of}"
     return f"for {share} of {whom} {name} {verb}{beyond(score)}"
 
 
-def _of_scale(score: Score) -> str:
-    return "" if score.scale is None else f" of its scale from {ends_of(score.scale)}"
-
-
-def beyond(score: Score) -> str:
-    """By how much outputs have to differ to count, where there is a tolerance."""
-    tolerance = score.distance.partition(" ")[2]
-    return f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
-
-
-def _within(score: CausalScore) -> str:
-    """The score among given rows alone."""
-    share, phrase = percent(score.score), _changed_with(score)
-    if is_by_degrees(score):
-        name = output_words(score)
-        return f"among the rows {name} differs by {share} on average with {phrase} ({how(score)})"
-    another = output_name(score).removeprefix("the ")
-    but = f"whose {another} differs{by}" if (by := beyond(score)) else f"gets a different {another}"
-    counterpart = f"a counterpart among the rows that differs only in {phrase} but {but}"
-    if score.score == 0:
-        none = "no row has" if score.high == 0 else "no row is known to have"
-        return f"{none} {counterpart} ({how(score)})"
-    return f"{share} of the rows have {counterpart} ({how(score)})"
-
-
-def output_name(score: Score) -> str:
-    """What a score is about: the decision, or an output by its name."""
+def compared(score: GroupScore, words: Wording = PLAIN) -> str:
+    """What groups are compared by: `approval rates`, `means of limit`."""
+    if score.statistic == "mean":
+        return f"means of {output_name(score)}" if score.output else "mean outputs"
     if score.output is None:
-        return "the decision" if score.distance == "exact" else "the output"
-    return cut_name(visible(score.output))
+        return words.rates
+    return f"rates of favourable outputs of {output_name(score)}"
 
 
-def output_words(score: Score) -> str:
-    """The same in a sentence that may begin with it: `the output limit`."""
-    return output_name(score) if score.output is None else f"the output {output_name(score)}"
+def idle_words(
+    which: str, figures: str, output: str | None, words: Wording, about: str = ""
+) -> str:
+    """`no output was favourable, so that rates of '1' tell nothing: write favourable = [1]`."""
+    remedy = words.remedies.get(output) or words.remedies.get(None, "")
+    write = remedy if which == "no" else ""
+    of = "" if output is None else f" of {cut_name(visible(output))}"
+    return f"{which} output{of} was favourable, so that {figures} tell nothing{about}{write}"
 
 
-def highest_of(score: GroupScore) -> str:
-    """What the best group has: `highest rate`, `highest mean`, `highest mean shown`."""
-    further = isinstance(score, FewerGroups) and score.is_further
-    return f"highest {score.statistic}{' shown' * further}"
-
-
-def _apart(score: GroupScore, difference: float) -> str:
-    return apart_text(score, difference).replace(" points", " percentage points")
-
-
-def _group(score: GroupScore, words: Wording) -> str:
-    if isinstance(score, FewerGroups) and len(score.groups) < 2:
-        return _untold(score, words)
-    few = [words.label(group.values) for group in score.groups if group.few and group.values]
-    unnamed = sum(group.few for group in score.groups) - len(few)
-    if not few and not unnamed and not isinstance(score, FewerGroups):
-        return _spread(score, words)
-    rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
-    if unnamed:
-        rest.append(_unnamed(unnamed, words))
-    shown = "; ".join([*few[:FEW_NAMED], *rest])
-    start, bracket, behind = f"{_although(score, words)}{_spread(score, words)}".rpartition(" (")
-    start, behind = (start, f"{bracket}{behind}") if bracket else (behind, "")
-    behind = f"{untold_text(score, words)}{behind}"
-    if not shown:
-        return f"{start}{behind}"
-    others = without_few(score)
-    if others is not None:
-        names = f": {shown}" if few else ""
-        start += f", and by {_apart(score, others)} without groups of too few {words.people}"
-        return f"{start} to judge{names}{behind}"
-    return f"{start}; too few {words.people} to judge: {shown}{behind}"
-
-
+# Groups of few people -----------------------------------------------------------------------
 def rests_on_few(score: GroupScore) -> bool:
     """Whether only groups of too few people have the lowest or the highest rate."""
     rates = [group.rate for group in score.groups]
@@ -303,7 +229,7 @@ def few_text(score: GroupScore, words: Wording) -> str:
 
     And which means are not shown.
     """
-    hidden = untold_text(score, words)
+    hidden = f"; {text}" if (text := hidden_means(score, words)) else ""
     if not score.groups or not rests_on_few(score):
         return hidden
     others = without_few(score)
@@ -324,108 +250,173 @@ def without_few(score: GroupScore) -> float | None:
     return max(rates) - min(rates)
 
 
-def _spread(score: GroupScore, words: Wording) -> str:
-    phrase, where = plain_set(score), _where(score)
-    if (which := idle_favour(score)) is not None:
-        return _idle(score, which, words)
-    if not score.groups:
-        return f"nothing is known about the groups of {phrase}: no execution gave a decision"
-    if len(score.groups) == 1 and score.high == 0:
-        return f"there is a single group of {phrase}, so that there is nothing to compare"
-    if len(score.groups) == 1:
-        one = f"only one group of {phrase}{where} has a decision to show"
-        return f"{one}, so that there is nothing to compare ({how(score)})"
-    figures, between = compared(score, words), f"{_between(score, words)}{where}"
-    if score.low == 0 and score.high > 0:
-        return _no_difference(score, figures, between)
-    if score.lower_bound:
-        return f"{figures} differ by {at_least(_apart(score, score.low))} {between} ({sure(score)})"
-    if score.method == "exact" and score.high == 0:
-        return f"{figures} are equal {_equal(score, words)}{where} ({exactly(score)})"
-    return f"{figures} differ by {_apart(score, score.score)} {between} ({how(score)})"
-
-
-def _idle(score: GroupScore, which: str, words: Wording) -> str:
-    """That rates tell nothing, and what to write where that is known."""
-    figures, about = compared(score, words), f"{plain_set(score)}{_where(score)}"
-    return idle_words(which, figures, score.output, words, f" about {about}")
-
-
-def idle_words(
-    which: str, figures: str, output: str | None, words: Wording, about: str = ""
-) -> str:
-    """`no output was favourable, so that rates of '1' tell nothing: write favourable = [1]`."""
-    remedy = words.remedies.get(output) or words.remedies.get(None, "")
-    write = remedy if which == "no" else ""
-    of = "" if output is None else f" of {cut_name(visible(output))}"
-    return f"{which} output{of} was favourable, so that {figures} tell nothing{about}{write}"
-
-
-def untold_text(score: GroupScore, words: Wording = PLAIN) -> str:
-    """Which means are not shown, as they are of few people, and whether they are further apart."""
-    if not isinstance(score, FewerGroups):
+def hidden_means(score: GroupScore, words: Wording = PLAIN) -> str:
+    """Which means are not shown, as they are of few people, or that the difference is not."""
+    hidden = hidden_groups(score)
+    if not is_told(score):
+        return hidden_size(words)
+    if not hidden:
         return ""
-    hidden = score.hidden
     of = _unnamed(len(hidden), words)
     of += " with an output" * any((each.people or 0) >= SHARED for each in hidden)
-    one = len(hidden) == 1
-    if len(score.groups) < 2:
-        shown = "only one mean is" if score.groups else "no mean is"
-        return f"; how much is not shown, as {shown} of {SHARED} {words.people} or more"
-    if not score.is_further:
-        return f"; the {'mean' if one else 'means'} of {of} {'is' if one else 'are'} not shown"
-    verb, when = ("is" if one else "are"), ""
-    if score.method == "sampled":
-        verb, when = ("was" if one else "were"), " in the test"
-    means = "its mean is" if one else "their means are"
-    return f"; {'' if one else 'some of '}{of} {verb} further apart{when}, and {means} not shown"
+    mean, are = ("mean", "is") if len(hidden) == 1 else ("means", "are")
+    return f"the {mean} of {of} {are} not shown"
 
 
-def _although(score: GroupScore, words: Wording) -> str:
-    """That means differ, where those that may be shown do not surely."""
-    if not isinstance(score, FewerGroups) or score.low > 0 or score.whole.low == 0:
-        return ""
-    but = "not" if score.high == 0 else "not surely"
-    return f"{_differ(score, words)}, but {but} between those shown: "
+def differ_in_tests(score: GroupScore) -> bool:
+    """Whether rates lie further apart than the score, as some are from fewer tests than others.
+
+    Those can't be compared with the others: the score is of the groups that were tested longest.
+    """
+    rates = [each.rate for each in score.groups]
+    is_sampled = score.method == "sampled" and len(rates) > 1 and is_told(score)
+    return is_sampled and max(rates) - min(rates) > score.score + ROUNDING
 
 
-def _differ(score: FewerGroups, words: Wording) -> str:
-    return f"{compared(score, words)} differ between groups of {plain_set(score)}{_where(score)}"
+def _unnamed(number: int, words: Wording) -> str:
+    """Groups of too few people to be named: `a group of fewer than 5 people`, `3 groups of …`."""
+    group = words.label({})
+    return group if number == 1 else group.replace("a group", f"{number:,} groups", 1)
 
 
-def _untold(score: FewerGroups, words: Wording) -> str:
-    """That means differ, where no difference of two of them may be shown."""
-    figures, among = compared(score, words), f"groups of {plain_set(score)}{_where(score)}"
-    start, whole = _differ(score, words), score.whole
-    if whole.high == 0:
-        return f"{figures} are equal in all {among} ({exactly(whole)})"
-    if whole.low == 0:
-        found = "no difference found in" if is_settled(whole) else "undecided for"
-        start = f"{found} {figures} between {among}"
-    return f"{start}{untold_text(score, words)}"
+# The fields of the templates ------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Parts:
+    """What the sentence of a score may name; each is made where it is asked for."""
+
+    table: str
+    made: dict[str, Callable[[], str]]
+
+    def __getitem__(self, name: str) -> str:
+        return self.made[name]()
 
 
-def _no_difference(score: GroupScore, figures: str, between: str) -> str:
-    spread = score.observed or 0.0
-    seen = f"differed by {_apart(score, spread)}" if spread else "were equal"
-    found = "no difference found in" if is_settled(score) else "undecided for"
-    start = f"{found} {figures} {between}: they {seen} in the test"
-    if score.lower_bound:
-        return f"{start}, but not all groups were tried"
-    most = _apart(score, score.high)
-    end = f"a gap above {most} is ruled out"
+def _parts(score: Score, words: Wording) -> _Parts:
+    both: dict[str, Callable[[], str]] = {
+        "which": lambda: score_words(score),
+        "ended": lambda: how_it_ended(score.stopped),
+        "unfinished": lambda: _unfinished(score),
+        "set": lambda: plain_set(score),
+        "where": lambda: _where(score),
+        "how": lambda: how(score),
+        "certain": lambda: certainty(score),
+        "sure": lambda: sure(score),
+        "hidden": lambda: hidden_size(words),
+    }
+    if isinstance(score, CausalScore):
+        return _Parts(_table(score), both | _of_changes(score, words))
+    assert isinstance(score, GroupScore)
+    table = "group" if is_told(score) else "hidden-group"
+    return _Parts(table, both | _of_groups(score, words))
+
+
+def _unfinished(score: Score) -> str:
+    why = how_it_ended(score.stopped)
+    return "" if score.conclusive else f": {why} before it was measured"
+
+
+def _table(score: CausalScore) -> str:
+    within = score.counterfactuals == "within"
+    if not is_told(score):
+        return "hidden-within" if within else "hidden-causal"
+    degrees = "-degrees" if is_by_degrees(score) else ""
+    return f"within{degrees}" if within else "causal"
+
+
+def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], str]]:
+    whom = words.whom(score.population)
+    share = partial(changes_text, score, words=words)
+    return {
+        "name": lambda: output_words(score),
+        "beyond": lambda: beyond(score),
+        "share": lambda: percent(score.score),
+        "most": lambda: f"{at_most(percent(score.high))}, {certainty(score)}",
+        "one": lambda: words.one(score.population),
+        "whom": lambda: whom,
+        "for_whom": lambda: "" if score.population == "inputs" else f" for {whom}",
+        "among": lambda: _among(score),
+        "tried": lambda: words.tested(score.samples, score),
+        "unchanged": lambda: _unchanged(score, words),
+        "no_effect": lambda: _no_effect(score),
+        "effect": lambda: share(percent(score.score)),
+        "effect_past": lambda: share(percent(score.score), past=True),
+        "effect_at_least": lambda: share(at_least(percent(score.low))),
+        "when": lambda: _when(score, words),
+        "when_past": lambda: _when(score, words, past=True),
+        "set_with": lambda: set_with_followers(score.against, score.followed),
+        "counterpart": lambda: _counterpart(score),
+    }
+
+
+def _among(score: Score) -> str:
+    return "in" if is_drawn(score) else "for"
+
+
+def _unchanged(score: CausalScore, words: Wording) -> str:
+    if score.samples == 1:
+        one = words.tested_nouns(1, score)[0]
+        return f"did not change{beyond(score)} {_among(score)} the one {one} tried"
+    return f"changed{beyond(score)} {_among(score)} none of {words.tested(score.samples, score)}"
+
+
+def _no_effect(score: CausalScore) -> str:
+    """`no effect of sex found`, with a tolerance `no effect of more than 50 found for sex`."""
+    more, phrase = _tolerance(score), plain_set(score)
+    return f"no effect of {more} found for {phrase}" if more else f"no effect of {phrase} found"
+
+
+def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
+    """`when only their sex is changed`; with others that follow, without `only`."""
+    verb = ("was" if past else "is") if len(score.against) == 1 else ("were" if past else "are")
+    only = "" if score.followed else "only "
+    their = "" if past and is_drawn(score) else words.their(score.population)  # of a draw
+    return f"when {only}{their}{plain_set(score)} {verb} changed{_follow(score)}"
+
+
+def _follow(score: CausalScore) -> str:
+    return with_followers(score.against, score.followed)
+
+
+def _counterpart(score: CausalScore) -> str:
+    noun, by, comma = _output_noun(score), beyond(score), "," if score.followed else ""
+    but = f"whose {noun} differs{by}" if by else f"gets a different {noun}"
+    changed = f"{set_with_followers(score.against, score.followed)}{comma}"
+    return f"a counterpart among the rows that differs only in {changed} but {but}"
+
+
+def _of_groups(score: GroupScore, words: Wording) -> dict[str, Callable[[], str]]:
+    none = "no difference found in"
+    return {
+        "figures": lambda: compared(score, words),
+        "apart": lambda: _points(score, score.score),
+        "at_least": lambda: at_least(_points(score, score.low)),
+        "seen": lambda: (
+            f"differed by {_points(score, score.score)}" if score.score else "were equal"
+        ),
+        "gap": lambda: _gap(score),
+        "no_difference": lambda: none if is_settled(score) else "undecided for",
+        "idle": lambda: _idle(score, words),
+        "between": lambda: _between(score, words),
+        "for_all": lambda: _for_all(score, words),
+    }
+
+
+def _points(score: GroupScore, difference: float) -> str:
+    return apart_text(score, difference).replace(" points", " percentage points")
+
+
+def _gap(score: GroupScore) -> str:
+    most = _points(score, score.high)
     if score.method == "exact":  # and yet there is an interval
-        end = f"the gap may be as large as {most}"
-    return f"{start}; {end} ({certainty(score)})"
+        return f"the gap may be as large as {most}"
+    return f"a gap above {most} is ruled out"
 
 
-def compared(score: GroupScore, words: Wording = PLAIN) -> str:
-    """What groups are compared by: `approval rates`, `means of limit`."""
-    if score.statistic == "mean":
-        return f"means of {output_name(score)}" if score.output else "mean outputs"
-    if score.output is None:
-        return words.rates
-    return f"rates of favourable outputs of {output_name(score)}"
+def _idle(score: GroupScore, words: Wording) -> str:
+    """That rates tell nothing, and what to write where that is known."""
+    about = f" about {plain_set(score)}{_where(score)}"
+    which = idle_favour(score) or "no"
+    return idle_words(which, compared(score, words), score.output, words, about)
 
 
 def _between(score: GroupScore, words: Wording) -> str:
@@ -435,11 +426,18 @@ def _between(score: GroupScore, words: Wording) -> str:
     assert best is not None
     if len(score.groups) == 2:
         first, second = (worst, best) if worst is not best else score.groups
-        return f"between {_both(first, second, words)}"
-    several = _several(score)
-    if worst.rate == best.rate:
+        return f"between {_both(first, second, words)}{_where(score)}"
+    several = f"{_several(score)}{_where(score)}"
+    if worst.rate == best.rate or differ_in_tests(score):
         return f"between {several}"
     return f"between {_both(worst, best, words)}, the lowest and highest of {several}"
+
+
+def _for_all(score: GroupScore, words: Wording) -> str:
+    if len(score.groups) == 2:
+        first, second = score.groups
+        return f"for {_both(first, second, words)}"
+    return f"in all {_several(score)}"
 
 
 def _both(first: Group, second: Group, words: Wording) -> str:
@@ -448,20 +446,26 @@ def _both(first: Group, second: Group, words: Wording) -> str:
     return f"{words.label(first.values)} and {words.label(second.values)}"
 
 
-def _unnamed(number: int, words: Wording) -> str:
-    """Groups of too few people to be named: `a group of fewer than 5 people`, `3 groups of …`."""
-    group = words.label({})
-    return group if number == 1 else group.replace("a group", f"{number:,} groups", 1)
-
-
-def _equal(score: GroupScore, words: Wording) -> str:
-    if len(score.groups) == 2:
-        first, second = score.groups
-        return f"for {_both(first, second, words)}"
-    return f"in all {_several(score)}"
-
-
 def _several(score: GroupScore) -> str:
     """`3 groups of race`; where not all may be shown, that these are."""
-    shown = " that are shown" if isinstance(score, FewerGroups) else ""
+    shown = " that are shown" if hidden_groups(score) else ""
     return f"{len(score.groups):,} groups of {plain_set(score)}{shown}"
+
+
+def _remark(score: Score, words: Wording) -> str:
+    """Which groups are of too few people to judge, and which means are not shown."""
+    if not isinstance(score, GroupScore):
+        return ""
+    few = [words.label(group.values) for group in score.groups if group.few and group.values]
+    unnamed = sum(group.few for group in score.groups) - len(few)
+    hidden = f"; {text}" if (text := hidden_means(score, words)) else ""
+    if not few and not unnamed:
+        return hidden
+    rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
+    rest += [_unnamed(unnamed, words)] if unnamed else []
+    shown, people = "; ".join([*few[:FEW_NAMED], *rest]), f"too few {words.people} to judge"
+    others = without_few(score)
+    if others is None:
+        return f"; {people}: {shown}{hidden}"
+    names = f": {shown}" if few else ""
+    return f", and by {_points(score, others)} without groups of {people}{names}{hidden}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from themis.results.model import CausalScore, Result
-from themis.results.outcomes import Gap, GapName, Outcomes, Proxy, Rate, RateName
+from themis.results.outcomes import Gap, Outcomes, Proxy, Rate
 from themis.show.words.headlines import headline
 from themis.show.words.values import (
     FEW_COUNTED,
@@ -19,37 +21,10 @@ from themis.show.words.values import (
 )
 from themis.show.words.wording import Wording
 
-RATE_WORDS: dict[RateName, str] = {
-    "selection_rate": "selection rate",
-    "true_positive_rate": "true positive rate",
-    "false_positive_rate": "false positive rate",
-    "precision": "precision",
-    "accuracy": "accuracy",
-}
-GAP_WORDS: dict[GapName, str] = {
-    "demographic_parity": "demographic parity",
-    "equal_opportunity": "equal opportunity",
-    "false_positive_rate": "false positive rate",
-    "precision": "precision",
-    "accuracy": "accuracy",
-    "equalized_odds": "equalised odds",
-}
-GAP_OF: dict[GapName, str] = {  # what it compares
-    "demographic_parity": "selection rate",
-    "equal_opportunity": "true positive rate",
-    "equalized_odds": "true and false positive rate, the worse",
-}
-NOBODY: dict[RateName, str] = {  # why a rate is not defined
-    "selection_rate": "nobody got a decision",
-    "true_positive_rate": "nobody has a favourable outcome",
-    "false_positive_rate": "nobody has an unfavourable outcome",
-    "precision": "nobody with a known outcome got the favourable decision",
-    "accuracy": "nobody has both a decision and an outcome",
-}
-WHY = {
-    "one-group": "fewer than two groups have this rate",
-    "all-zero": "it is 0 in every group, so that there is no ratio",
-}
+TABLES: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("outcomes.toml").read_text(encoding="utf-8")
+)
+RATE_WORDS, GAP_WORDS = TABLES["rates"], TABLES["gaps"]
 UNDEFINED = 4  # undefined rates that are named
 NO_VERDICT = (
     "These are observations of the rows, on which no verdict rests: whether the outcomes "
@@ -128,7 +103,7 @@ def counted_rate(rate: Rate) -> str:
 
 def gap_name(gap: Gap) -> str:
     """`demographic parity (selection rate)`, `accuracy`."""
-    of = GAP_OF.get(gap.name)
+    of = TABLES["of"].get(gap.name)
     return f"{GAP_WORDS[gap.name]} ({of})" if of else GAP_WORDS[gap.name]
 
 
@@ -159,7 +134,7 @@ def gap_groups(gap: Gap, words: Wording) -> str:
 def undefined(outcomes: Outcomes, words: Wording) -> Iterator[str]:
     """Which rates, differences and ratios there are not, and why."""
     missing = [
-        f"{RATE_WORDS[name]} of {words.label(group.values)}: {NOBODY[name]}"
+        f"{RATE_WORDS[name]} of {words.label(group.values)}: {TABLES['nobody'][name]}"
         for group in outcomes.groups
         for name, rate in group.rates()
         if rate.rate is None
@@ -169,7 +144,7 @@ def undefined(outcomes: Outcomes, words: Wording) -> Iterator[str]:
         yield f"{len(missing) - UNDEFINED:,} more rates"
     for gap in outcomes.gaps:
         if gap.why is not None and gap.name != "equalized_odds":
-            yield f"{GAP_WORDS[gap.name]}: {WHY[gap.why]}"
+            yield f"{GAP_WORDS[gap.name]}: {TABLES['why'][gap.why]}"
 
 
 def beside_causal(outcomes: Outcomes, result: Result, words: Wording) -> str | None:

@@ -12,8 +12,8 @@ from themis.show.words.values import (
     cut_name,
     hundredths,
     percent,
+    plain_phrase,
     points,
-    set_phrase,
     visible,
 )
 from themis.show.words.wording import Wording
@@ -64,7 +64,7 @@ def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
 
 
 def _stands_in(proxy: Proxy, words: Wording) -> str:
-    name, phrase = _name(proxy), set_phrase(proxy.against).removesuffix(" together")
+    name, phrase = _name(proxy), plain_phrase(proxy.against)
     least = "at least " if proxy.at_least else ""
     return (
         f"Among {words.whom('rows')} {name} may stand in for {phrase}: they go together "

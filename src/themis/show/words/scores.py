@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from themis.results.finding import idle_favour
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
 from themis.results.notes import Ending
-from themis.results.parts import Group, Harm
+from themis.results.parts import Group, Harm, Inventory
+from themis.results.withheld import is_told
 from themis.settings import Stopping
 from themis.show.words.certainty import how_much_was_run
-from themis.show.words.favours import idle_favour
-from themis.show.words.headlines import beyond, output_words, rests_on_few, score_words
-from themis.show.words.notes import how_it_ended
-from themis.show.words.units import apart_text
+from themis.show.words.headlines import (
+    beyond,
+    differ_in_tests,
+    output_words,
+    rests_on_few,
+    score_words,
+)
+from themis.show.words.notes import how_it_ended, quoted
 from themis.show.words.values import (
     at_least,
     count,
-    duration,
+    figure,
     percent,
     percent_sure,
+    plain_phrase,
     points,
-    round_points,
-    set_phrase,
+    took,
     visible,
     with_followers,
 )
@@ -75,6 +81,8 @@ def _figures(result: Result) -> str:
 
 def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
     """The remark that equal rates hide changed decisions, where that is certain and was seen."""
+    if not (is_told(causal) and is_told(group)):
+        return None
     certified = causal.stopping is group.stopping is Stopping.CERTIFIED
     if not certified or group.lower_bound or causal.low <= group.high or causal.scale:
         return None
@@ -84,7 +92,7 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
         return None
     if not any(_offset(harm, group.high) for harm in causal.direction):
         return None
-    name = set_phrase(causal.against).removesuffix(" together")
+    name = plain_phrase(causal.against)
     if causal.followed:
         name += f"{with_followers(causal.against, causal.followed)},"
     is_changed = "are changed" if len(causal.against) > 1 else "is changed"
@@ -103,23 +111,12 @@ def _offset(harm: Harm, apart: float) -> bool:
 
 
 def seen(score: GroupScore) -> str | None:
-    """How far apart the rates were that were seen, where the score was moved away from that."""
-    spread = score.observed
-    if spread is None or score.method == "exact" or len(score.groups) < 2:
+    """Which groups the score compares, where those shown lie further apart."""
+    if not differ_in_tests(score):
         return None
-    if f"{spread:.3f}" == f"{score.score:.3f}":
-        return None
-    is_mean = score.statistic == "mean"
-    figures = f"{score.statistic}s"
-    error = apart_text(score, score.error) if is_mean else round_points(score.error)
-    moved = apart_text(score, score.score) if is_mean else f"{score.score:.3f}"
-    why = "into the interval"
-    if score.high - score.low <= 2 * score.error + 1e-9:
-        why = f"to within ± {error} of both ends of the interval"
-    equal = f", and equal {figures} are possible" if score.low == 0 else ""
     return (
-        f"the {figures} seen are {apart_text(score, spread)} apart{equal}; "
-        f"the score is moved {why}, to {moved}"
+        f"the score compares the groups that were tested longest: {score.statistic}s from fewer "
+        "tests may lie further apart by chance"
     )
 
 
@@ -182,6 +179,24 @@ def extremes(groups: Iterable[Group], shown: int) -> tuple[list[Group], int]:
     return ranked[:shown] + ranked[-shown:], len(ranked) - 2 * shown
 
 
+def outputs_text(inventory: Inventory) -> str:
+    """What was answered, and how often: `3 different outputs in 412 answers: 'yes' 300, …`."""
+    about = "" if inventory.output is None else f"{visible(inventory.output)}: "
+    text = f"{about}{count(inventory.distinct, 'different output')} in "
+    text += count(inventory.answers, "answer")
+    if inventory.lowest is not None and inventory.highest is not None:
+        ends = " to ".join(map(figure, (inventory.lowest, inventory.highest)))
+        mean = "" if inventory.mean is None else f", {figure(inventory.mean)} on average"
+        text += f", from {ends}{mean}"
+    parts = [
+        f"{quoted(each.value)} {each.count:,}{' (favourable)' if each.favourable else ''}"
+        for each in inventory.counts
+    ]
+    if parts and inventory.others:
+        parts.append(f"others {inventory.others:,}")
+    return f"{text}: {', '.join(parts)}" if parts else text
+
+
 def rows_used(data: Mapping[str, Any]) -> str:
     """How many rows were given, and how many of them count."""
     used = data.get("used", 0)
@@ -232,11 +247,9 @@ def inconclusive(scores: Sequence[Score]) -> Iterator[str]:
     early = sum(score.stopped.is_early for score in measured)
     noisy = sum(score.stopped is Ending.NOISE for score in measured)
     total = count(len(scores), "score")
-    spelled = sum(score.stopped is Ending.SPELLING for score in measured)
     reasons = {
         "the run ended early": early,
         how_it_ended(Ending.NOISE): noisy,
-        how_it_ended(Ending.SPELLING): spelled,
     }
     for reason, unsure in reasons.items():
         if unsure:
@@ -313,5 +326,5 @@ def circumstances(result: Result) -> Iterator[str]:
     if result.cache_hits:
         yield f"{result.cache_hits:,} answered from the cache"
     if "seconds" in result.timing:
-        yield duration(result.timing["seconds"])
+        yield took(result.timing)
     yield f"seed {result.seed}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from themis.results.finding import finding
 from themis.results.model import (
     CausalScore,
     CheckResult,
@@ -17,26 +20,26 @@ from themis.results.model import (
 from themis.results.notes import Ending
 from themis.results.parts import Group, Witness
 from themis.results.verdicts import largest_missed, least_listed
-from themis.results.withheld import whole_of
+from themis.results.withheld import is_told, whole_of, width
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import (
     capital,
-    highest_of,
     idle_words,
     rests_on_few,
     without_few,
 )
 from themis.show.words.notes import how_it_ended
-from themis.show.words.units import in_units, rate_text
+from themis.show.words.units import in_units, rate_ends, rate_text
 from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
     exact_figure,
     percent_sure,
+    plain_phrase,
     round_points,
     set_phrase,
     told_apart,
@@ -45,9 +48,13 @@ from themis.show.words.values import (
 from themis.show.words.wording import PLAIN, Wording
 
 FEW_NAMED = 3  # sets that rest on groups of few people
+AMONG = 6  # characteristics named that were searched
 COMMON = 8  # characteristics named in which two people agree
 
 Names = tuple[str, ...]
+TEMPLATES: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("searches.toml").read_text(encoding="utf-8")
+)
 
 
 def set_text(against: Iterable[str]) -> str:
@@ -64,10 +71,15 @@ def amount(share: float, of: Score | CheckResult | SearchResult) -> str:
 
 
 def sets_noun(search: SearchResult) -> str:
-    """What found sets are called: minimal, unless a part of one could not be decided."""
+    """What found sets are called: `minimal set`, or `set`."""
+    return f"{_minimal(search)}set"
+
+
+def _minimal(search: SearchResult) -> str:
+    """`minimal `, unless a part of a found set could not be decided."""
     parts = [set(names) for names in search.undecided]
     open_parts = any(part < set(names) for names in search.found for part in parts)
-    return "set" if open_parts else "minimal set"
+    return "" if open_parts else "minimal "
 
 
 def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "") -> str:
@@ -80,19 +92,23 @@ def search_headline(search: SearchResult, words: Wording = PLAIN, names: str = "
         return capital(idle_words("no", _figure(search, words), search.output, words, about))
     behind = (f": {names}" if names else "") + _few(search, words)
     if search.stopped is not Ending.DONE and search.stopped is not Ending.NOISE:
-        so_far = f"the {search.measure} search found nothing so far"
-        so_far = _found_sentence(search, words) if search.found else so_far
-        unchecked = count(search.sets_open, "combination")
-        end = how_it_ended(search.stopped)
-        text = f"not finished ({end}): {so_far}{behind}; {unchecked} not checked"
-        return capital(text)
-    found = _found_sentence(search, words) if search.found else _none_sentence(search, words)
+        so_far = f"{_among(search, words)}the {search.measure} search found nothing so far"
+        so_far = _sentence(search, words) if search.found else so_far
+        left = left_open(search) or "all combinations are decided"
+        return f"Not finished ({how_it_ended(search.stopped)}): {so_far}{behind}; {left}"
+    found = _sentence(search, words)
     noise = f"; {how_it_ended(search.stopped)}" if search.stopped is Ending.NOISE else ""
     undecided = count(len(search.undecided), "combination")
     if search.undecided and search.found:
         return capital(f"{found}{behind}; {undecided} undecided{noise}")
     start = f"{undecided} undecided; " if search.undecided else ""
     return capital(f"{start}{found}{behind}{noise}")
+
+
+def left_open(search: SearchResult) -> str:
+    """How many combinations have no answer: `2 combinations not checked`."""
+    left = {"not checked": search.sets_open, "undecided": len(search.undecided)}
+    return ", ".join(f"{count(n, 'combination')} {word}" for word, n in left.items() if n)
 
 
 def search_is_idle(search: SearchResult, words: Wording) -> bool:
@@ -118,55 +134,53 @@ def _rests(score: Score, search: SearchResult) -> bool:
     return others is None or others <= search.threshold
 
 
-def _found_sentence(search: SearchResult, words: Wording) -> str:
-    """`6 minimal combinations of characteristics change the decision for about 15 % of …`."""
-    found = len(search.found)
-    start = count(found, f"{_minimal(search)}combination")
-    much = f"{_reach(search)} ({_proven(search)})"
-    if search.measure == "causal":
-        does = "change" if found > 1 else "changes"
-        return f"{start} of characteristics {does} {_effect(search, words, much)}"
-    differ = f"differ by {much}" if search.threshold else f"differ ({_proven(search)})"
-    has = "have" if found > 1 else "has"
-    return f"{start} of characteristics {has} groups whose {_figure(search, words)} {differ}"
+def _sentence(search: SearchResult, words: Wording) -> str:
+    """What is proven of the found sets; without any how much none of all does."""
+    kind = "none" if search.stopped is not Ending.NOISE else "noise"
+    found, other = len(search.found), "other " * bool(search.undecided and kind == "none")
+    some, (limit, more) = count(found, f"{_minimal(search)}combination"), _reach(search)
+    combinations = some if found else f"no {other}combination"
+    if not found:
+        limit, more = _limit(search, largest_missed(search) if kind == "none" else None), ""
+    is_said = bool(limit) and (bool(search.threshold) or not found)
+    return TEMPLATES["found" if found else kind][search.measure].format(
+        which=_searched(search, words, combinations),
+        change="change" if found > 1 else "changes",
+        have="have" if found > 1 else "has",
+        effect=_effect(search, words, limit, more),
+        by=f" by {limit}{more}" if is_said else "",
+        figure=_figure(search, words),
+        proven=_proven(search) if found else _confidence(search),
+    )
 
 
-def _minimal(search: SearchResult) -> str:
-    return sets_noun(search).removesuffix("set")
+def _limit(search: SearchResult, most: float | None) -> str:
+    """`more than 20 %`, which no set reaches; empty where none changes anything."""
+    if most is None:
+        return f"more than {amount(search.threshold, search)}" if search.threshold else ""
+    return f"{'as much as' if most == 1 else 'more than'} {amount(most, search)}" if most else ""
 
 
-def _none_sentence(search: SearchResult, words: Wording) -> str:
-    """How much no combination does, which is all that is proven where none was found."""
-    most = largest_missed(search)
-    exact = search.method == "exact"
-    sure = f"exact: {_all_run(search)}" if exact else _confidence(search)
-    limit = amount(most, search)
-    least = "as much as" if most == 1 else "more than"
-    if search.stopped is Ending.NOISE:  # it may hide changes as well as make some
-        return _none_shown(search, words)
-    start = f"no {'other ' if search.undecided else ''}combination of characteristics"
-    if search.measure == "causal":
-        much = f"{least} {limit}" if most else ""
-        return f"{start} changes {_effect(search, words, much)} ({sure})"
-    by = f" by {least} {limit}" if most else ""
-    return f"{start} has groups whose {_figure(search, words)} differ{by} ({sure})"
+def _searched(search: SearchResult, words: Wording, combinations: str) -> str:
+    """Combinations of what was searched: `no combination of characteristics`, `among sex and …`."""
+    among, size = _among(search, words), ""
+    if search.max_size < len(search.among):
+        size = f" of up to {count(search.max_size, 'characteristic')}"
+    return f"{among}{combinations}{size or ('' if among else ' of characteristics')}"
 
 
-def _none_shown(search: SearchResult, words: Wording) -> str:
-    """That no set is above the threshold beyond noise, which rules none out."""
-    start = "no combination of characteristics is shown to"
-    much = f"more than {amount(search.threshold, search)}" if search.threshold else ""
-    if search.measure == "causal":
-        return f"{start} change {_effect(search, words, much)}"
-    by = f" by {much}" if much else ""
-    return f"{start} have groups whose {_figure(search, words)} differ{by}"
-
-
-def _all_run(search: SearchResult) -> str:
-    return ALL_RUN[search.population]
+def _among(search: SearchResult, words: Wording) -> str:
+    """Which characteristics were searched: `among sex and race, `; nothing where all were."""
+    if words.inputs and words.inputs <= set(search.among):
+        return ""
+    shown, more = search.among[:AMONG], len(search.among) - AMONG
+    names = plain_phrase([*shown, f"{more:,} more"] if more > 0 else shown)
+    return f"among {names}, " if search.among[1:] else f"for {names} alone, "
 
 
 def _confidence(search: SearchResult) -> str:
+    if search.method == "exact":
+        return f"exact: {ALL_RUN[search.population]}"
     if search.stopping is Stopping.PAPER:
         return "claimed by the paper's rule, not certified"
     return confidence_text(search.confidence, search.family)
@@ -174,44 +188,37 @@ def _confidence(search: SearchResult) -> str:
 
 def _proven(search: SearchResult) -> str:
     """What is certain of each set listed: `more than 10 %, 99 % confidence`."""
-    if search.method == "exact":
-        return f"exact: {_all_run(search)}"
-    if search.threshold in (0, 1):  # what is proven was said
+    if search.method == "exact" or search.threshold in (0, 1):  # what is proven was said
         return _confidence(search)
     each = "each " if len(search.found) > 1 else ""
     return f"{each}more than {amount(least_listed(search), search)}, {_confidence(search)}"
 
 
-def _reach(search: SearchResult) -> str:
+def _reach(search: SearchResult) -> tuple[str, str]:
     """What the scores of the found sets reach, as far as they were told from the threshold."""
     limit = amount(search.threshold, search)
     if search.threshold == 1:
-        least = least_listed(search) if search.found else 1.0
-        return limit if least == 1 else f"at least {amount(least, search)}"
+        least = least_listed(search)
+        return (limit if least == 1 else f"at least {amount(least, search)}"), ""
     if search.method == "exact":
-        return f"at least {limit}" if search.ties else f"more than {limit}"
-    return f"about {limit} or more"
+        return f"{'at least' if search.ties else 'more than'} {limit}", ""
+    return f"about {limit}", " or more"
 
 
-def _effect(search: SearchResult, words: Wording, much: str) -> str:
+def _effect(search: SearchResult, words: Wording, much: str, more: str) -> str:
     """What a set changes, for whom or by how much: `the decision for more than 10 % of …`."""
     kind, _, tolerance = search.distance.partition(" ")
     name = "the decision" if kind == "exact" else "the output"
     if search.output is not None:
         name = set_phrase([search.output])
-    proven = ""
-    if much.endswith(")"):
-        much, _, proven = much.rpartition(" (")
-        proven = f" ({proven}"
     if is_by_degrees(search):
-        by = f"by {much} on average" if search.threshold and much else "at all"
-        return f"{name} {by}{proven}"
+        by = f"by {much}{more} on average" if search.threshold and much else "at all"
+        return f"{name} {by}"
     by = f" by more than {exact_figure(float(tolerance))}" if tolerance else ""
     whom = words.whom(search.population)
     if not much or (search.found and not search.threshold):
-        return f"{name}{by} for {'some' if search.found else 'any of the'} {whom}{proven}"
-    more = " or more" if much.endswith(" or more") else ""
-    return f"{name}{by} for {much.removesuffix(more)} of {whom}{more}{proven}"
+        return f"{name}{by} for {'some' if search.found else 'any of the'} {whom}"
+    return f"{name}{by} for {much} of {whom}{more}"
 
 
 def _figure(search: SearchResult, words: Wording) -> str:
@@ -243,34 +250,26 @@ def guarantee(search: SearchResult) -> str:
 
 
 def _certain(search: SearchResult) -> str:
-    if search.stopping is Stopping.PAPER:
-        return "The paper's stopping rule was used: that this list is right is not certified."
     above, missed = _certain_ends(search)
     sure = f"With {percent_sure(search.confidence)} % confidence"
     if search.method == "exact":
-        sure = f"{capital(_all_run(search))}:"
-    if search.stopped is Ending.NOISE:
-        if not search.found:
-            return "Nothing is certain about any set."
-        return (
-            f"{sure} every set listed is {above}, all that noise may explain left out. "
-            "Nothing is certain about the other sets."
-        )
-    if search.stopped is not Ending.DONE:
-        listed = f"{sure} every set listed is {above}. " if search.found else ""
-        return (
-            f"{listed}Nothing is known about "
-            f"the {count(search.sets_open, 'combination')} not checked: "
-            f"{'it' if search.sets_open == 1 else 'any of them'} may be above"
-            f"{' as well' if search.found else ' the threshold'}."
-        )
-    but = ", except those undecided" if search.undecided else ""
-    sure = sure.replace(":", ", so")
-    if not search.found:
-        return f"{sure} no set {missed} is missing{but}."
-    return (
-        f"{sure} the whole list is right: every set listed is {above}, and no set {missed} is "
-        f"missing{but} (a set that contains a listed one is not listed).{_ties(search)}"
+        sure = f"{capital(ALL_RUN[search.population])}:"
+    kind = "ended"
+    if search.stopping is Stopping.PAPER:
+        return TEMPLATES["certain"]["paper"]
+    if search.stopped in (Ending.NOISE, Ending.DONE):
+        kind = search.stopped.value
+    elif search.sets_open:
+        kind = "open"
+    return TEMPLATES["certain"][f"{kind}{'-found' * bool(search.found)}"].format(
+        sure=sure,
+        so_sure=sure.replace(":", ", so"),
+        above=above,
+        missed=missed,
+        open=count(search.sets_open, "combination"),
+        any="it" if search.sets_open == 1 else "any of them",
+        but=", except those undecided" if search.undecided else "",
+        ties=_ties(search),
     )
 
 
@@ -301,17 +300,16 @@ def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
             yield f"{change_sentence(harm, words, score.output)} (counted on {whom})"
     elif isinstance(score, GroupScore):
         best, worst = score.most_favoured, score.least_favoured
-        if best is not None and worst is not None and score.low > 0:
-            yield (
-                f"{highest_of(score)}: {words.label(best.values)} ({_rate(best, score, words)}); "
-                f"lowest: {words.label(worst.values)} ({_rate(worst, score, words)})"
+        if best and worst and finding(score).state == "grave" and is_told(score):
+            first, last = (
+                f"{words.label(e.values)} ({_rate(e, score, words)})" for e in (best, worst)
             )
+            yield f"highest {score.statistic}: {first}; lowest: {last}"
 
 
 def _rate(group: Group, score: GroupScore, words: Wording) -> str:
     """A group's rate or mean, of how many, and between which ends."""
-    low, high = (rate_text(score, end) for end in (group.low, group.high))
-    ends = "" if group.low == group.high else f", {low.removesuffix(' %')} – {high}"
+    ends = f", {rate_ends(score, group)}" if group.low < group.high else ""
     whom = words.of_group(group, score)
     of = "of" if score.statistic == "rate" else "among"
     return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
@@ -367,8 +365,8 @@ def scores_about(result: Result, part: SearchResult | CheckResult) -> dict[Names
     own = (part.measure, part.output)
     about = [score for score in result.scores if score.samples]
     about = [score for score in about if (score.measure, score.output) == own]
-    same = [score for score in about if getattr(score, "statistic", "rate") == part.statistic]
-    about = sorted(same or about, key=lambda score: score.low - score.high)  # none: an earlier file
+    about = [score for score in about if getattr(score, "statistic", "rate") == part.statistic]
+    about.sort(key=width, reverse=True)
     if isinstance(part, CheckResult):
         about.sort(key=part.rests_on)
     return {score.against: score for score in about}
@@ -379,17 +377,17 @@ def checks_headline(checks: tuple[CheckResult, ...]) -> str:
     verdicts = [verdict_words(each) for each in checks]
     if len(checks) == 1:
         found = "what the check found" if verdicts == ["accepted"] else "the check"
-        return f"{found} {_SEVERAL[verdicts[0]][0]}"
+        return f"{found} {_of_several(verdicts[0], 1)}"
     if len(set(verdicts)) == 1:
         total = "both checks" if len(checks) == 2 else f"all {len(checks):,} checks"
-        return f"{total} {_SEVERAL[verdicts[0]][1]}"
+        return f"{total} {_of_several(verdicts[0], 2)}"
     total = count(len(checks), "check")
     parts: list[str] = []
-    for verdict, (one, many) in _SEVERAL.items():
+    for verdict in _SEVERAL:
         number = verdicts.count(verdict)
         if number and not (verdict == "passes" and parts):
             of = "" if parts else f" of {total}"
-            parts.append(f"{number}{of} {one if number == 1 else many}")
+            parts.append(f"{number}{of} {_of_several(verdict, number)}")
     return ", ".join(parts)
 
 
@@ -410,25 +408,24 @@ def acceptance_words(check: CheckResult) -> Iterator[str]:
 
 VERDICTS = {"holds": "passes", "not enough evidence": "undecided"}  # others are words already
 _BESIDE = {"known": ", not new", "undecided": ", not decided in the baseline"}
-_SEVERAL = {  # in the order of a headline, which leaves out those that pass
-    "violated": ("is violated", "are violated"),
-    "violated, not decided in the baseline": (
-        "is violated, and not decided in the baseline",
-        "are violated, and not decided in the baseline",
-    ),
-    "undecided": ("is undecided", "are undecided"),
-    "undecided, not decided in the baseline": (
-        "is undecided, as in the baseline",
-        "are undecided, as in the baseline",
-    ),
-    "violated, not new": ("is violated, but not newly", "are violated, but not newly"),
-    "undecided, not new": (
-        "is undecided, but nothing is newly above",
-        "are undecided, but not newly above",
-    ),
-    "accepted": ("is accepted", "are accepted"),
-    "passes": ("passes", "pass"),
+_SEVERAL = {  # in the order of a headline, which leaves out those that pass: of one, of several
+    "violated": "is violated",
+    "violated, not decided in the baseline": "is violated, and not decided in the baseline",
+    "undecided": "is undecided",
+    "undecided, not decided in the baseline": "is undecided, as in the baseline",
+    "violated, not new": "is violated, but not newly",
+    "undecided, not new": "is undecided, but nothing is newly above",
+    "accepted": "is accepted",
+    "passes": "passes",
 }
+
+
+def _of_several(verdict: str, number: int) -> str:
+    """`is violated`, `are violated`, `pass`."""
+    text = _SEVERAL[verdict]
+    if number == 1:
+        return text
+    return text.replace("is ", "are ", 1) if text.startswith("is ") else "pass"
 
 
 def check_point(check: CheckResult) -> str:
@@ -469,7 +466,8 @@ def checks_guarantee(result: Result) -> str:
     for each in tolerant:
         if each.high is not None and each.high > each.max_score:
             high = amount(each.high, each)
-            return f"{text} That a search passes means: no combination is above {high}."
+            none = "no combination that was searched"
+            return f"{text} That a search passes means: {none} is above {high}."
     return text
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from themis.results.model import CheckResult, GroupScore, Score, SearchResult
+from themis.results.parts import Group
+from themis.results.quantities import Quantity
 from themis.show.words.values import exact_figure, figure, percent, points
 
+Measured: TypeAlias = Score | CheckResult | SearchResult | Quantity
 
-def in_units(share: float, of: Score | CheckResult | SearchResult) -> str:
+
+def in_units(share: float, of: Measured) -> str:
     """A share in the units of what it is of: `12.9 %`, `5.5 points`, `1,250` between means."""
-    if of.measure == "causal" or not isinstance(of, GroupScore | CheckResult | SearchResult):
-        return percent(share)
-    return apart_text(of, share)
+    return percent(share) if of.measure == "causal" else apart_text(of, share)
 
 
 def rate_text(score: GroupScore, share: float) -> str:
@@ -21,9 +25,16 @@ def rate_text(score: GroupScore, share: float) -> str:
     return figure(low + share * (high - low))
 
 
-def apart_text(of: GroupScore | CheckResult | SearchResult, difference: float) -> str:
+def rate_ends(score: GroupScore, group: Group) -> str:
+    """The ends of a group's figure, the unit once: `41.2 – 97.0 %`."""
+    if score.statistic == "rate" or score.scale is None:
+        return f"{percent(group.low).removesuffix(' %')} – {percent(group.high)}"
+    return " – ".join(rate_text(score, end) for end in (group.low, group.high))
+
+
+def apart_text(of: Measured, difference: float) -> str:
     """A difference of two groups: in points, or in the output's own units."""
-    if of.statistic == "rate" or of.scale is None:
+    if of.scale is None or getattr(of, "statistic", "rate") == "rate":
         return points(difference)
     return figure(difference * (of.scale[1] - of.scale[0]))
 

@@ -6,7 +6,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import commonprefix
 from typing import Any
 
 from themis.errors import count_of as count
@@ -15,6 +16,7 @@ __all__ = ["count"]
 
 FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
+LONG_LOADING = 3.0  # seconds, from which on they are told
 LONGEST_TEXT = 120  # and of an output
 MISSING = "missing"  # for no value
 NO_BREAK = "\u00a0"  # a space at which no line ends
@@ -36,69 +38,31 @@ def told_apart(outputs: Sequence[Any], most: int = LONGEST_TEXT) -> list[str]:
     Where these are the same all digits, and of texts what comes behind their common beginning,
     with a number where even that is the same.
     """
-    short = [float(f"{each:.10g}") if isinstance(each, float) else each for each in outputs]
-    cuts = [cut_name(visible(each), most) for each in short]
     texts = [visible(each) for each in outputs]
-    shown = {
-        cut: dict.fromkeys(alike, cut) if len(alike) == 1 else _behind_common(alike, most)
-        for cut, alike in _by_look(texts, cuts).items()
-    }
-    return [shown[cut][text] for text, cut in zip(texts, cuts, strict=True)]
+    short = [
+        visible(float(f"{each:.10g}") if isinstance(each, float) else each) for each in outputs
+    ]
+    short = texts if len(set(short)) < len(set(texts)) else short
+    shown = {text: cut_name(text, most) for text in short}
+    if len(set(shown.values())) < len(shown):
+        common = len(commonprefix(short))  # noqa: RUF071 (of texts, not paths)
+        start = max(0, common - most // 4)
+        long = {text: f"…{text[start:]}" for text in shown if start and len(text) > most}
+        shown = {text: cut_name(long.get(text, text), most) for text in shown}
+    shown = _numbered(shown, most)
+    return [shown[text] for text in short]
 
 
-def cut_apart(texts: Iterable[str], most: int) -> dict[str, dict[str, str]]:
-    """How each of many texts is shown where it is cut, by what it looks like if it is cut.
+def cut_apart(texts: Iterable[str], most: int) -> dict[str, str]:
+    """How each of many texts is shown where it is cut.
 
-    Those that look the same are whole, up to LONGEST_TEXT. Longer ones show where they begin to
-    differ, between their beginning and their end, and a number where even that is the same.
+    Those that would look the same are up to LONGEST_TEXT long, with a number where even that is
+    the same.
     """
-    texts = list(texts)
-    return {
-        cut: dict.fromkeys(alike, cut) if len(alike) == 1 else _with_middles(alike, most)
-        for cut, alike in _by_look(texts, (cut_name(text, most) for text in texts)).items()
-    }
-
-
-def _by_look(texts: Iterable[str], looks: Iterable[str]) -> dict[str, set[str]]:
-    """The different texts that look the same."""
-    alike: dict[str, set[str]] = {}
-    for text, look in zip(texts, looks, strict=True):
-        alike.setdefault(look, set()).add(text)
-    return alike
-
-
-def _common(texts: Collection[str]) -> int:
-    """How many letters all of them begin with: the first and the last in order tell it."""
-    first, last = min(texts), max(texts)
-    places = enumerate(zip(first, last, strict=False))
-    return next((at for at, (one, other) in places if one != other), len(first))
-
-
-def _behind_common(texts: Collection[str], most: int) -> dict[str, str]:
-    """Texts that are cut behind their common beginning, where they are too long."""
-    start = max(0, _common(texts) - most // 4)
-    behind = {text: f"…{text[start:]}" if start and len(text) > most else text for text in texts}
-    return _numbered({text: cut_name(each, most) for text, each in behind.items()}, most)
-
-
-def _with_middles(texts: Collection[str], most: int) -> dict[str, str]:
-    """Texts that are cut to `most` letters, with so many more that none exceeds LONGEST_TEXT."""
-    common = _common(texts)
-    shown = {
-        text: text if len(text) <= LONGEST_TEXT else _with_middle(text, common, most)
-        for text in texts
-    }
-    return _numbered(shown, LONGEST_TEXT)
-
-
-def _with_middle(text: str, place: int, most: int) -> str:
-    """A long text: its beginning and its end, and between them what is around a place."""
-    first, last = _kept(min(most, LONGEST_TEXT // 2))
-    room = LONGEST_TEXT - 2 - first - last
-    end = len(text) - last
-    start = min(max(first, place - room // 4), end - room)
-    before, after = "…" if start > first else "", "…" if start + room < end else ""
-    return f"{text[:first]}{before}{text[start : start + room]}{after}{text[end:]}"
+    cut = {text: cut_name(text, most) for text in texts}
+    counts = Counter(cut.values())
+    longer = {text: cut_name(text, LONGEST_TEXT) for text, look in cut.items() if counts[look] > 1}
+    return _numbered({**cut, **longer}, LONGEST_TEXT)
 
 
 def _numbered(shown: Mapping[str, str], most: int) -> dict[str, str]:
@@ -225,6 +189,13 @@ def duration(seconds: float) -> str:
     return f"{_short(seconds / 86_400)} days"
 
 
+def took(timing: Mapping[str, Any]) -> str:
+    """How long it took to measure, and to load rows and subject if somebody waited for that."""
+    loading = timing.get("loading", 0.0)
+    before = f" after {duration(loading)} of loading" if loading >= LONG_LOADING else ""
+    return f"{duration(timing['seconds'])}{before}"
+
+
 def about_duration(seconds: float) -> str:
     """An estimate of a time: `about 3 min`, `under 0.1 s`."""
     shown = duration(seconds)
@@ -257,15 +228,18 @@ def size(number: int) -> str:
 
 def set_phrase(against: Sequence[str]) -> str:
     """A set in a sentence: `race`, or `race and sex together`."""
-    names = [cut_name(visible(name)) for name in against]
-    if len(names) == 1:
-        return names[0]
-    return f"{', '.join(names[:-1])} and {names[-1]} together"
+    return f"{plain_phrase(against)}{' together' * (len(against) > 1)}"
+
+
+def plain_phrase(against: Sequence[str]) -> str:
+    """The same in the middle of a sentence: `race`, or `race and sex`."""
+    *others, last = [cut_name(visible(name)) for name in against]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def set_with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
     """What two people differ in: `race and sex`, or `sex, and relationship with it`."""
-    return f"{set_phrase(against).removesuffix(' together')}{with_followers(against, followed)}"
+    return f"{plain_phrase(against)}{with_followers(against, followed)}"
 
 
 def with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
@@ -273,7 +247,7 @@ def with_followers(against: Sequence[str], followed: Sequence[str]) -> str:
     if not followed:
         return ""
     it = "it" if len(against) == 1 else "them"
-    return f", and {set_phrase(followed).removesuffix(' together')} with {it}"
+    return f", and {plain_phrase(followed)} with {it}"
 
 
 def cut_name(text: str, most: int = LONGEST) -> str:
@@ -283,14 +257,8 @@ def cut_name(text: str, most: int = LONGEST) -> str:
     """
     if len(text) <= most:
         return text
-    beginning, end = _kept(most)
-    return f"{text[:beginning]}…{text[len(text) - end :]}"
-
-
-def _kept(most: int) -> tuple[int, int]:
-    """How many letters of its beginning and of its end a text keeps that is cut."""
     end = max(0, most - 1) // 4
-    return max(0, most - 1 - end), end
+    return f"{text[: max(0, most - 1 - end)]}…{text[len(text) - end :]}"
 
 
 def cut_text(text: str) -> str:

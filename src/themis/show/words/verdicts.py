@@ -8,25 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
+from themis.results.finding import State, finding, idle_favour
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult, is_by_degrees
 from themis.results.notes import Ending
-from themis.results.verdicts import nothing_compared
-from themis.results.withheld import FewerGroups, UntoldScore, whole_of
+from themis.results.withheld import by_size, is_told
 from themis.settings import Stopping
-from themis.show.words.favours import idle_favour
 from themis.show.words.headlines import (
     beyond,
     capital,
     compared,
     few_text,
-    headline,
+    headline_parts,
+    hidden_size,
     idle_words,
-    is_settled,
     output_words,
-    untold_size,
-    untold_text,
+    score_text,
 )
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off
@@ -41,10 +38,17 @@ from themis.show.words.searches import (
     verdict_words,
 )
 from themis.show.words.units import apart_text, in_units
-from themis.show.words.values import at_least, at_most, count, percent, set_phrase, visible
+from themis.show.words.values import (
+    at_least,
+    at_most,
+    count,
+    percent,
+    plain_phrase,
+    set_phrase,
+    visible,
+)
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
-State = Literal["grave", "calm", "open"]
 VIOLATIONS = 3  # that are named
 NAMED = 6  # sets named in a verdict
 STATES: dict[str, State] = {  # of checks; others are open
@@ -79,21 +83,6 @@ def verdict(result: Result) -> Verdict:
     return _of_scores(result, words)
 
 
-def state_of(score: Score) -> State:
-    """Whether a score shows a difference, none, or is not known well enough to say.
-
-    A decision that was seen to change, if not certainly for any share, is no "none".
-    """
-    score = whole_of(score)
-    if score.samples and score.low > 0 and score.stopped is not Ending.SPELLING:
-        return "grave"
-    if idle_favour(score) or nothing_compared(score) is not None:
-        return "open"
-    was_seen = isinstance(score, CausalScore) and score.score > 0
-    known = score.samples and is_settled(score) and not score.lower_bound
-    return "calm" if known and not was_seen else "open"
-
-
 def check_state(verdict_text: str) -> State:
     """How a verdict of a check is shown; one that neither passes nor is violated is open."""
     return STATES.get(verdict_text, "open")
@@ -115,7 +104,7 @@ def _violations(result: Result) -> Iterator[str]:
         score = scores_about(result, check).get(check.against or ())
         if score is not None:
             limit = f"the limit is {amount(check.max_score, check)}"
-            yield f"{split(headline(score, words))[0]}; {limit}."
+            yield f"{headline_parts(score, words)[0]}; {limit}."
 
 
 def _undecided(result: Result) -> Iterator[str]:
@@ -130,7 +119,7 @@ def _of_audit(result: Result, words: Wording) -> Verdict:
     scores, searches = _of_scores(result, words), _of_searches(result, words)
     said = " ".join(map("{}.".format, search_lines(result, words)))
     state = max(scores.state, searches.state, key=GRAVITY.index)
-    behind = f"{scores.behind} Search among protected characteristics: {said}".strip()
+    behind = f"{scores.behind} {said}".strip()
     return Verdict(state, WORDS[state], scores.sentence, behind)
 
 
@@ -143,12 +132,11 @@ def search_lines(result: Result, words: Wording) -> Iterator[str]:
 def _named(found: Sequence[tuple[str, ...]]) -> str:
     """Sets by name, and how many more there are: `race and sex; age; 3 more`."""
     more = [f"{len(found) - NAMED:,} more"] if found[NAMED:] else []
-    return "; ".join([*map(_plain, found[:NAMED]), *more])
+    return "; ".join([*map(plain_phrase, found[:NAMED]), *more])
 
 
 def _of_searches(result: Result, words: Wording) -> Verdict:
-    sentence = "; ".join(_after(place, search_headline(each, words))
-                         for place, each in enumerate(result.searches))  # fmt: skip
+    sentence = _joined((search_headline(each, words) for each in result.searches), words)
     found = _found(result)
     if found:
         return Verdict("grave", "found", sentence, f"Found: {_named(found)}.")
@@ -159,9 +147,16 @@ def _of_searches(result: Result, words: Wording) -> Verdict:
     return Verdict("calm", "none found", sentence)
 
 
-def _after(place: int, sentence: str) -> str:
-    """A sentence that follows another behind a semicolon begins with a small letter."""
-    return f"{sentence[:1].lower()}{sentence[1:]}" if place else sentence
+def _joined(sentences: Iterable[str], words: Wording) -> str:
+    """Sentences as one: behind a semicolon each begins with a small letter."""
+    first, *others = sentences
+    return "; ".join([first, *(_small(each, words) for each in others)])
+
+
+def _small(sentence: str, words: Wording) -> str:
+    """A sentence with a small first letter, unless that is how the word for decisions begins."""
+    own = sentence.startswith(words.naming.decision or "\0")
+    return sentence if own else f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _found(result: Result) -> list[tuple[str, ...]]:
@@ -182,7 +177,7 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
     sentence, behind = _sentence(asked, words)
     if given and len(given) < len(measured):
         others = [each for each in measured if each not in given]
-        behind += f" On {words.whom()}: {_after(1, _clauses(others, words))}."
+        behind += f" On {words.whom()}: {_small(_clauses(others, words), words)}."
     behind += _missing(result, measured)
     complete = len(measured) == len(result.scores) and cut_off(result) is None
     state = _state(counted, complete=complete)
@@ -213,10 +208,10 @@ def how_to_read(result: Result) -> str:
     """What the words of the verdict mean, for somebody who reads nothing else."""
     words, scores = wording(result), [each for each in result.scores if each.samples]
     kind = next((each.population for each in scores if each.population in PLACES), "inputs")
-    one = words.counted(1, kind).removeprefix("1 ")
+    one = words.one(kind)
     causal = [each for each in scores if isinstance(each, CausalScore)]
-    found_first = sorted(causal, key=lambda each: state_of(each) != "grave")
-    names = [_plain(each.against) for each in found_first]
+    found_first = sorted(causal, key=lambda each: finding(each).state != "grave")
+    names = [plain_phrase(each.against) for each in found_first]
     same = f"if the same {one} gets a different one when nothing but"
     named = any(each.output is not None for each in scores)
     what = "an output" if named else "the decision"
@@ -230,13 +225,8 @@ def how_to_read(result: Result) -> str:
     return f"How to read this: {'; '.join(parts)}." if parts else ""
 
 
-def _plain(names: Sequence[str]) -> str:
-    """A set within a sentence: `race and sex`."""
-    return set_phrase(names).removesuffix(" together")
-
-
 def _state(scores: Sequence[Score], *, complete: bool) -> State:
-    states = {state_of(each) for each in scores}
+    states = {finding(each).state for each in scores}
     if "grave" in states:
         return "grave"
     return "calm" if states == {"calm"} and complete else "open"
@@ -257,17 +247,9 @@ def _sentence(scores: Sequence[Score], words: Wording) -> tuple[str, str]:
     """The sentence, and what stands behind its numbers as sentences of their own."""
     if len({each.against for each in scores}) > 1 or len(scores) > 2:
         return _clauses(scores, words), ""
-    halves = [split(headline(each, words)) for each in scores]
-    sentence = "; ".join(_after(place, each) for place, (each, _) in enumerate(halves))
+    halves = [headline_parts(each, words) for each in scores]
+    sentence = _joined((each for each, _ in halves), words)
     return sentence, " ".join(dict.fromkeys(behind for _, behind in halves if behind))
-
-
-def split(sentence: str) -> tuple[str, str]:
-    """A headline and, as a sentence of its own, what stands in its last parentheses."""
-    start, found, end = sentence.rpartition(" (")
-    if not found or not end.endswith(")"):
-        return sentence, ""
-    return start, f"{capital(end[:-1])}."
 
 
 def overview(scores: Sequence[Score], words: Wording) -> str:
@@ -281,8 +263,8 @@ def _clauses(scores: Sequence[Score], words: Wording) -> str:
 
     Rates that tell nothing are no reason to call a set open of which the causal score is known.
     """
-    alone = [each for each in scores if nothing_compared(each) is not None]
-    telling = [each for each in scores if not idle_favour(each) and each not in alone]
+    alone = [each for each in scores if finding(each).kind == "single"]
+    telling = [each for each in scores if finding(each).kind not in ("single", "idle")]
     idle = [
         idle_words(which, compared(each, words), each.output, words)
         for each in scores
@@ -295,7 +277,7 @@ def _clauses(scores: Sequence[Score], words: Wording) -> str:
 
 def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:
     """One clause for each thing that differs: the decision, the rates, an output."""
-    found = [each for each in scores if state_of(each) == "grave"]
+    found = [each for each in scores if finding(each).state == "grave"]
     made_up = {each.against for each in found if each.counterfactuals == "generated"}
     found = [
         each for each in found if each.counterfactuals == "generated" or each.against not in made_up
@@ -304,18 +286,22 @@ def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:
     for each in found:
         subjects.setdefault(_subject(each, words), []).append(each)
     for subject, parts in subjects.items():
-        ranked = sorted(filter(partial(adds, others=parts), parts), key=lambda each: -each.low)
+        ranked = sorted(filter(partial(adds, others=parts), parts), key=by_size)
         sizes = [_sized(each, words, first=not place) for place, each in enumerate(ranked)]
         yield f"{subject} {_listed(sizes)}"
 
 
 def adds(score: Score, others: Sequence[Score]) -> bool:
-    """Whether a set says more than its parts: more than was seen of them, or of both together."""
+    """Whether a set says more than its parts: more than was seen of them, or of both together.
+
+    So does one whose size is not shown, as far as can be told.
+    """
     joint = score.joint if isinstance(score, CausalScore) else None
     if joint is not None and (joint.only if joint.only_low is None else joint.only_low) > 0:
         return True
     own = set(score.against)
-    return not any(set(each.against) < own and each.score >= score.low for each in others)
+    parts = [each for each in others if set(each.against) < own]
+    return not any(is_told(each) and is_told(score) and each.score >= score.low for each in parts)
 
 
 def _subject(score: Score, words: Wording) -> str:
@@ -330,14 +316,11 @@ def _subject(score: Score, words: Wording) -> str:
 
 def _sized(score: Score, words: Wording, *, first: bool) -> str:
     """`sex (for 12.9 % of test inputs)`, `race (5.0 %)`."""
-    shown = in_units(score.low if score.lower_bound else score.score, score)
-    size = at_least(shown) if score.lower_bound else shown
+    if not is_told(score):
+        return f"{set_phrase(score.against)} ({hidden_size(words)})"
+    size = at_least(in_units(score.low, score)) if score.lower_bound else score_text(score)
     if isinstance(score, GroupScore):
         size += few_text(score, words)
-        if isinstance(score, FewerGroups) and not score.is_whole:
-            size = untold_text(score, words).removeprefix("; ")
-    elif isinstance(score, UntoldScore):
-        size = untold_size(words)
     elif is_by_degrees(score):
         size = f"by {size} on average"
     elif first:
@@ -347,16 +330,17 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
 
 def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
     """The sets of which no measure found anything."""
-    found = {each.against for each in scores if state_of(each) == "grave"}
+    found = {each.against for each in scores if finding(each).state == "grave"}
     rest = [each for each in scores if each.against not in found]
-    open_sets = {each.against for each in rest if state_of(each) == "open"}
+    open_sets = {each.against for each in rest if finding(each).state == "open"}
     calm = [each for each in rest if each.against not in open_sets]
     if calm:
         bound = _bound(calm)
         yield f"no difference found for {_sets(calm)}{f' ({bound})' if bound else ''}"
     if open_sets:
         unclear = [each for each in rest if each.against in open_sets]
-        seen = [e for e in unclear if isinstance(e, CausalScore) and e.samples and e.score > 0]
+        known = [e for e in unclear if isinstance(e, CausalScore) and e.samples and is_told(e)]
+        seen = [each for each in known if each.score > 0]
         size = ""
         if seen:
             most = max(seen, key=lambda each: each.score)
@@ -367,13 +351,13 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
 def _bound(scores: Sequence[Score]) -> str:
     """How large a difference may be all the same."""
     parts = []
-    causal = [each.high for each in scores if isinstance(each, CausalScore)]
+    causal = [each.high for each in scores if isinstance(each, CausalScore) and is_told(each)]
     if causal:
         parts.append(percent(max(causal)))
     rates = [each for each in scores if isinstance(each, GroupScore) and each.statistic == "rate"]
     if rates:
         parts.append(apart_text(rates[0], max(each.high for each in rates)))
-    if not any(each.high for each in scores):
+    if all(is_told(each) and not each.high for each in scores):
         by = set(map(beyond, scores)) - {""}
         some = f"none{by.pop()}" if len(by) == 1 else "none beyond the tolerances"
         return some if any(map(beyond, scores)) else "exactly none"

@@ -7,6 +7,7 @@ that were given are people.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,9 +16,9 @@ from typing import Any
 
 from themis.inputs.personal import SHARED
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.notes import Note
 from themis.results.parts import Group, Naming, Region
-from themis.results.rough import ABOUT, HIGHER, LOWER, RARE
-from themis.show.words.favours import favour_remedies
+from themis.results.rough import ABOUT, HIGHER, LOWER, RARE, Unnamed
 from themis.show.words.values import LONGEST, LONGEST_TEXT, count, cut_apart, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
@@ -38,7 +39,9 @@ class Wording:
     outputs: Callable[[], Collection[str]] | None = field(default=None, compare=False)
     # By output, what to write where no output was favourable.
     remedies: Mapping[str | None, str] = field(default_factory=dict, compare=False)
-    _looks: dict[tuple[str, int], dict[str, dict[str, str]]] = field(
+    # The characteristics that sets are made of, where they are known.
+    inputs: frozenset[str] = field(default=frozenset(), compare=False)
+    _looks: dict[tuple[str, int], dict[str, str]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # by characteristic and letters: how values are shown that are cut
 
@@ -55,22 +58,30 @@ class Wording:
 
     def counted(self, number: int, population: str = "inputs") -> str:
         """`1 test input`, `1,404 test applicants`, `1 person`, `1,404 people`."""
-        if population not in PLACES:
-            whom = self.whom()
-            return count(number, whom.removesuffix("s"), whom)
-        one = "person" if self.people == "people" else self.people.removesuffix("s")
-        return count(number, one, self.people)
+        return count(number, self.one(population), self._many(population))
+
+    def one(self, population: str = "inputs") -> str:
+        """`test input`, `test applicant`, `person`."""
+        many = self._many(population)
+        return "person" if many == "people" else many.removesuffix("s")
+
+    def _many(self, population: str) -> str:
+        return self.people if population in PLACES else self.whom()
 
     def tested(self, number: int, score: Score) -> str:
         """What a figure of a score was counted on: inputs, people, draws, or kinds of rows.
 
         Rows that are alike in all that matters are tried once, and so are fewer than the people.
         """
+        return count(number, *self.tested_nouns(number, score))
+
+    def tested_nouns(self, number: int, score: Score) -> tuple[str, str]:
+        """What one and what several of these are called."""
         if is_drawn(score):
-            return f"{count(number, 'draw')} from the profile"
+            return "draw from the profile", "draws from the profile"
         if score.population in PLACES and number < score.samples:
-            return count(number, "kind of row", "kinds of rows")
-        return self.counted(number, score.population)
+            return "kind of row", "kinds of rows"
+        return self.one(score.population), self._many(score.population)
 
     def of_group(self, group: Group, score: Score) -> str:
         """How many were tested of a group: people, or rows or draws where these are others."""
@@ -110,7 +121,7 @@ class Wording:
         text = visible(self.naming.favourable[0])
         shown = cut_name(text)
         if shown != text and self.outputs is not None:
-            shown = cut_apart({text, *self.outputs()}, LONGEST)[shown][text]
+            shown = cut_apart({text, *self.outputs()}, LONGEST)[text]
         return f"'{shown}'"
 
     def value(self, name: str, value: Any, most: int = LONGEST) -> str:
@@ -124,8 +135,7 @@ class Wording:
             return shown
         if (name, most) not in self._looks:
             self._looks[name, most] = cut_apart(self.known(name), most)
-        alike = self._looks[name, most].get(shown, {text: shown})
-        return alike.get(text) or cut_name(text, LONGEST_TEXT)
+        return self._looks[name, most].get(text) or cut_name(text, LONGEST_TEXT)
 
     def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
@@ -201,7 +211,9 @@ def wording(result: Result) -> Wording:
     """The words of a result."""
     naming, inputs = result.report or Naming(), result.schema.get("inputs", {})
     known, outputs = _known(naming, inputs, result.scores), _outputs(result.scores)
-    return Wording(naming, known, outputs, favour_remedies(result.notes))
+    derived = {n for n, spec in inputs.items() if isinstance(spec, Mapping) and "from" in spec}
+    free = frozenset(inputs) - derived
+    return Wording(naming, known, outputs, favour_remedies(result.notes), free)
 
 
 def brought(scores: Iterable[Score]) -> Wording:
@@ -248,3 +260,17 @@ def _values(scores: Iterable[Score], name: str) -> Iterator[Any]:
         for each in (*groups, *(each for pair in pairs for each in pair.inputs)):
             if name in each:
                 yield each[name]
+
+
+def favour_remedies(notes: Iterable[Note]) -> dict[str | None, str]:
+    """By output, what to write where what `favourable` names never came; empty if not known."""
+    found = (each for each in notes if each.code == "no-favourable-output")
+    return {each.values.get("about"): favour_remedy(each.values) for each in found}
+
+
+def favour_remedy(values: Mapping[str, Any]) -> str:
+    """What to write: outputs that look like the favourable ones, if there are some."""
+    wanted = {visible(each).casefold() for each in values["favourable"]}
+    given = [each for each in values["outputs"] if not isinstance(each, Unnamed)]
+    meant = [each for each in given if visible(each).casefold() in wanted]
+    return f": write favourable = {json.dumps(meant, ensure_ascii=False)}" if meant else ""

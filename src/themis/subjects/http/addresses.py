@@ -111,6 +111,7 @@ WHERE = "subject.url"
 
 _AUTHORITY = re.compile(r"([a-z][a-z\d+.-]*://)(?:([^/?#]*)@)?([^/?#]*)", re.IGNORECASE)
 _PARAMETER = re.compile(r"(?<=[?&])([^=&#{}]+)=([^&#{}]+)(?=[&#]|$)")
+_HOST = re.compile(r"(?:.*@)?(?:\[[^\[\]]+\]|[^\[\]:]+)(?::\d*)?")
 _MARKS = "%/:=&?~#+!$,;'@()*[]|"  # what has a meaning in an address, and stays as it is
 
 
@@ -195,13 +196,14 @@ def _form_mistakes(text: str, described: str) -> Iterator[Mistake]:
     """What is wrong with an address; `described` is how to show it."""
     try:
         parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
+        host, _ = parts.hostname or "", parts.port
+        is_ascii = host.isascii() and bool(host.encode("idna"))  # as it is looked up
     except ValueError:
         yield _mistake(f"{described!r} is not an address", "write https://host:port/path")
         return
-    if parts.scheme not in ("http", "https") or not host:
+    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.netloc):
         yield _mistake(f"{described!r} is not an address of the web", "write https://host/path")
-    elif not host.isascii():
+    elif not is_ascii:
         yield _mistake(f"{described!r}: the host has letters beyond ASCII", "write it as xn--…")
     elif parts.username is not None:
         remedy = "write https://${USER}:${PASSWORD}@host"

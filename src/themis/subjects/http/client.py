@@ -37,7 +37,6 @@ LOOK_SECONDS = 0.01  # how often one looks whether the last of them were refused
 
 RETRYABLE = frozenset({TOO_MANY, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-REDIRECT_LIMIT = 5
 CREDENTIALS = "check the credentials that are sent: headers of [subject]"
 CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
 
@@ -52,7 +51,6 @@ class Limits:
     rate_per_second: float | None
     retries: int
     timeout_seconds: float
-    follow_redirects: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,6 @@ class Reply:
     body: bytes
     whole: bool = True  # whether the body was read to its end
     location: str = ""  # where a redirect leads
-    followed: int = 0  # redirects before it, where there were too many
     retry_after: str = ""  # when to come again, as the service says it
     times: str = ""  # how often it was asked, in words
 
@@ -189,8 +186,6 @@ class Client:
             too_many = isinstance(outcome, Reply) and outcome.status == TOO_MANY
             if too_many:
                 self._pace.slow_down(sent)
-            if isinstance(outcome, Reply) and outcome.status in REDIRECTS:
-                outcome = await self._follow(url, outcome, body, limit)
             if isinstance(outcome, Reply) or not outcome.unreachable:
                 self.given, self.requests_sent = self.given + inputs, self.requests_sent + 1
             if isinstance(outcome, Reply):
@@ -255,21 +250,6 @@ class Client:
         """Whether the time limit allows to wait for as long as a service asks."""
         asked = retry_after_seconds(retry_after) or 0.0
         return time.monotonic() + asked < self.deadline
-
-    async def _follow(
-        self, url: URL, reply: Reply, body: bytes | None, limit: int
-    ) -> Reply | _Trouble:
-        """Where redirects lead, as far as they are followed."""
-        for _ in range(REDIRECT_LIMIT):
-            following = _following(url, reply.location) if self._limits.follow_redirects else None
-            if following is None or (reply.status < 307 and self._requests.method != "GET"):
-                return reply
-            url = following
-            outcome = await self._request(url, body, limit)
-            if isinstance(outcome, _Trouble) or outcome.status not in REDIRECTS:
-                return outcome
-            reply = outcome
-        return replace(reply, followed=REDIRECT_LIMIT)
 
     async def _request(self, url: URL, body: bytes | None, limit: int) -> Reply | _Trouble:
         method = self._requests.method
@@ -385,15 +365,6 @@ def _worth_retrying(outcome: Reply | _Trouble, *, patient: bool, isolating: bool
     if isinstance(outcome, Reply):
         return patient or outcome.status == 429 or (outcome.status != 500 and not isolating)
     return not outcome.final and (patient or (outcome.kind != TIMEOUT and not isolating))
-
-
-def _following(url: URL, location: str) -> URL | None:
-    """Where a redirect leads, if it stays with the same service: others must see no secrets."""
-    try:
-        following = url.join(type(url)(location, encoded=True))
-        return following if location and following.origin() == url.origin() else None
-    except ValueError:
-        return None
 
 
 def _reason(error: BaseException) -> str:

@@ -54,6 +54,7 @@ REMEDIES = {
     407: CREDENTIALS,
     429: "rate_per_second of [subject] has fewer requests sent",
 }
+REDIRECTED = "give the address to which it leads as url of [subject]"
 
 VOUCHING_SECONDS = 5.0  # that a time limit must leave, so that its end is not all that is said
 LOOK_SECONDS = 0.5  # for one input, where there is not even that
@@ -80,11 +81,11 @@ class HttpSubject(Subject):
     a secret: it is sent, and neither shown nor hashed.
 
     What fails for the time being (429, 5xx, no connection, no answer in time) is tried again
-    `retries` times, as late as the service asks for. Redirects are refused, unless
-    `follow_redirects` allows them within the same service.
+    `retries` times, as late as the service asks for. Redirects are refused.
     """
 
     kind = "http"
+    covered = "requests"
 
     def __init__(
         self,
@@ -99,7 +100,6 @@ class HttpSubject(Subject):
         rate_per_second: float | None = None,
         retries: int = 3,
         timeout_seconds: float = 10.0,
-        follow_redirects: bool = False,
         version: str = "",
     ) -> None:
         self.schema = schema
@@ -107,9 +107,7 @@ class HttpSubject(Subject):
         check_limits(rate_per_second=1 if rate_per_second is None else rate_per_second)
         if retries < 0:
             raise RequestError.one("subject", "subject.retries", f"is {retries}", "use 0 or more")
-        self._limits = Limits(
-            concurrency, rate_per_second, retries, timeout_seconds, follow_redirects
-        )
+        self._limits = Limits(concurrency, rate_per_second, retries, timeout_seconds)
         self._given: dict[str, Any] = {
             "url": url,
             "method": method,
@@ -303,10 +301,8 @@ class _Exchange:
             return self._reader.read(reply, count)
         if reply.status in REDIRECTS:
             where = self._requests.credentials.redact(reply.location)
-            problem = f"a redirect to {where!r} is not followed"
-            if reply.followed:
-                problem = f"it still redirects, to {where!r}, after {reply.followed} redirects"
-            return Failure(CRASH, f"{reply.headline}: {problem}", reply.headline)
+            problem = f"{reply.headline}: a redirect to {where!r} is not followed"
+            return Failure(CRASH, problem, reply.headline, remedy=REDIRECTED)
         said = self._reader.excerpt(reply)
         message = f"{reply.headline}{reply.times}{': ' if said else ''}{said}"
         kind = TRANSPORT if reply.status in RETRYABLE else CRASH

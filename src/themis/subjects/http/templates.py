@@ -20,7 +20,7 @@ from themis.subjects.processes.texts import Column, plain_text
 WHOLE = ("input", "inputs")  # the places that stand for a whole input, or for a list of them
 
 _PIECES = re.compile(r"\$\{([^{}]*)\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_STRING_OR_PLACE = re.compile(r'"(?:[^"\\]|\\.)*"|\{\s*([^{}",:]+?)\s*\}')
+_STRING_OR_PLACE = re.compile(r'"(?:[^"\\]|\\.)*+"?|\{([^{}",:]+)\}')
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,8 @@ def parse_json_template(text: str, schema: Schema) -> Any:
     names = (*schema.names, *WHOLE)
 
     def quoted(found: re.Match[str]) -> str:
-        return json.dumps(f"{{{found[1]}}}") if found[1] in names else found[0]
+        name = (found[1] or "").strip()
+        return json.dumps(f"{{{name}}}") if name in names else found[0]
 
     return json.loads(_STRING_OR_PLACE.sub(quoted, text))
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import statistics
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,7 +24,7 @@ from themis.subjects.processes.children import (
     describe_status,
     work_together,
 )
-from themis.subjects.processes.programs import Program, check_limits, find_program, mistake_in
+from themis.subjects.processes.programs import check_limits, find_program, mistake_in
 from themis.subjects.processes.texts import (
     ARGUMENT_LIMIT,
     Column,
@@ -164,12 +161,8 @@ def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
 
 
 BATCH = 32  # small: the decisions of a batch are stored at its end, and a kill -9 loses them
-START_UP_RUNS = 5
 SWEEP_SECONDS = 1.0  # between two looks for what commands left running
 SWEEP_SHARE = 0.02  # of the time, at most
-
-_EMPTY_PROGRAMS = {"python": "-c", "pypy": "-c", "sh": "-c", "bash": "-c", "perl": "-e"}
-_EMPTY_PROGRAMS |= {"ruby": "-e", "node": "-e", "Rscript": "-e"}
 
 
 class CommandSubject(Subject):
@@ -208,8 +201,6 @@ class CommandSubject(Subject):
         check_limits(timeout_seconds=timeout_seconds, jobs=jobs)
         self._redact = self.secrets().redact  # before a text is shortened
         self.layout = Layout(schema, self._command, arguments)
-        self._seconds = 0.0
-        self._runs = 0
         self._next_sweep = 0.0
 
     def load(self, codes: NDArray[Any]) -> Batch:
@@ -227,21 +218,6 @@ class CommandSubject(Subject):
     def reproduce(self, row: Mapping[str, Value]) -> str:
         texts = [column.text_of(row) for column in self.layout.columns]
         return self.program.shell_line(self.layout.arguments(texts), data=self.layout.data(texts))
-
-    def start_up_share(self) -> float | None:
-        """Which part of the time so far went into starting processes, from 0 to 1, at the least.
-
-        Compares the mean run with the start of its interpreter on an empty program, or of
-        `true`. What the subject itself loads is not in it, and would be saved by a worker, too.
-        """
-        option = _EMPTY_PROGRAMS.get(Path(self.program.path).name.rstrip("0123456789."))
-        empty = self.program.path if option else shutil.which("true")
-        if not self._runs or not empty:
-            return None
-        program = replace(self.program, path=empty)
-        arguments = [option.encode(), b""] if option else []
-        seconds = [_time_start(program, arguments) for _ in range(START_UP_RUNS)]
-        return min(1.0, statistics.fmean(seconds) * self._runs / self._seconds)
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
@@ -290,8 +266,6 @@ class CommandSubject(Subject):
                 in_time = child.exited or time.monotonic() < started + self.timeout_seconds
         finally:
             status = child.end()
-        self._seconds += time.monotonic() - started
-        self._runs += 1
         return self._outcome(child, status, in_time=in_time)
 
     def _outcome(self, child: Child, status: int, *, in_time: bool) -> str | Failure:
@@ -329,14 +303,3 @@ class _SharedRows:
             if item is None:
                 return
             yield item
-
-
-def _time_start(program: Program, arguments: Sequence[bytes]) -> float:
-    started = time.monotonic()
-    child = Child(program, arguments, Crew())
-    try:
-        while not child.exited and time.monotonic() < started + 10:
-            child.step(1.0)
-    finally:
-        child.end()
-    return time.monotonic() - started

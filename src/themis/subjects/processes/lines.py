@@ -17,7 +17,6 @@ from themis.subjects.processes.children import OUTPUT_LIMIT
 from themis.subjects.processes.texts import Column, shorten, write_csv, write_json
 
 EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
-REMEMBERED = 1_000  # different answers whose output is kept
 DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]
 
 
@@ -36,31 +35,13 @@ class Format(Protocol):
     name: str
     header: bytes  # what a fresh process gets before the first request
     opening: bytes  # what stands before an id
-    openings: tuple[bytes, ...]  # and in the usual answers
     columns: list[Column]
-    outputs: TailOutputs
 
     def complete(self, lines: bytes) -> bool:
         """Whether these lines end at the end of a record."""
 
     def read(self, lines: bytes) -> Iterator[Reply]:
         """The answers one by one; ValueError at the first that is none."""
-
-
-class TailOutputs(dict[bytes, Any]):
-    """The output that an answer holds, known by what stands behind its id; few are different."""
-
-    def __init__(self, format_: Format) -> None:
-        super().__init__()
-        self._format = format_
-
-    def __missing__(self, tail: bytes) -> Any:
-        for reply in self._format.read(self._format.opening + b"1" + tail + b"\n"):
-            if reply.id == 1 and not reply.failure:
-                if len(self) < REMEMBERED:
-                    self[tail] = reply.output
-                return reply.output
-        raise ValueError("this is not the answer to one input")
 
 
 def write_requests(format_: Format, number: int, columns: Sequence[Sequence[bytes]]) -> bytes:
@@ -75,11 +56,9 @@ class JsonLines:
     name = "jsonl"
     header = b""
     opening = b'{"id": '
-    openings: tuple[bytes, ...] = (b'{"id": ', b'{"id":')
 
     def __init__(self, schema: Schema) -> None:
         last = len(schema) - 1
-        self.outputs = TailOutputs(self)
         self.columns = []
         for place, each in enumerate(schema):
             before = b", " if place else b', "input": {'
@@ -107,11 +86,9 @@ class CsvLines:
 
     name = "csv"
     opening = b""
-    openings: tuple[bytes, ...] = (b"",)
 
     def __init__(self, schema: Schema) -> None:
         last = len(schema) - 1
-        self.outputs = TailOutputs(self)
         self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
         self.columns = [
             Column(each, _Writer(write_csv, b",", b"\n" * (place == last)))
@@ -142,10 +119,7 @@ class Exchange:
         self._format = format_
         self.number = number
         self._first_id = number * EXCHANGE_LIMIT
-        self._number = b"%d" % number
-        self._heads = {opening + self._number for opening in format_.openings}
         self.outputs: list[Any] = [_MISSING] * count  # in the order of the requests
-        self._next = 0  # all before this one are answered
         self._left = count
         self._held = b""
         self.failures: dict[int, Failure] = {}
@@ -178,7 +152,7 @@ class Exchange:
         self._held = b"" if self._format.complete(lines) else lines
         if len(self._held) > OUTPUT_LIMIT:
             self.problem = f"it wrote a record of more than {OUTPUT_LIMIT:,} bytes"
-        if not self._held and not self._take_in_order(lines):
+        if not self._held:
             try:
                 for reply in self._format.read(lines):
                     self._take_one(reply)
@@ -186,27 +160,6 @@ class Exchange:
                         return
             except ValueError as error:
                 self.problem = str(error)
-
-    def _take_in_order(self, lines: bytes) -> bool:
-        """The usual case: the next requests are answered, in order and all in the same form."""
-        parts = lines.split(b"\n")
-        parts.pop()
-        start, stop = self._next, self._next + len(parts)
-        in_order = self._left == len(self.outputs) - start
-        head = lines[: lines.find(self._number)] + self._number
-        if not in_order or stop > len(self.outputs) or head not in self._heads:
-            return False
-        cut = len(head) + len(DIGITS[0])
-        if [part[:cut] for part in parts] != [head + digits for digits in DIGITS[start:stop]]:
-            return False
-        try:
-            outputs = list(map(self._format.outputs.__getitem__, [part[cut:] for part in parts]))
-        except ValueError:
-            return False
-        self.outputs[start:stop] = outputs
-        self._next = stop
-        self._left -= len(parts)
-        return True
 
     def _take_one(self, reply: Reply) -> None:
         known = isinstance(reply.id, int | float) and not isinstance(reply.id, bool)
@@ -227,8 +180,6 @@ class Exchange:
         self._left -= 1
         if reply.failure:
             self.failures[offset] = reply.failure
-        while self._next < len(self.outputs) and self.outputs[self._next] is not _MISSING:
-            self._next += 1
 
 
 _MISSING: Any = object()

@@ -1,0 +1,177 @@
+"""Questions: which set is measured, of which output, how well; what an answer rests on, and costs.
+
+Within `ending_early` what was learned stays when the budget ends in a batch, or by an interrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.account import Spent
+from themis.engine.runner import Runner
+from themis.engine.sampler import Cost, Sampler
+from themis.engine.variants import Variants, all_variants
+from themis.inputs.assignments import Assignments
+from themis.inputs.streams import BaseInputs
+from themis.results.model import Measure, Score, SearchResult
+from themis.results.notes import Ending
+from themis.results.parts import Account
+from themis.scores.explanations.witnesses import FlipPool, Flips
+from themis.settings import Settings
+from themis.statistics.proportions import Interval
+from themis.subjects.base import BudgetEndedError
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import Reading
+
+S = TypeVar("S", bound=Score)
+Part = TypeVar("Part", bound=Score | SearchResult)
+
+# So many random inputs of a group, with the outputs that they had.
+Members = Callable[[int, int, np.random.Generator], tuple[NDArray[Any], Cells]]
+
+
+@dataclass
+class Question:
+    """How large is the score of this set? It is answered from the sampler's output."""
+
+    sampler: Sampler
+    assignments: Assignments
+    settings: Settings
+    base: BaseInputs | None = None  # of given people, instead of the sampler's own
+    cost: Cost = field(init=False)  # since it was asked
+
+    def __post_init__(self) -> None:
+        self.cost = Cost(self.sampler.runner)
+
+    @property
+    def reading(self) -> Reading:
+        """The output that is measured."""
+        return self.sampler.reading
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The columns of the set's table: all assignments, or some of very many."""
+        most = self.settings.max_assignments
+        return Variants.of(self.assignments, limit=most, base=self.base or self.sampler.base)
+
+    @cached_property
+    def every(self) -> Variants:
+        """All assignments, however many."""
+        return all_variants(self.assignments)
+
+    def tell(
+        self, measure: Measure, samples: int, expected: int, ends: Callable[[], tuple[float, float]]
+    ) -> None:
+        """Report progress."""
+        self.sampler.tell(measure, self.assignments, samples, expected, ends)
+
+    def fields(self, measure: Measure, interval: Interval) -> dict[str, Any]:
+        """The fields that every score has: the interval, what was asked, and its cost so far."""
+        return {
+            "measure": measure,
+            "against": self.assignments.names,
+            "score": interval.score,
+            "low": interval.low,
+            "high": interval.high,
+            "confidence": self.settings.confidence,
+            "error": self.settings.error,
+            "stopping": self.settings.stopping,
+            "executions": self.cost.executions,
+            "cache_hits": self.cost.cache_hits,
+            **self.reading.details(),
+        }
+
+
+@dataclass(frozen=True)
+class GroupInputs:
+    """Inputs of the groups that a score rests on, to be run again.
+
+    `draw` gives so many random ones of a group, with the outputs that they had. `kept` is the share
+    of the rows whose outputs were remembered from earlier ones: their noise is not averaged.
+    """
+
+    draw: Members
+    best: int
+    worst: int
+    reading: Reading
+    kept: float
+
+
+class Scored(NamedTuple):
+    """A score, and what it rests on, to be run again."""
+
+    score: Score
+    finding: FlipPool | GroupInputs | None = None
+
+    @property
+    def rests_on(self) -> Flips | GroupInputs | None:
+        """The flips, or the inputs of two groups."""
+        return self.finding.flips if isinstance(self.finding, FlipPool) else self.finding
+
+    def then(self, change: Callable[[Any], Score]) -> Scored:
+        """The same with a score that was changed."""
+        return self._replace(score=change(self.score))
+
+
+def passes(rng: np.random.Generator, weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """So many places by their weights: each as often as the others where they weigh the same."""
+    if (weights == weights[0]).all():
+        orders = [rng.permutation(len(weights)) for _ in range(-(-count // len(weights)))]
+        return np.concatenate(orders)[:count]
+    return rng.choice(len(weights), count, p=weights / weights.sum())
+
+
+# Early ends -----------------------------------------------------------------------------------
+@dataclass
+class EarlyEnd:
+    """Why something ended early; None if it did not."""
+
+    ending: Ending | None = None
+
+
+@contextmanager
+def ending_early(*, keeps_interrupts: bool) -> Iterator[EarlyEnd]:
+    """Within, the end of the budget ends that alone; so does an interrupt, unless it is raised."""
+    early = EarlyEnd()
+    try:
+        yield early
+    except BudgetEndedError:
+        early.ending = Ending.BUDGET
+    except KeyboardInterrupt:
+        if not keeps_interrupts:
+            raise
+        early.ending = Ending.INTERRUPTED
+
+
+# Accounts -------------------------------------------------------------------------------------
+def account_of(spent: Spent) -> Account:
+    """What was spent, as a result has it."""
+    return Account(spent.sampling, spent.noise, spent.explanations, spent.isolating)
+
+
+def metered(runner: Runner, make: Callable[[], Part]) -> Part:
+    """What `make` gives, with the executions that this took added to its account."""
+    before = runner.account
+    return charged(make(), runner, before)
+
+
+def charged(part: Part, runner: Runner, before: Spent) -> Part:
+    """The part, with the executions since then added to its account."""
+    account = (part.account or Account()) + account_of(runner.account - before)
+    return replace(part, executions=account.total, account=account)
+
+
+def asked_again(part: Part) -> Part:
+    """An answer that was given before: all of it is known, and nothing is executed."""
+    hits = part.cache_hits + part.executions
+    free = replace(part, executions=0, account=Account(), cache_hits=hits)
+    if isinstance(free, SearchResult):
+        return replace(free, minimal_sets=tuple(map(asked_again, free.minimal_sets)))
+    return free

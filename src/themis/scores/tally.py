@@ -1,0 +1,143 @@
+"""The one tally of a causal score: what the rows of a set's table say, however they came about.
+
+Rows come with the outputs of their variants and their weights. Their states are counted, flips kept
+as witnesses, and rows whose assignments were all tried tell who loses and what is only joint.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.variants import Rows, Variants, own_columns
+from themis.results.model import CausalScore
+from themis.results.notes import Note
+from themis.scores.explanations.harm import Counts, Ends, Floats, HarmTally
+from themis.scores.explanations.joint import JointTally
+from themis.scores.explanations.witnesses import FlipPool
+from themis.scores.question import Question
+from themis.settings import Settings, Stopping
+from themis.statistics.proportions import Interval, mixture_ends
+from themis.subjects.decisions import Cells
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+
+JOINT_PART = 2**20  # cells that are looked at together for what is only joint
+
+
+class Inputs(NamedTuple):
+    """Base inputs that share the rows of a table: each one's row, and what it weighs."""
+
+    codes: NDArray[Any]
+    rows: NDArray[np.int64]
+    weights: Floats
+
+
+class CausalTally:
+    """Counts the rows of one set's table: those that flip or may flip."""
+
+    def __init__(self, question: Question, variants: Variants) -> None:
+        reading = question.reading
+        self.question, self.variants = question, variants
+        self.count = self.flips = self.unknown = 0
+        self.apart = 0.0  # how far outputs are apart in all; 1 for each flip
+        self.pool = FlipPool(question.sampler.runner.schema, reading)
+        whole = variants.complete
+        self.harm = HarmTally.of(variants.assignments, reading) if whole else None
+        self.joint = JointTally.of(variants, reading)
+        self.is_partial = not whole  # what was not tried may flip
+
+    def add(self, rows: Rows, cells: Cells) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        """Count sampled rows; their states, and how far the outputs of each are apart."""
+        reading, states = self.question.reading, self.states(rows, cells)
+        some, apart = states, np.asarray(states == FLIP, dtype=float)
+        if reading.averages:
+            apart = reading.row_distances(cells, own_columns(self.variants, rows))
+            some = np.where(apart > 0, FLIP, CONSTANT).astype(np.int8)
+        self.pool.add_table(self.variants, rows, cells, some, apart if reading.averages else None)
+        self.count += len(states)
+        self.flips += int((states == FLIP).sum())
+        self.unknown += int((states == UNKNOWN).sum())
+        self.apart += float(apart.sum())
+        return states, apart
+
+    def add_whole(
+        self,
+        rows: Rows,
+        cells: Cells,
+        weights: Floats | None = None,
+        inputs: Inputs | None = None,
+    ) -> None:
+        """Count what one change does in rows in which every assignment was tried.
+
+        What is only joint is counted of base inputs: these ones, or each row is one.
+        """
+        if self.harm is not None:
+            self.harm.add(cells, weights)
+        if self.joint is None:
+            return
+        if inputs is None:
+            self.joint.add(rows, cells, weights)
+            return
+        step = max(JOINT_PART // cells.shape[1], 1)
+        for start in range(0, len(inputs.rows), step):
+            part = slice(start, start + step)
+            base = Rows(inputs.codes[part], {})
+            self.joint.add(base, cells[inputs.rows[part]], inputs.weights[part])
+
+    def states(self, rows: Rows, cells: Cells) -> NDArray[np.int8]:
+        """The states of sampled rows; one flips that no further output can bring farther."""
+        reading = self.question.reading
+        own = own_columns(self.variants, rows) if reading.graded else None
+        return self.opened(reading.settled_states(cells, own))
+
+    def opened(self, states: NDArray[np.int8]) -> NDArray[np.int8]:
+        """The states; a row is not constant where an assignment that was not tried may flip it."""
+        if self.is_partial:
+            states[states == CONSTANT] = UNKNOWN
+        return states
+
+    def score(
+        self, interval: Interval, *, sampled: bool, notes: tuple[Note, ...] = (), **details: Any
+    ) -> CausalScore:
+        """The result with its witnesses and the direction of harm.
+
+        Directions that are seen in sampled rows have ends that hold whenever the run stops.
+        """
+        question, lower_bound = self.question, self.is_partial and self.unknown > 0
+        if lower_bound:
+            count = self.variants.assignments.count
+            note = Note.of("too-many-assignments", assignments=count, tried=self.variants.width)
+            notes = (*notes, note)
+        certified = sampled and question.settings.stopping is not Stopping.PAPER
+        ends = share_ends(question.settings) if certified else None
+        if interval.score == 0 and question.reading.labels.merged_texts():
+            notes = (*notes, Note.of("equal-but-for-spelling"))
+        return CausalScore(
+            **question.fields("causal", interval),
+            followed=question.assignments.followed_names,
+            unknown=self.unknown,
+            lower_bound=lower_bound,
+            witnesses=self.pool.choose(),
+            notes=notes,
+            **harm_fields(self.harm, ends),
+            **details,
+        )
+
+
+def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:
+    """The fields of a score that tell what one change does, and who loses by it."""
+    if tally is None or not tally.contexts:
+        return {"flip_rate": None, "direction": ()}
+    return {"flip_rate": tally.flip_rate, "direction": tally.changes(ends)}
+
+
+def share_ends(settings: Settings) -> Ends:
+    """The ends of shares among sampled rows, each by itself; any stopping time."""
+    return partial(_share_ends, alpha=1.0 - settings.confidence)
+
+
+def _share_ends(successes: Counts, trials: Counts, *, alpha: float) -> tuple[Floats, Floats]:
+    return mixture_ends(successes, successes, trials, alpha)

@@ -1,0 +1,158 @@
+"""What is searched for, and who decides whether a set is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+
+from themis.errors import Mistake, RequestError
+from themis.results.model import Measure
+from themis.results.notes import Note
+from themis.results.parts import TestedSet
+from themis.scores.domain import rounded
+from themis.scores.question import Scored
+from themis.scores.reruns import Finding
+from themis.scores.scorer import Scorer
+from themis.search.lattice import members
+from themis.settings import Settings
+from themis.statistics.thresholds import Decision
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """What is searched for."""
+
+    measure: Measure
+    threshold: float
+    columns: tuple[int, ...]  # the characteristics that sets are made of
+    max_size: int
+    error_share: float = 1.0  # the part of 1 − confidence that this search may use
+    decide_only: bool = False  # found sets get no scores, unless these are exact
+
+    def columns_of(self, mask: int) -> tuple[int, ...]:
+        """The columns of a set of the search."""
+        return tuple(self.columns[place] for place in members(mask))
+
+
+def check_request(threshold: float, max_size: int | None) -> None:
+    """Raise RequestError with all that is wrong with a request for a search."""
+    mistakes = list(_mistakes(threshold, max_size))
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
+    if isinstance(threshold, bool) or not 0 <= threshold <= 1:
+        yield Mistake(
+            "threshold",
+            "threshold",
+            f"must lie between 0 and 1, got {threshold!r}",
+            "write 0.1 for 10 %, 0 for whatever matters at all",
+        )
+    if max_size is not None and max_size < 1:
+        yield Mistake(
+            "max-size",
+            "max_size",
+            f"must be at least 1, got {max_size!r}",
+            "leave it out for sets of any size",
+        )
+
+
+class Decider(ABC):
+    """Decides whether one set's score is above the threshold, with a given error probability."""
+
+    @property
+    def together(self) -> bool:
+        """Whether sets of one size are prepared together."""
+        return False
+
+    def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
+        """Do ahead what deciding these sets takes."""
+        return
+
+    def is_prepared(self, mask: int) -> bool:
+        """Whether a set is decided without running anything more."""
+        return False
+
+    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
+        """Take note of how to know which sets come next: idle slots may run something of them."""
+        return
+
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, a set is decided, and idle slots may run something of the next ones."""
+        return nullcontext()
+
+    @abstractmethod
+    def decide(self, mask: int, delta: float) -> TestedSet:
+        """The decision on a set; raises BudgetEndedError when the budget is too small."""
+
+    def takes_proofs(self, mask: int, delta: float) -> bool:
+        """Whether a set seems to be below, and to show it seems to cost much."""
+        return False
+
+    @abstractmethod
+    def finding(self, mask: int) -> Finding:
+        """What a decision that a set is above rests on, to be run again."""
+
+
+# The exact decider, where running all costs no more than deciding these sets, after so many
+# executions for others.
+RunAll = Callable[[Iterable[int], Iterable[int], int], Decider | None]
+
+
+@dataclass(frozen=True)
+class KnownScores:
+    """Exact scores of sets that take no execution, and what they decide of these."""
+
+    scorer: Scorer
+    request: SearchRequest
+    settings: Settings
+
+    def begin(self) -> None:
+        """Run what makes scores known, where that costs no more than to sample."""
+        if self.request.measure == "group":
+            self.scorer.run_people(self.request.columns, self.settings)
+
+    def has(self, mask: int) -> bool:
+        """Whether there is such a score, which may still be to compute."""
+        columns = self.request.columns_of(mask)
+        return self.scorer.knows(columns, self.request.measure, self.settings)
+
+    def score_of(self, mask: int) -> Scored | None:
+        """The score that decides a set; one above the threshold can be run again."""
+        columns = self.request.columns_of(mask)
+        found = self.scorer.known(columns, self.request.measure, self.settings)
+        tested = None if found is None else self.decision(mask, found)
+        if found is None or tested is None:
+            return None
+        return found if tested.decision == "below" or found.rests_on is not None else None
+
+    def decision(self, mask: int, known: Scored) -> TestedSet | None:
+        """What a score decides of a set; None where failed executions leave it open."""
+        score, limit = known.score, rounded(self.request.threshold)  # as scores are: a third is one
+        decision = exact_decision(Fraction(score.low), Fraction(score.high), limit)
+        if decision == "undecided":
+            return None
+        code = "equals-threshold" if score.low == limit > 0 else "exact-score"
+        schema = self.scorer.sampler.population.schema
+        names = tuple(schema.names[column] for column in self.request.columns_of(mask))
+        reason = Note.of(code, score=score.low)
+        return TestedSet(names, decision, (reason,), score.samples, score.low)
+
+
+def exact_decision(low: Fraction, high: Fraction, threshold: float) -> Decision:
+    """By Definition 3.9 a score that equals the threshold is in; not at 0, where all do."""
+    least = 0 if threshold > 0 else 1
+    if compare(low, threshold) >= least:
+        return "above"
+    return "below" if compare(high, threshold) < least else "undecided"
+
+
+def compare(score: Fraction, threshold: float) -> int:
+    """−1, 0 or 1: below, equal, above. Equal is a score for which the threshold is the float."""
+    if float(score) == threshold:
+        return 0
+    return 1 if score > Fraction(threshold) else -1

@@ -1,0 +1,190 @@
+"""All that weakens or invalidates a result, or is good to know before relying on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.notes import Ending
+from themis.results.withheld import whole_of
+from themis.settings import Stopping
+from themis.show.blocks import Block, Commands, Statement
+from themis.show.words.explanations import noise_warning, probe_sentence
+from themis.show.words.headlines import capital
+from themis.show.words.notes import command_without, how_it_ended
+from themis.show.words.scores import cut_off, failure_text, inconclusive
+from themis.show.words.searches import left_open
+from themis.show.words.values import count, percent, set_phrase, visible
+
+ALL_CLEAR = "No execution failed, nothing ended early, and there are no warnings."
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One thing to know before believing a result."""
+
+    kind: str
+    text: str
+    commands: tuple[str, ...] = ()
+    weakens: bool = True  # the verdict
+
+
+def cautions(result: Result) -> list[Caution]:
+    """All that weakens or invalidates a verdict, or is good to know, the worst first, each once."""
+    sources = (_failed, _noise, _placebos, _ended, _inconclusive, _notes, _of_parts, _few, _unsure,
+               _rows)  # fmt: skip
+    return list({each.text: each for source in sources for each in source(result)}.values())
+
+
+def doubts(result: Result) -> list[Caution]:
+    """Those that headlines and scores do not have themselves: failures, noise, notes on the run."""
+    return [*_failed(result), *_noise(result), *_notes(result)]
+
+
+def endings(result: Result) -> list[Caution]:
+    """What was not measured as precisely as asked, and that somebody interrupted it."""
+    ending = cut_off(result) if result.stopped is Ending.INTERRUPTED else None
+    early = [] if ending is None else [Caution("inconclusive", ending)]
+    return [*early, *_inconclusive(result)]
+
+
+def caution_blocks(found: Iterable[Caution], names: Iterable[str] = ()) -> Iterator[Block]:
+    """Each caution as a sentence, with the commands that show or mend it."""
+    for each in found:
+        yield Statement(
+            capital(each.text, names) if names else each.text,
+            "warning" if each.weakens else "faint",
+            each.kind,
+        )
+        if each.commands:
+            yield Commands(each.commands)
+
+
+def _failed(result: Result) -> Iterator[Caution]:
+    for kind, failure in result.failures.items():
+        lines = (failure["reproduce"],) if "reproduce" in failure else ()
+        yield Caution("failed", failure_text(kind, failure), lines)
+
+
+def _noise(result: Result) -> Iterator[Caution]:
+    if result.noise is not None and result.noise.differing:
+        yield Caution("noise", noise_warning(result.noise))
+
+
+def _placebos(result: Result) -> Iterator[Caution]:
+    for score in result.scores:
+        placebo = score.placebo if isinstance(score, CausalScore) else None
+        if placebo is not None and score.low == 0 < score.score:  # the placebo is off it already
+            yield Caution(
+                "noise",
+                f"noise alone would give {set_phrase(score.against)} a causal score of "
+                f"{percent(placebo.score)} (between {percent(placebo.low)} and "
+                f"{percent(placebo.high)}), and this one may not be above that",
+            )
+
+
+def _ended(result: Result) -> Iterator[Caution]:
+    ending = cut_off(result)
+    if ending is not None:
+        yield Caution("ended early", ending)
+    for search in result.searches:
+        if search.stopped is not Ending.DONE:
+            early = search.stopped.is_early or search.sets_open
+            left = left_open(search)
+            open_sets = f"; {left}" if early and left else ""
+            yield Caution(
+                "ended early" if early else "undecided",
+                f"{search.measure} search: {how_it_ended(search.stopped)}{open_sets}",
+            )
+        elif search.undecided:
+            yield Caution(
+                "undecided",
+                f"{search.measure} search: {count(len(search.undecided), 'combination')} undecided",
+            )
+
+
+def _inconclusive(result: Result) -> Iterator[Caution]:
+    yield from (Caution("inconclusive", text) for text in inconclusive(result.scores))
+
+
+def _notes(result: Result) -> Iterator[Caution]:
+    for note in result.notes:
+        command = command_without(note, result)
+        kind = "note" if note.is_harmless else "warning"
+        lines = () if command is None else (command,)
+        yield Caution(kind, visible(str(note)), lines, weakens=not note.is_harmless)
+
+
+def _of_parts(result: Result) -> Iterator[Caution]:
+    """What is noted of a search or of scores alone, and of which."""
+    for search in result.searches:
+        yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)
+    harmless = {str(note) for each in result.scores for note in each.notes if note.is_harmless}
+    said, found = set(map(str, result.notes)), dict[str, list[Score]]()
+    for score in result.scores:
+        for note in score.notes if score.samples else ():  # of others it is said elsewhere
+            if str(note) not in said:
+                found.setdefault(str(note), []).append(score)
+    for text, scores in found.items():
+        about = f"{_listed(map(_name, scores))}: {text}"
+        yield Caution("note", about, weakens=text not in harmless)
+
+
+def _few(result: Result) -> Iterator[Caution]:
+    for score in result.scores:
+        whole = whole_of(score)
+        few = [each for each in whole.groups if each.few] if isinstance(whole, GroupScore) else []
+        if few:
+            has = "has" if len(few) == 1 else "have"
+            yield Caution(
+                "few rows",
+                f"{_name(score)}: {count(len(few), 'group')} {has} too few rows to be called fair "
+                "or unfair",
+            )
+
+
+def _unsure(result: Result) -> Iterator[Caution]:
+    if Stopping.PAPER in result.rules:
+        yield Caution(
+            "not certified",
+            "the paper's stopping rule was used: that the intervals hold is claimed by it, and "
+            "not certified",
+        )
+    bounds = [_name(each) for each in result.scores if each.lower_bound and not each.notes]
+    if bounds:
+        yield Caution("lower bound", f"only the lower end is known of {_listed(bounds)}")
+
+
+def _rows(result: Result) -> Iterator[Caution]:
+    dropped = (result.data or {}).get("dropped")
+    is_said = any(note.code == "rows-left-out" for note in result.notes)
+    if isinstance(dropped, int) and dropped and not is_said:
+        yield Caution("rows", f"{count(dropped, 'row')} of the data could not be used")
+
+
+def _name(score: Score) -> str:
+    return f"{score.measure} score of {set_phrase(score.against)}"
+
+
+def _listed(names: Iterable[str], shown: int = 6) -> str:
+    names = list(names)
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+def all_clear(result: Result) -> str:
+    """That there are no cautions: only what the result says was looked for, and not found."""
+    parts = [ALL_CLEAR]
+    noise = result.noise
+    if noise is not None and noise.average:
+        parts.append(f"{capital(probe_sentence(noise))}.")
+    elif noise is not None:
+        parts.append(
+            f"Of {count(noise.inputs, 'input')} repeated to check consistency, none got a "
+            "different decision."
+        )
+    elif result.spent.noise:
+        again = count(result.spent.noise, "execution")
+        parts.append(f"{again} were repeated to check consistency, and gave the same decision.")
+    return " ".join(parts)

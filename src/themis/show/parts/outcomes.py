@@ -1,0 +1,95 @@
+"""Known outcomes, error rates by group, and what may stand in for a set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy, Rate
+from themis.show.blocks import Block, Cell, Number, Points, Statement, Table
+from themis.show.words.outcomes import (
+    NO_VERDICT,
+    RATE_WORDS,
+    about_outcomes,
+    few_words,
+    gap_difference,
+    gap_groups,
+    gap_name,
+    gap_ratio,
+    outcomes_certainty,
+    rate_ends,
+    rate_words,
+    undefined,
+)
+from themis.show.words.proxies import (
+    PROXY_HEADS,
+    proxies_certainty,
+    proxy_row,
+    proxy_sentences,
+)
+from themis.show.words.values import count, set_phrase
+from themis.show.words.wording import Wording
+
+
+def outcome_blocks(
+    outcomes: Outcomes, words: Wording, *, most: int, ends: bool = True
+) -> Iterator[Block]:
+    """Rates beside known outcomes by group, how far they are apart, and how sure that is."""
+    yield Statement(about_outcomes(outcomes, words))
+    yield _rates(outcomes, words, most, ends=ends)
+    yield _gaps(outcomes, words)
+    if missing := tuple(f"undefined: {each}" for each in undefined(outcomes, words)):
+        yield Points(missing)
+    yield Statement(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", "faint")
+
+
+def _rates(outcomes: Outcomes, words: Wording, most: int, *, ends: bool) -> Table:
+    shown = outcomes.groups[:most]
+    hidden = outcomes.groups_total - len(shown)
+    return Table(
+        f"Rates beside known outcomes, by {set_phrase(outcomes.against)}",
+        ("Group", *(Number(each.capitalize()) for each in RATE_WORDS.values())),
+        [
+            (_group(each, words), *(_rate(rate, ends=ends) for _, rate in each.rates()))
+            for each in shown
+        ],
+        count(hidden, "more group is not shown", "more groups are not shown") if hidden else "",
+        "rates",
+    )  # fmt: skip
+
+
+def _group(group: OutcomeGroup, words: Wording) -> Cell:
+    favourable = f"{group.positives:,} of {group.labelled:,} favourable"
+    return Cell(words.label(group.values), favourable)
+
+
+def _rate(rate: Rate, *, ends: bool) -> Cell:
+    between = [rate_ends(rate)] if ends and rate_ends(rate) else []
+    return Cell(rate_words(rate), ", ".join(filter(None, [few_words(rate), *between])))
+
+
+def _gaps(outcomes: Outcomes, words: Wording) -> Table:
+    return Table(
+        f"How far the groups of {set_phrase(outcomes.against)} are apart",
+        ("Compared by", Number("Difference"), Number("Ratio"), "Lowest – highest"),
+        [
+            (gap_name(each), gap_difference(each), gap_ratio(each), gap_groups(each, words))
+            for each in outcomes.gaps
+        ],
+        shape="rates",
+    )
+
+
+def proxy_blocks(proxies: Sequence[Proxy], words: Wording, *, most: int) -> Iterator[Block]:
+    """What may stand in for one set: what that means, the numbers, and what they are worth."""
+    shown = proxies[:most]
+    hidden = len(proxies) - len(shown)
+    name, *others = (each.capitalize() for each in PROXY_HEADS)
+    yield Points([f"{each}." for each in proxy_sentences(proxies, words)])
+    yield Table(
+        f"What may stand in for {set_phrase(proxies[0].against)}",
+        (name, *map(Number, others)),
+        list(map(proxy_row, shown)),
+        count(hidden, "more is not shown", "more are not shown") if hidden else "",
+        "rates",
+    )
+    yield Statement(proxies_certainty(proxies), "faint")
