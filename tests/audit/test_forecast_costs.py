@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import themis
+from themis.audit.forecast import Forecaster
 from themis.audit.plan import make_plan
 from themis.events import FACTOR, Event, Forecast
 
@@ -68,3 +69,12 @@ def test_scores_by_degrees_are_foreseen(change: int) -> None:
     audit = themis.Audit(themis.batch(price), SCHEMA, **options)
     audit.score([["sex"], ["race"]])
     assert 1 / FACTOR < foreseen.executions / audit.runner.account.executions < FACTOR
+
+
+def test_a_forecast_of_a_search_among_many_characteristics_takes_no_time() -> None:
+    names = [f"c{place}" for place in range(40)]
+    schema = themis.Schema({name: ["a", "b"] for name in names})
+    with themis.Audit(lambda person: 1, schema) as audit:
+        forecaster = Forecaster(audit.sampler, audit.settings)
+        told = forecaster.forecast([((0,), "causal")], among=range(40), threshold=0.05)
+    assert told.search > 0

@@ -30,7 +30,6 @@ from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.settings import Settings, Stopping
 from themis.statistics.groups import GroupRule
 from themis.statistics.numbers import FEW as FEW_NUMBERS
-from themis.statistics.numbers import MeanEnds
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.reruns import (
     RERUNS_SHARE,
@@ -61,7 +60,7 @@ class _Seen:
     density: float = field(default=1.0, kw_only=True)  # share of the variants that exist
     variance: float  # of the difference between the extreme groups
     apart: float  # how far these are apart, less what chance may do
-    distances: NDArray[np.float64] | None = field(default=None, kw_only=True)  # by degrees
+    degrees: float | None = field(default=None, kw_only=True)  # the variance of how far they do
 
     @property
     def changes(self) -> bool:
@@ -153,22 +152,9 @@ class Forecaster:
             changed = columns if measure == "causal" else ()
             return round(self._cover(changed, self._size(), self._saved(columns, measure)))
         if measure == "group" and not shares_contexts(self.sampler, assignments):
-            return self._groups_apart(columns)
+            return self._rows_of(columns, measure) * self._width(assignments)
         rows = self._rows_of(columns, measure)
         return round(self._cover(columns, rows, self._saved(columns, measure)))
-
-    def _groups_apart(self, columns: tuple[int, ...]) -> int:
-        """Of groups that share no contexts; the people of a profile are run once each."""
-        rows, width = self._group_rows(columns), self._width(self.sampler.assignments(columns))
-        listed = self.sampler.population.listed
-        if listed is None or not self.sampler.runner.remembers:
-            return rows * width
-        sizes = np.unique(listed[:, columns], axis=0, return_counts=True)[1]
-        drawn = float(_distinct(rows, sizes).sum())
-        known = self._covered.get(frozenset(), 0)
-        new = round(drawn * (1 - known / len(listed)))
-        self._covered[frozenset()] = known + new
-        return new
 
     def _size(self) -> int:
         return self.sampler.population.size or 0
@@ -245,28 +231,15 @@ class Forecaster:
         return ProportionRule(self.settings.confidence, self.settings.error)
 
     def _causal_rows(self, columns: tuple[int, ...]) -> int:
-        flips, rule = self._seen[columns].flips, self._rule
+        flips, rule, degrees = self._seen[columns].flips, self._rule, self._seen[columns].degrees
+        if degrees is not None:
+            return self._rows_of_means(degrees, self.settings.error)
         coarse = 0
         if self.sampler.runner.saves_calls:
             width = min(self._width(self.sampler.assignments(columns)), MOST_WHOLE)
             coarse = COARSE_CELLS // width
-        distances = self._seen[columns].distances
-        if distances is not None and ((distances > 0) & (distances < 1)).any():
-            return self._rows_of_means(distances, rule.looks(coarse, endless=True))
         looks = rule.looks(coarse)
         return next((n for n in looks if rule.done(round(flips * n), n)), rule.max_samples)
-
-    def _rows_of_means(self, distances: NDArray[np.float64], looks: Iterator[int]) -> int:
-        """How many rows a mean takes if the rest looks like these."""
-        confidence = interval_confidence(self.settings.confidence)
-        means, rows = MeanEnds(confidence, self.settings.error), 0
-        for look in looks:
-            more = np.resize(distances, look - rows)
-            means.add(more, more)
-            rows = look
-            if means.done:
-                break
-        return rows
 
     def _group_rows(self, columns: tuple[int, ...]) -> int:
         """As many as make the interval of a difference narrow enough; its variance tells.
@@ -275,10 +248,14 @@ class Forecaster:
         the groups are seen to be apart.
         """
         seen, error = self._seen[columns], self.settings.error
+        reach = error if seen.apart > error else math.sqrt(2) * error
+        return self._rows_of_means(seen.variance, reach)
+
+    def _rows_of_means(self, variance: float, reach: float) -> int:
+        error = self.settings.error
         rule = GroupRule(1.0 - interval_confidence(self.settings.confidence), error)
         evidence = math.log(rule.evidence)
-        reach = error if seen.apart > error else math.sqrt(2) * error
-        return round(evidence / (2 * error) + SPREAD * evidence * seen.variance / reach**2)
+        return round(evidence / (2 * error) + SPREAD * evidence * variance / reach**2)
 
     # --- the first rows --------------------------------------------------------------------
 
@@ -294,20 +271,21 @@ class Forecaster:
         variants = Variants.of(assignments, limit=self.settings.max_assignments, base=sampler.base)
         tried, cells = sampler.tables.fill(variants, 0, rows, reading=sampler.reading)
         own = own_columns(variants, tried) if sampler.reading.graded else None
-        distances = None
+        degrees = None
         changed = np.asarray(sampler.reading.settled_states(cells, own) == FLIP, dtype=float)
         if own is not None and sampler.reading.averages:
-            changed = distances = sampler.reading.row_distances(cells, own)
+            changed = sampler.reading.row_distances(cells, own)
+            degrees = float(changed.var()) if ((changed > 0) & (changed < 1)).any() else None
         flips = (float(changed.sum()) + 0.5) / (rows + 1.0)
         low, high = self._outcomes(cells)
         usual = (cells >= 0).mean(axis=0) > 0.5  # not what only inputs without a value have
         known = (cells >= 0)[:, usual].all(axis=1) if usual.any() else usual[:0]
         density = float((cells != NO_COUNTERFACTUAL).mean())
         if not known.any():
-            return _Seen(flips, 0.2, 0.0, density=density, distances=distances)
+            return _Seen(flips, 0.2, 0.0, density=density, degrees=degrees)
         good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known][:, usual]
         found = self._spread(good, flips, shares=shares_contexts(sampler, assignments))
-        return replace(found, density=density, distances=distances)
+        return replace(found, density=density, degrees=degrees)
 
     def _outcomes(self, cells: Cells) -> tuple[NDArray[Any], NDArray[Any]]:
         """What a score would count of the first rows: numbers, or 0 and 1."""
@@ -346,14 +324,12 @@ class Forecaster:
         """
         if self._whole or not among:
             return 0
-        size = min(max_size or len(among), len(among))
-        larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
         flips = max((each.flips for each in self._seen.values()), default=0.0)
         cells = 0.0
         if flips < threshold:  # else most of them contain a set that was found
             rows = self._rule.first_look
             rows = min(rows, self._size()) if self.sampler.population.profile else rows
-            cells = sum(self._cover(each, rows, 0.0) for each in larger)
+            cells = sum(self._cover(each, rows, 0.0) for each in _larger(among, max_size))
         found = flips > max(threshold - self.settings.error, 1 / PILOT)
         return round(cells + SEARCH_SHARE * scores * found)
 
@@ -365,9 +341,8 @@ class Forecaster:
         population = self.sampler.population
         if self._whole or population.profile or not population.schema.constraints:
             return 0
-        size, cells = min(max_size or len(among), len(among)), 0
-        larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
-        for each in islice(larger, MOST_SETS):
+        cells = 0
+        for each in _larger(among, max_size):
             assignments = self.sampler.assignments(each)
             if not shares_contexts(self.sampler, assignments):
                 nearest = max(self._seen, key=lambda known: len(set(known) & set(each)))
@@ -384,6 +359,13 @@ class Forecaster:
         again = self.settings.probe if self.settings.probe is not None else sampling // SHARE
         found = sum(self._seen[columns].changes for columns, _ in asked)
         return again + 2 * found * reruns_for(SHARE_LEFT, alpha) * (1 + searched)
+
+
+def _larger(among: Sequence[int], max_size: int | None) -> Iterator[tuple[int, ...]]:
+    """The first of the sets of these columns that are no scores."""
+    size = min(max_size or len(among), len(among))
+    larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
+    return islice(larger, MOST_SETS)
 
 
 def _distinct(draws: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
