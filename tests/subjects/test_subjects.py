@@ -420,27 +420,6 @@ def test_things_that_can_not_decide_are_refused() -> None:
         themis.Audit(42, SCHEMA)
 
 
-def test_trees_get_the_inputs_that_they_would_make_themselves() -> None:
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    linear = pytest.importorskip("sklearn.linear_model")
-    rng = np.random.default_rng(0)
-    schema = themis.Schema(
-        a=range(50), b=themis.Integers(3, 3 + 7 * 10**7, step=7), c=themis.Reals(0, 10, step=0.1)
-    )
-    codes = np.column_stack([rng.integers(0, each.size, 3_000) for each in schema])
-    rows = np.column_stack([each.decode(codes[:, c]) for c, each in enumerate(schema)])
-    target = rows[:, 0] + rows[:, 1] / 10**7 + rows[:, 2] > 33
-    for kind in (ensemble.RandomForestClassifier, ensemble.GradientBoostingClassifier):
-        model = kind(n_estimators=5, random_state=0).fit(rows, target)
-        subject = subject_from(model, schema)
-        batch = subject.load(codes)
-        assert batch._array.dtype == np.float32
-        assert (batch.run().outputs == model.predict(rows)).all()
-    logistic = linear.LogisticRegression(max_iter=5).fit(rows / 10**8, target)
-    assert subject_from(logistic, schema).load(codes)._array.dtype == np.float64
-    assert (subject_from(logistic, schema).load(codes)._array == rows).all()
-
-
 def test_models_that_make_numbers_of_their_own_go_on_to_complain() -> None:
     linear = pytest.importorskip("sklearn.linear_model")
     trees = pytest.importorskip("sklearn.tree")
@@ -457,23 +436,6 @@ def test_models_that_make_numbers_of_their_own_go_on_to_complain() -> None:
         model = make_pipeline(FunctionTransformer(logarithm), last).fit(rows, [0, 1, 0, 1])
         answers = subject_from(model, schema).load(np.array([[1, 1], [0, 3]])).run()
         assert list(answers.failures) == [1], last  # the logarithm of 0
-
-
-def test_trees_of_somebody_elses_make_get_what_everybody_gets() -> None:
-    trees = pytest.importorskip("sklearn.tree")
-
-    class Own:
-        def fit(self, rows: Any, target: Any) -> Own:
-            self.estimators_ = [trees.DecisionTreeClassifier().fit(rows, target)]
-            return self
-
-        def predict(self, rows: Any) -> Any:
-            assert rows.dtype == np.float64
-            return self.estimators_[0].predict(rows) & (rows[:, 0] < 0.1 + 0.2)
-
-    schema = themis.Schema(a=themis.Reals(0, 1, step=0.1), b=range(4))
-    model = Own().fit(np.array([[0.0, 1], [1.0, 3]]), np.array([True, False]))
-    assert themis.Audit(model, schema).causal("b").method == "exact"
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from abc import ABC, abstractmethod
@@ -100,6 +101,41 @@ class CodesBatch:
 
     def run(self) -> Answers:
         return self._run(self._codes)
+
+
+class ColumnsBatch:
+    """An array of values for each column, for software that takes many inputs in one call.
+
+    `values` makes the array of one column, and `call` asks about the inputs that it gets in new
+    arrays for all columns; where it fails the culprits are looked for.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        codes: NDArray[Any],
+        values: Callable[[int, Codes], Any],
+        call: Callable[[list[Any]], Any],
+    ) -> None:
+        self._subject, self._values, self._call = subject, values, call
+        self._length = len(codes)
+        self._columns = [values(place, codes[:, place]) for place in range(codes.shape[1])]
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        values = self._values(column, np.atleast_1d(codes))
+        self._columns[column] = values.repeat(self._length) if isinstance(codes, int) else values
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        part = copy.copy(self)
+        part._length = len(places)
+        part._columns = [values[places] for values in self._columns]
+        return part
+
+    def run(self) -> Answers:
+        def call(start: int, stop: int) -> Any:
+            return self._call([values[start:stop] for values in self._columns])
+
+        return isolate_failures(call, self._length, self._subject)
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ class FrameColumns:
         places = self._places.get(each.name)
         if places is not None:
             return pd.Categorical.from_codes(places[codes], dtype=self._dtypes[each.name])
-        values = _framed(each, codes)
+        series = pd.Series(_framed(each, codes))
         dtype = self._dtypes.get(each.name)
-        return values if dtype is None else pd.Series(values).astype(dtype).array
+        return series.array if dtype is None else series.astype(dtype).array
 
     def _mistakes(self, each: Characteristic) -> Iterator[Mistake]:
         places = self._places.get(each.name)

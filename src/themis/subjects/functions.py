@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import inspect
 import math
@@ -19,11 +18,11 @@ from themis.subjects.base import (
     Answers,
     Batch,
     BudgetEndedError,
+    ColumnsBatch,
     Subject,
     Traits,
     crash_of,
     heed,
-    isolate_failures,
 )
 from themis.subjects.decisions import Failure
 
@@ -225,43 +224,19 @@ class BatchFunction(Subject):
         self.schema = schema
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _TableBatch(self, codes)
+        def values(column: int, codes: Codes) -> NDArray[Any]:
+            return self.schema.characteristics[column].column(codes)
+
+        return ColumnsBatch(self, codes, values, self._call)
 
     def fingerprint(self) -> str:
         return function_fingerprint(self.function)
 
-
-class _TableBatch:
-    def __init__(self, subject: BatchFunction, codes: NDArray[Any]) -> None:
-        self._subject = subject
-        self._length = len(codes)
-        self._columns: dict[str, NDArray[Any]] = {}
-        for column in range(codes.shape[1]):
-            self.overwrite(column, codes[:, column])
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        part = copy.copy(self)
-        part._length = len(places)
-        part._columns = {name: values[places] for name, values in self._columns.items()}
-        return part
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        characteristic = self._subject.schema.characteristics[column]
-        if isinstance(codes, int):
-            values = characteristic.column(np.array([codes])).repeat(self._length)
-        else:
-            values = characteristic.column(codes)
-        values.flags.writeable = False  # other assignments share the other columns
-        self._columns[characteristic.name] = values
-
-    def run(self) -> Answers:
-        def call(start: int, stop: int) -> Any:
-            if stop - start == self._length:
-                return self._subject.function(InputTable(dict(self._columns), self._length))
-            part = {name: values[start:stop] for name, values in self._columns.items()}
-            return self._subject.function(InputTable(part, stop - start))
-
-        return isolate_failures(call, self._length, self._subject)
+    def _call(self, columns: list[NDArray[Any]]) -> Any:
+        for values in columns:
+            values.flags.writeable = False  # the next call shares what they show
+        table = dict(zip(self.schema.names, columns, strict=True))
+        return self.function(InputTable(table, len(columns[0])))
 
 
 def function_fingerprint(function: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, count_of, suggest
-from themis.inputs.characteristics import Characteristic, Codes, Integers, Value, Values
+from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
+from themis.subjects.base import Batch, ColumnsBatch, Subject, Traits
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.encoders import encoded_columns, unseen_values
 from themis.subjects.feeding import FrameColumns
@@ -61,9 +60,6 @@ class Model(Subject):
             self.as_frame |= trained.names is not None or bool(text)
         elif trained.form == "array" and text:
             raise RequestError(_text_mistakes(text))
-        always = all(each.code_count == each.size for each in schema)
-        self.of_trees = always and _is_of_trees(model) and all(map(_is_finite_in_single, schema))
-        self.dtype = np.float32 if self.of_trees else np.float64
         by_order = trained.names is None and not self.as_frame and len(schema) > 1
         self.traits = replace(self.traits, by_order=by_order)
         self._check_count()
@@ -182,11 +178,28 @@ class Model(Subject):
         return self.trained.classes if decides else None
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _FrameBatch(self, codes) if self.as_frame else _ArrayBatch(self, codes)
+        if self.as_frame:
+            return ColumnsBatch(self, codes, self.frame_columns.values, self._decide_frame)
+
+        def numbers(column: int, codes: Codes) -> NDArray[Any]:
+            """Truth values are 0 and 1, what is missing NaN."""
+            return self.schema.characteristics[column].column(codes).astype(np.float64)
+
+        return ColumnsBatch(self, codes, numbers, self._decide_array)
+
+    def _decide_frame(self, columns: list[Any]) -> Any:
+        import pandas as pd
+
+        names = self.schema.names
+        return self.decide(pd.DataFrame({names[place]: columns[place] for place in self.columns}))
+
+    def _decide_array(self, columns: list[NDArray[Any]]) -> Any:
+        # By column: quicker to make, and for most models to read.
+        return self.decide(np.stack([columns[place] for place in self.columns]).T)
 
     def decide(self, inputs: Any) -> Any:
         """The model's decisions on a frame or an array of inputs."""
-        answers = self._answers(inputs)
+        answers = self.trained.answer(self.method, inputs)
         if self.place is not None:
             answers = _of_class(np.asarray(answers), self.place)
         elif self.trained.by_class and np.ndim(answers) == 2 and answers.shape[1] > 1:
@@ -196,19 +209,6 @@ class Model(Subject):
         if not self.structured:
             _check_whole(answers)
         return answers
-
-    def _answers(self, inputs: Any) -> Any:
-        """What the model answers.
-
-        A schema has finite numbers only, so trees need not look for others. Other models may
-        make some on the way to their decision, and must go on to complain.
-        """
-        if not self.of_trees:
-            return self.trained.answer(self.method, inputs)
-        from sklearn import config_context
-
-        with config_context(assume_finite=True):
-            return self.trained.answer(self.method, inputs)
 
     def fingerprint(self) -> str:
         own = self._fingerprint or self.trained.fingerprint()
@@ -251,107 +251,3 @@ def _listed(classes: tuple[Value, ...]) -> str:
 def _shown(value: Value) -> str:
     """A value as Python writes it, and but for truth values a file as well."""
     return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-class _ArrayBatch:
-    def __init__(self, subject: Model, codes: NDArray[Any]) -> None:
-        self._subject = subject
-        if subject.columns != tuple(range(codes.shape[1])):
-            codes = codes[:, list(subject.columns)]
-        # By column, like the codes: quicker to make and to overwrite, and for most models to read.
-        self._array = codes.astype(subject.dtype, order="F")
-        for place, column in enumerate(subject.columns):
-            characteristic = subject.schema.characteristics[column]
-            if not _is_its_own_code(characteristic):
-                self._array[:, place] = _numbers(characteristic, codes[:, place])
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        part = copy.copy(self)
-        part._array = np.take(self._array.T, places, axis=1).T
-        return part
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        characteristic = self._subject.schema.characteristics[column]
-        place = self._subject.columns.index(column)
-        self._array[:, place] = _numbers(characteristic, np.atleast_1d(codes))
-
-    def run(self) -> Answers:
-        decide = self._subject.decide
-        # A copy: a model may write into its input, and the next assignments share it.
-        return isolate_failures(
-            lambda start, stop: decide(self._array[start:stop].copy(order="K")),
-            len(self._array),
-            self._subject,
-        )
-
-
-class _FrameBatch:
-    def __init__(self, subject: Model, codes: NDArray[Any]) -> None:
-        import pandas as pd
-
-        self._subject = subject
-        self._frame = pd.DataFrame(
-            {
-                subject.schema.names[column]: subject.frame_columns.values(column, codes[:, column])
-                for column in subject.columns
-            }
-        )
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        part = copy.copy(self)
-        part._frame = self._frame.iloc[places].reset_index(drop=True)
-        return part
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        values = self._subject.frame_columns.values(column, np.atleast_1d(codes))
-        if isinstance(codes, int):
-            values = values.repeat(len(self._frame))
-        self._frame[self._subject.schema.names[column]] = values
-
-    def run(self) -> Answers:
-        decide = self._subject.decide
-        return isolate_failures(
-            lambda start, stop: decide(self._frame.iloc[start:stop].copy()),
-            len(self._frame),
-            self._subject,
-        )
-
-
-def _numbers(each: Characteristic, codes: Codes) -> NDArray[Any]:
-    """The values for an array of numbers; truth values are 0 and 1, what is missing NaN."""
-    values = each.column(codes)
-    return values.astype(np.float64) if values.dtype == object else values
-
-
-def _is_its_own_code(each: Characteristic) -> bool:
-    whole = isinstance(each, Integers) and each.min == 0 and each.step == 1
-    return whole and each.code_count == each.size
-
-
-def _is_finite_in_single(each: Characteristic) -> bool:
-    """Whether none of the values is too large for single precision."""
-    if not (each.numeric or each.boolean):
-        return False
-    codes = np.arange(each.size) if isinstance(each, Values) else np.array([0, each.size - 1])
-    return bool((np.abs(each.decode(codes).astype(float)) <= np.finfo(np.float32).max).all())
-
-
-def _is_of_trees(model: Any) -> bool:
-    """Whether the model is made of nothing but scikit-learn's trees.
-
-    They round all inputs to single precision first, so they get them in it: the same decisions, at
-    half the memory.
-    """
-    if not type(model).__module__.startswith("sklearn."):
-        return False
-    if hasattr(model, "final_estimator_"):  # a stack may hand its inputs on
-        return False
-    parts = getattr(model, "estimators_", [model])
-    if isinstance(parts, np.ndarray):  # boosting keeps its trees in a grid
-        parts = parts.ravel().tolist()
-    return len(parts) > 0 and all(_is_tree(each) for each in parts)
-
-
-def _is_tree(model: Any) -> bool:
-    module = type(model).__module__
-    return module.startswith("sklearn.tree.") and hasattr(model, "tree_")

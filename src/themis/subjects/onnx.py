@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Characteristic, Codes, Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, Subject, Traits, isolate_failures
+from themis.subjects.base import Batch, ColumnsBatch, Subject, Traits
 
 LABEL_NAMES = ("output_label", "label")  # as converters name the decision
 
@@ -54,6 +53,7 @@ class OnnxModel(Subject):
         self._path, self._fingerprint, self._device = path.absolute(), fingerprint, device
         self.session = _open(path, device or CPU)
         self.inputs = self.session.get_inputs()
+        self._named = {each.name: each for each in self.inputs}
         self.table = len(self.inputs) == 1 and not _is_single(self.inputs[0], schema)
         self.traits = replace(self.traits, by_order=self.table and len(schema) > 1)
         mistakes = [*self._column_mistakes(), *self._shape_mistakes()]
@@ -62,7 +62,24 @@ class OnnxModel(Subject):
             raise RequestError(mistakes)
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _OnnxBatch(self, codes)
+        return ColumnsBatch(self, codes, self._values, self._call)
+
+    def _values(self, column: int, codes: Codes) -> NDArray[Any]:
+        """The values as a tensor holds them: a missing number is NaN, a missing text empty."""
+        each = self.schema.characteristics[column]
+        values = each.column(codes)
+        if each.missing is not None and not each.numeric:
+            values[codes == each.missing_code] = np.nan if each.boolean else ""
+        taken = self.inputs[0] if self.table else self._named[each.name]
+        return values.astype(_NUMBERS.get(taken.type, np.object_))
+
+    def _call(self, columns: list[NDArray[Any]]) -> Any:
+        if self.table:
+            given = {self.inputs[0].name: np.stack(columns, axis=1)}
+        else:
+            named = zip(self.schema.names, columns, strict=True)
+            given = {name: values.reshape(_shape(self._named[name])) for name, values in named}
+        return self.session.run([self.output], given)[0]
 
     def unsure_of(self) -> frozenset[str]:
         return frozenset(each.name for each in self.schema if not (each.numeric or each.boolean))
@@ -87,7 +104,7 @@ class OnnxModel(Subject):
                 )
                 yield _mistake(problem, "describe exactly those, in order")
         else:
-            types = {each.name: each.type for each in self.inputs}
+            types = {name: each.type for name, each in self._named.items()}
         for name in types:
             if name not in names:
                 problem = f"the model needs a column {name!r} that the schema lacks"
@@ -106,56 +123,6 @@ class OnnxModel(Subject):
                 problem = f"the model takes {number} at once, no more and no fewer"
                 yield _mistake(problem, "export it with a batch axis of any length")
                 return
-
-
-class _OnnxBatch:
-    """Arrays as the model takes them, made once; columns are overwritten in place."""
-
-    def __init__(self, subject: OnnxModel, codes: NDArray[Any]) -> None:
-        self._subject = subject
-        self._length = len(codes)
-        self._arrays: dict[str, NDArray[Any]] = {
-            each.name: np.empty(
-                (self._length, *([len(subject.schema) if subject.table else 1] * _inner(each))),
-                dtype=_NUMBERS.get(each.type, np.object_),
-            )
-            for each in subject.inputs
-        }
-        for column in range(codes.shape[1]):
-            self.overwrite(column, codes[:, column])
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        part = copy.copy(self)
-        part._length = len(places)
-        part._arrays = {name: np.take(a, places, axis=0) for name, a in self._arrays.items()}
-        return part
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        characteristic = self._subject.schema.characteristics[column]
-        values = _taken(characteristic, np.atleast_1d(codes))
-        if self._subject.table:
-            self._arrays[self._subject.inputs[0].name][:, column] = values
-        else:
-            array = self._arrays[characteristic.name]
-            array.reshape(-1)[:] = values
-
-    def run(self) -> Answers:
-        session, output = self._subject.session, self._subject.output
-
-        def call(start: int, stop: int) -> Any:
-            part = {name: array[start:stop] for name, array in self._arrays.items()}
-            return session.run([output], part)[0]
-
-        return isolate_failures(call, self._length, self._subject)
-
-
-def _taken(each: Characteristic, codes: Codes) -> NDArray[Any]:
-    """The values as a tensor holds them: a missing number is NaN, a missing text empty."""
-    values = each.column(codes)
-    if each.missing is None or each.numeric:
-        return values
-    values[np.asarray(codes) == each.missing_code] = np.nan if each.boolean else ""
-    return values
 
 
 def _open(path: Path, device: str) -> Any:
@@ -187,9 +154,9 @@ def _is_single(model_input: Any, schema: Schema) -> bool:
     return len(schema) == 1 and model_input.name == schema.names[0]
 
 
-def _inner(model_input: Any) -> int:
-    """How many axes there are behind the first."""
-    return len(model_input.shape or [None, None]) - 1
+def _shape(model_input: Any) -> tuple[int, ...]:
+    """The shape of a single column: most models take a second axis."""
+    return (-1, *[1] * (len(model_input.shape or [None, None]) - 1))
 
 
 def _type_mistakes(each: Characteristic, kind: str) -> Iterator[Mistake]:
