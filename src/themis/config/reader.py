@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +104,7 @@ class _Findings:
     def __init__(self, file: str, text: str, prefix: KeyPath) -> None:
         self.mistakes: list[Mistake] = []
         self._file = file
-        self._text = text
-        self._lines: Mapping[KeyPath, int] = key_lines(text, items=False)
+        self._lines = key_lines(text)
         self._prefix = prefix
         self._touched: set[KeyPath] = set()
 
@@ -127,14 +125,8 @@ class _Findings:
     def line(self, path: KeyPath) -> int:
         """The line of a key, or of the innermost table around it that is there."""
         full = (*self._prefix, *path)
-        if path and isinstance(path[-1], int) and full not in self._lines:
-            self._lines = self._all_lines  # an item of a list
         lengths = range(len(full), 0, -1)
         return next((self._lines[full[:n]] for n in lengths if full[:n] in self._lines), 1)
-
-    @cached_property
-    def _all_lines(self) -> Mapping[KeyPath, int]:
-        return key_lines(self._text)
 
     def lines_by_name(self) -> dict[str, int]:
         """The line of every key of the file, by how the key is spelled."""

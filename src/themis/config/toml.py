@@ -1,7 +1,7 @@
 """TOML: the lines of its keys, mistakes of syntax in plain words, and how values are written.
 
-`tomllib` reads the values but forgets the lines. The scanner here walks over the same text once
-more and only looks for keys; it never fails, whatever the text is.
+`tomllib` reads the values but forgets the lines. So it reads the same text once more, one header or
+assignment after the other.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import json
 import re
 import textwrap
 import tomllib
-from array import array
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from themis.errors import ConfigError, Mistake
 
@@ -26,28 +25,28 @@ def parse_toml(text: str) -> dict[str, Any]:
     """The values of a TOML text; raises ConfigError with the line where it is none."""
     try:
         data = tomllib.loads(text)
-        large = _first_too_large(data)
+        if _depth(data) <= DEEPEST:
+            return data
     except tomllib.TOMLDecodeError as error:
         raise _explain(str(error), text) from None
     except RecursionError:
-        raise _error("syntax", 1, "lists or tables are nested too deeply", "nest fewer") from None
-    except ValueError:  # more digits than Python converts
-        raise _too_large(1) from None
-    if large is not None:
-        raise _too_large(key_lines(text).get(large, 1))
-    return data
+        pass
+    except ValueError:
+        problem = "a whole number has more digits than Python reads"
+        raise _error("number-too-large", 1, problem, "write it as 1e30") from None
+    raise _error("syntax", 1, "lists or tables are nested too deeply", "nest fewer")
 
 
-def key_lines(text: str, *, items: bool = True) -> dict[KeyPath, int]:
-    """The line of every key, table and list item, counted from 1.
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line of every table and key, counted from 1; items of lists are where their list begins.
 
-    A table that is only implied, as `a` in `[a.b]`, stands where it is first implied. Without
-    `items`, those of lists that hold nothing but values are left out: there may be a million.
+    A table that is only implied, as `a` in `[a.b]`, stands where it is first implied.
     """
     explicit: dict[KeyPath, int] = {}
     implied: dict[KeyPath, int] = {}
-    for path, line in _Scanner(text, items=items).places():
-        explicit.setdefault(path, line)
+    for path, inner, line in _places(text):
+        for each in (path, *inner):
+            explicit.setdefault(each, line)
         for length in range(1, len(path)):
             implied.setdefault(path[:length], line)
     return implied | explicit
@@ -62,192 +61,71 @@ def spell_path(path: KeyPath) -> str:
     return text
 
 
-_TOKEN = re.compile(
-    r'''(?P<space>[ \t\r]+ | \#[^\n]*)
-    | (?P<newline>\n)
-    | (?P<string>"""(?:[^\\]|\\.)*?"{3,5} | \'{3}.*?\'{3,5} | "(?:[^"\\\n]|\\.)*" | '[^'\n]*')
-    | (?P<bare>[A-Za-z0-9_+:-]+)
-    | (?P<mark>.)''',
-    re.VERBOSE | re.DOTALL,
-)
+_MAY_END = re.compile(r"""(?:[]}]|"{3}|'{3})\s*(?:\#.*)?$""")  # a value of several lines
 
 
-_PLAIN_LIST = re.compile(  # without comments, lists, tables and text of several lines in it
-    r"""\[(?:[^\[\]{}"'\#]++ | (?!\"{3}|'{3})(?:"(?:[^"\\\n]|\\.)*+" | '[^'\n]*+'))*+\]""",
-    re.VERBOSE,
-)
+def _statements(text: str) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """Each header and assignment as it is written and as it is read, with its first line."""
+    written, first = "", 0
+    for line, each in enumerate(text.split("\n"), 1):
+        first = first if written else line
+        written += f"{each}\n"
+        if line == first or _MAY_END.search(each):
+            with suppress(ValueError, RecursionError):  # it goes on, or is no TOML
+                yield written, tomllib.loads(written), first
+                written = ""
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    start: int
+def _places(text: str) -> Iterator[tuple[KeyPath, list[KeyPath], int]]:
+    """Each table and key, with those inside of its value, in the order of the text."""
+    table: KeyPath = ()
+    items: dict[KeyPath, int] = {}  # tables so far in each array of tables
 
-
-_END = _Token("end", "", -1)
-
-
-class _Scanner:
-    """Walks over the tokens of a text and tells each key that it meets."""
-
-    def __init__(self, text: str, *, items: bool = True) -> None:
-        self._newlines = array("q", (match.start() for match in re.finditer("\n", text)))
-        self._text, self._place = text, 0
-        self._next: _Token | None = None
-        self._tells_items = items
-        self._items: dict[KeyPath, int] = {}  # tables so far in each array of tables
-
-    def places(self) -> Iterator[tuple[KeyPath, int]]:
-        """Each key with its line, in the order of the text; a repeated key comes repeatedly."""
-        table: KeyPath = ()
-        while (token := self._peek()) is not _END:
-            line = self._line(token)
-            if token.kind == "newline":
-                self._take()
-            elif token.text == "[":
-                table = self._header()
-                yield table, line
-                self._skip_line()
-            else:
-                yield from self._assignment(table)
-                self._skip_line()
-
-    def _header(self) -> KeyPath:
-        opening = self._take()
-        following = self._peek()
-        is_array = following.text == "[" and following.start == opening.start + 1
-        if is_array:
-            self._take()
-        *parents, last = self._key()
+    def latest(parts: Sequence[str | int]) -> KeyPath:
         path: KeyPath = ()
-        for part in parents:
-            path = self._latest((*path, part))
-        path = (*path, last)
-        if not is_array:
-            return self._latest(path)
-        self._items[path] = self._items.get(path, 0) + 1
-        return self._latest(path)
+        for part in parts:
+            path = (*path, part)
+            path = (*path, items[path] - 1) if path in items else path
+        return path
 
-    def _latest(self, path: KeyPath) -> KeyPath:
-        """The path itself, or that of its last table where it is an array of tables."""
-        return (*path, self._items[path] - 1) if path in self._items else path
-
-    def _key(self) -> list[str]:
-        """The parts of a dotted key, at least one."""
-        parts = []
-        while True:
-            if self._peek().kind in {"bare", "string"}:
-                parts.append(_plain(self._take().text))
-            if self._peek().text != ".":
-                return parts or [""]
-            self._take()
-
-    def _assignment(self, table: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-        line = self._line(self._peek())
-        path = (*table, *self._key())
-        yield path, line
-        if self._peek().text == "=":
-            self._take()
-            yield from self._value(path)
-
-    def _value(self, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-        opening = self._peek().text
-        if opening == "[":
-            yield from self._list(path)
-        elif opening == "{":
-            yield from self._inline_table(path)
-        else:
-            while self._peek().kind not in {"newline", "end"} and self._peek().text not in ",]}":
-                self._take()
-
-    def _list(self, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-        opening = self._take()
-        plain = None if self._tells_items else _PLAIN_LIST.match(self._text, opening.start)
-        if plain is not None:
-            self._place = plain.end()
-            return
-        number = 0
-        while self._peek() is not _END:
-            token = self._peek()
-            if token.text in {"]", "}"}:
-                self._take()
-                return
-            if token.kind == "newline" or token.text == ",":
-                self._take()
-                continue
-            item = (*path, number)
-            number += 1
-            yield item, self._line(token)
-            yield from self._value(item)
-
-    def _inline_table(self, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-        self._take()
-        while self._peek() is not _END:
-            token = self._peek()
-            if token.text in {"]", "}"}:
-                self._take()
-                return
-            if token.kind in {"bare", "string"}:
-                yield from self._assignment(path)
-            else:
-                self._take()
-
-    def _skip_line(self) -> None:
-        while self._peek().kind not in {"newline", "end"}:
-            self._take()
-
-    def _peek(self) -> _Token:
-        while self._next is None:
-            match = _TOKEN.match(self._text, self._place)
-            if match is None:
-                self._next = _END
-            else:
-                self._place = match.end()
-                if match.lastgroup != "space":
-                    self._next = _Token(match.lastgroup or "", match[0], match.start())
-        return self._next
-
-    def _take(self) -> _Token:
-        token = self._peek()
-        self._next = None
-        return token
-
-    def _line(self, token: _Token) -> int:
-        return bisect_left(self._newlines, token.start) + 1
+    for written, read, line in _statements(text):
+        if not read:
+            continue
+        if not written.lstrip().startswith("["):
+            key = (*table, *_key(written))
+            yield key, [(*table, *each) for each in _paths(read)], line
+            continue
+        parts = list(_paths(read))[-1]
+        if written.lstrip().startswith("[["):
+            array = (*latest(parts[:-1]), parts[-1])
+            items[array] = items.get(array, 0) + 1
+        table = latest(parts)
+        yield table, [], line
 
 
-def _plain(part: str) -> str:
-    """A part of a key without its quotes and escapes."""
-    if part[0] not in "\"'":
-        return part
-    try:
-        return str(tomllib.loads(f"key = {part}")["key"])
-    except tomllib.TOMLDecodeError:
-        return part
+def _key(assignment: str) -> KeyPath:
+    """The path of the key: what stands before the first = that is not in quotes."""
+    for sign in re.finditer("=", assignment):
+        with suppress(ValueError):
+            return [*_paths(tomllib.loads(f"{assignment[: sign.end()]} 0"))][-1]
+    raise AssertionError("there is no assignment without a key")
 
 
-def _first_too_large(data: Mapping[str, Any]) -> KeyPath | None:
-    """Where a whole number is beyond the range that TOML allows."""
-    numbers = _integers(data, ())
-    return next((path for path, each in numbers if not -(2**63) <= each < 2**63), None)
+def _paths(table: Mapping[str, Any]) -> Iterator[KeyPath]:
+    """All keys of tables within each other, those around before those inside."""
+    for key, value in table.items():
+        yield (key,)
+        if isinstance(value, Mapping):
+            yield from ((key, *each) for each in _paths(value))
 
 
-def _integers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, int]]:
-    if len(path) > DEEPEST:
-        raise RecursionError
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _integers(each, (*path, key))
-    elif isinstance(value, list):
-        for number, each in enumerate(value):
-            if not isinstance(each, str | float):  # most often there is nothing to look at
-                yield from _integers(each, (*path, number))
-    elif isinstance(value, int):
-        yield path, value
+def _depth(value: Mapping[str, Any] | list[Any]) -> int:
+    """How many tables and lists are within each other."""
+    inner = value.values() if isinstance(value, Mapping) else value
+    return 1 + max((_depth(each) for each in inner if isinstance(each, Mapping | list)), default=0)
 
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
-_REPEATED = ("Cannot ", "Duplicate ")
 _WORDS = {  # how tomllib puts it → what is wrong, what to do
     "Invalid value": (
         "there is no value",
@@ -277,7 +155,7 @@ def _explain(message: str, text: str) -> ConfigError:
     match = _PLACE.fullmatch(message)
     what, line, column = match.groups() if match else (message, None, None)
     number = int(line) if line else max(text.rstrip().count("\n") + 1, 1)
-    if what.startswith(_REPEATED) and (repeated := _first_repeated(text)):
+    if what.startswith("Cannot ") and (repeated := _first_repeated(text)):
         return repeated
     place = f"at column {column}" if column else "at the end of the file"
     for beginning, (problem, remedy) in _WORDS.items():
@@ -289,18 +167,13 @@ def _explain(message: str, text: str) -> ConfigError:
 
 def _first_repeated(text: str) -> ConfigError | None:
     seen: dict[KeyPath, int] = {}
-    for path, line in _Scanner(text).places():
+    for path, _, line in _places(text):
         if path in seen:
             name = ".".join(str(part) for part in path)
             problem = f"the key {name!r} appears twice, first in line {seen[path]}"
             return _error("duplicate-key", line, problem, "remove or rename one")
         seen[path] = line
     return None
-
-
-def _too_large(line: int) -> ConfigError:
-    problem = "a whole number has more than 64 bits"
-    return _error("number-too-large", line, problem, "stay below 9.2e18, or write it as 1e30")
 
 
 def _error(code: str, line: int, problem: str, remedy: str) -> ConfigError:

@@ -65,9 +65,8 @@ class NumberRange:
             if value is None:
                 yield mistake("range-type", f"{name} is missing", f"write {noun}")
             elif not is_number(value) or (self.whole and not is_whole(value)):
-                yield mistake(
-                    "range-type", f"{name} must be {noun}, got {value!r}", f"write {noun}"
-                )
+                remedy = "write one of at most 18 digits" if type(value) is int else f"write {noun}"
+                yield mistake("range-type", f"{name} must be {noun}, got {value!r}", remedy)
 
     def _order_mistakes(self) -> Iterator[Mistake]:
         low, high, step = exact(self.min), exact(self.max), exact(self.step)
