@@ -24,7 +24,7 @@ from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
 from themis.config.reader import read_config
 from themis.errors import RequestError
-from themis.inputs.characteristics import Integers, Reals, Values
+from themis.inputs.characteristics import Integers, Reals
 from themis.inputs.columns import type_column
 from themis.inputs.people import people_of
 from themis.inputs.row_files import read_table
@@ -680,19 +680,6 @@ def test_a_profile_of_rounded_ranges_loses_no_row(tmp_path: Path) -> None:
     assert (audit.profile_facts["used"], audit.profile_facts["dropped"]) == (200, 0)
 
 
-def test_numbers_with_leading_zeros_stay_texts(tmp_path: Path) -> None:
-    district = of("district", ["007", "012", "007"], tmp_path)
-    assert district.values == ("007", "012")
-    assert "leading zeros" in (tmp_path / "themis.toml").read_text()
-
-
-def test_one_value_that_most_rows_lack_is_no_constant(tmp_path: Path) -> None:
-    union = of("union", ["yes", *[""] * 19], tmp_path)
-    assert union.values == ("yes",)
-    assert union.missing == 0.95
-    assert "if no value means something, such as 'no'" in _unwrapped(tmp_path / "themis.toml")
-
-
 @pytest.mark.parametrize("number", ["3", "+3", "3.5", ".5", "1e3", " 7", "8\x1f", "9" * 20, "-0"])
 def test_what_is_a_number_here_is_one_among_people_too(tmp_path: Path, number: str) -> None:
     path = write_csv(tmp_path / "rows.csv", {"x": [number, "1", "2"], "y": ["a", "NA", "?"]})
@@ -704,27 +691,6 @@ def test_what_is_a_number_here_is_one_among_people_too(tmp_path: Path, number: s
     assert people.facts["reasons"][0]["reason"] == "missing value"
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "has no header"),
-        ("a,b\n1\n", "rows.csv:2: has 1 of 2 cells; write"),
-        ("a,a\n1,2\n", "has the column 'a' twice"),
-        ("a,b\n", "holds no rows"),
-        ("a,b\n\xff", "rows.csv:2: is not UTF-8"),
-    ],
-)
-def test_tables_that_can_not_be_read_are_mistakes(
-    content: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    (tmp_path / "rows.csv").write_bytes(content.encode("latin-1"))
-    result = run("init", "--from", "rows.csv")
-    assert result.exit_code == 2
-    assert words in result.output
-    assert not (tmp_path / "themis.toml").exists()
-
-
 def test_csv_json_lines_and_parquet_say_the_same(tmp_path: Path) -> None:
     schemas = [
         guessed(write_csv(tmp_path / "a.csv", COLUMNS), tmp_path, protected=["age"]),
@@ -733,14 +699,3 @@ def test_csv_json_lines_and_parquet_say_the_same(tmp_path: Path) -> None:
     ]
     assert schemas[0].names == ("race", "age", "rate", "employed", "city")
     assert all(each == schemas[0] for each in schemas)
-
-
-def test_a_range_is_drawn_as_in_the_rows_unless_they_are_even(tmp_path: Path) -> None:
-    gains = [0] * 92 + [index * 1_000 for index in range(1, 9)]
-    gain = of("gain", gains * 2, tmp_path)
-    assert isinstance(gain, Values), "nine numbers are listed"
-    gain = of("gain", [0] * 184 + [index * 1_000 for index in range(1, 17)], tmp_path)
-    assert gain.bins == (1_000,)
-    assert gain.weights == (0.92, 0.08)
-    even = of("even", list(range(0, 400, 4)) * 2, tmp_path)
-    assert (even.bins, even.weights) == (None, None)

@@ -13,7 +13,6 @@ import themis
 from tests.joint_worlds import FOLLOWER, Weighed, plain_world
 from themis.inputs import population as populations
 from themis.inputs.blocks import RejectionBlock
-from themis.inputs.following import as_drawn
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import rows_of
@@ -229,36 +228,6 @@ def test_rows_with_another_sex_need_a_title() -> None:
         {"name": "sex", "rows": 1, "values": ["Other"]},
         {"name": "title", "rows": 1, "values": ["Mx"]},
     ]
-
-
-def test_nobody_is_drawn_whose_followers_do_not_fit() -> None:
-    schema = schema_with()
-    rows = [schema.decode_row(row) for row in BaseInputs(Population.of(schema), 1).rows(0, 500)]
-    couples = {(row["sex"], row["relationship"], row["title"]) for row in rows}
-    assert couples == {
-        ("Female", "Wife", "Ms"),
-        ("Female", "Unmarried", "Ms"),
-        ("Male", "Husband", "Mr"),
-        ("Male", "Unmarried", "Mr"),
-    }
-    wives = sum(row["relationship"] == "Wife" for row in rows if row["sex"] == "Female")
-    women = sum(row["sex"] == "Female" for row in rows)
-    assert 0.55 < wives / women < 0.78  # two of three: husbands became wives
-
-
-def test_a_row_whose_title_is_missing_is_not_as_it_is_derived() -> None:
-    codes = np.array([[0, 0, 0], [2, 0, 2], [0, 0, 2], [2, 0, 0]])
-    assert as_drawn([tie for tie in maybe().ties if tie.derived], codes).tolist() == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    rows = [{"sex": "Female", "relationship": "Wife", "title": None}] * 2
-    audit = themis.Audit(lambda row: row["title"] is None, maybe(), seed=1, profile=rows)
-    found = audit.search(0.5)
-    assert found.method == "sampled"  # no list of inputs has that row
-    assert found.found == (("sex",),)
 
 
 def test_numbers_and_truth_values_lead_by_their_text() -> None:

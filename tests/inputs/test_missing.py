@@ -197,20 +197,6 @@ def test_rows_without_a_value_fit(nothing: Any) -> None:
     assert people_of(rows_of([{"a": ""}, {"a": "NA"}]), listed).codes.tolist() == [[0], [2]]
 
 
-@pytest.mark.parametrize(("text", "truth"), NUMBERS)
-@pytest.mark.parametrize("tabulated", [True, False])
-def test_a_comparison_with_a_missing_value_is_unsure(
-    text: str, truth: Callable[[Any, Any], bool | None], tabulated: bool, monkeypatch: Any
-) -> None:
-    if not tabulated:
-        monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
-    number = themis.Integers(0, 3, missing=0.1)
-    schema = Schema(a=number, b=number).where(text)
-    for a, b in itertools.product([0, 1, 2, 3, None], repeat=2):
-        codes = np.array([[number.encode(a), number.encode(b)]])
-        assert schema.valid(codes).tolist() == [truth(a, b) is not False], (a, b)
-
-
 def test_a_schema_with_missing_values_is_described_and_read_again() -> None:
     schema = Schema(
         race=themis.Values(["green", "blue"], missing=0.1, missing_as_counterfactual=True),
@@ -219,13 +205,3 @@ def test_a_schema_with_missing_values_is_described_and_read_again() -> None:
     assert schema.size == 3 * 4
     assert Schema.from_dict(schema.to_dict()) == schema
     assert schema.to_dict()["inputs"]["race"]["missing_as_counterfactual"] is True
-
-
-def test_a_listed_empty_text_is_a_value() -> None:
-    schema = Schema(a=themis.Values(["", "x"], missing=0.1))
-    assert people_of(rows_of([{"a": ""}, {"a": "NA"}]), schema).codes.tolist() == [[0], [2]]
-
-
-def test_rows_without_a_value_do_not_fit_where_none_may_be_missing() -> None:
-    people = people_of(rows_of([{"a": 1}, {"a": None}]), Schema(a=themis.Integers(0, 3)))
-    assert people.facts["dropped"] == 1

@@ -188,10 +188,3 @@ def test_large_numbers_cover_their_range(size: int) -> None:
     assert abs(shares - 0.1).max() < 0.01
     assert numbers.max() < size
     assert (numbers % 2).mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_a_rare_value_that_one_constraint_asks_for_is_found() -> None:
-    schema = themis.Schema(a=range(2_000_000), b=range(2_000_000)).where("a < 1", "a <= b")
-    population = Population.of(schema)
-    rows = BaseInputs(population, 0).rows(0, 10)
-    assert (rows[:, 0] == 0).all()

@@ -14,7 +14,6 @@ from themis.config.format import (
     SUBJECTS,
     TABLES,
     Characteristic,
-    CheckTable,
     File,
     RangeInput,
     Subject,
@@ -61,7 +60,7 @@ def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
         for each in faults
         if not (each.is_missing and each.path in misspelt) and not each.is_about_labels
     ]
-    complaints += [each.complaint(readable) for each in told]
+    complaints += [each.complaint() for each in told]
     return complaints + list(_choice_complaints(readable, misspelt))
 
 
@@ -115,10 +114,8 @@ class _Fault:
         """All keys that the table may have, those that only it has first."""
         return sorted(self.model.keys(), key=lambda key: key in _COMMON)
 
-    def complaint(self, data: Mapping[str, Any]) -> Complaint:
+    def complaint(self) -> Complaint:
         code, problem, remedy = self._words()
-        if self.key == "max_score" and self.error["type"] == "less_than_equal":
-            remedy = _share_of_scale(data, self.table, self.error["input"]) or remedy
         return _complaint(code, self.path, problem, remedy)
 
     def _words(self) -> tuple[str, str, str]:
@@ -141,7 +138,7 @@ class _Fault:
         if kind == "literal_error" and isinstance(received, str):
             remedy = suggest(received, get_args(self.model.keys()[self.key].annotation))
         if kind == "bool_type" and not isinstance(received, str):
-            remedy = self._limit_of_search(received)
+            remedy = ""
         return code, problem, remedy or self._example()
 
     def _elsewhere(self) -> str:
@@ -152,12 +149,6 @@ class _Fault:
             if name not in self.table and any(self.key in {*each.keys()} for each in models):
                 return f"write it in {_HEADERS[name]}"
         return ""
-
-    def _limit_of_search(self, received: Any) -> str:
-        """The remedy for a check whose limit is given as its search; else nothing."""
-        is_limit = isinstance(received, int | float) and 0 < received < 1
-        is_search = self.model is CheckTable and self.key == "search"
-        return f"write search = true and max_score = {received}" if is_search and is_limit else ""
 
     def _example(self) -> str:
         """The remedy that shows how the key is written."""
@@ -259,24 +250,6 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
         if search is True and isinstance(limit, int | float) and limit in (0, 1):
             problem = f"a search needs a limit between 0 and 1, got {_show(limit)}"
             yield _complaint("threshold", (*path, "max_score"), problem, "write 0.05 for 5 %")
-
-
-def _share_of_scale(data: Mapping[str, Any], table: KeyPath, limit: float) -> str:
-    """The remedy for a limit that is given in the units of an output; else nothing."""
-    outputs, check = data.get("outputs"), data[str(table[0])][table[1]]
-    named = list(outputs.items()) if isinstance(outputs, Mapping) else []
-    asked = [each for name, each in named if name == check.get("output", named[0][0])]
-    if not asked or not isinstance(output := asked[0], Mapping):
-        return ""
-    averaged = check.get("measure") == "group" and check.get("statistic") != "rate"
-    low, high = output.get("min"), output.get("max")
-    if not isinstance(low, int | float) or not isinstance(high, int | float) or low >= high:
-        return ""
-    if not averaged and output.get("distance") != "relational":
-        return ""
-    example = min(limit, high - low)
-    share, scale = example / (high - low), f"{low:,.10g} to {high:,.10g}"
-    return f"it is a share of the scale: write {share:.4g} for {example:,.10g} of {scale}"
 
 
 _REMOVE = "remove one of them"

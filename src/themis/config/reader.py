@@ -240,35 +240,20 @@ class _Reader:
                         self._found.add(("constraints", name), mistake)
 
     def _read_schema(self) -> Schema | None:
-        """The whole schema if nothing is wrong with its parts; looks for contradictions.
-
-        Those of the healthy parts are found, whatever is wrong with the others.
-        """
-        flawed = self._found.has("inputs") or self._found.has("constraints")
-        texts, healthy = self._constraints, self._healthy
-        while True:
-            try:
-                schema = Schema(healthy).constrained(texts)
-                Population.of(schema)
-                return None if flawed or self._found.has("constraints") else schema
-            except SchemaError as error:
-                broken = [name for each in error.mistakes if (name := self._blame(each, flawed))]
-                if not broken:
-                    return None
-                texts = {name: texts[name] for name in texts if name not in broken}
-
-    def _blame(self, mistake: Mistake, flawed: bool) -> str | None:
-        """Report what is wrong with a schema, and name the constraint if it is one alone.
-
-        Where parts are missing, what else is wrong may be so for want of them.
-        """
-        places = {f"constraint {name!r}": name for name in self._table("constraints")}
-        name = places.get(mistake.where)
-        if name is not None:
-            self._found.add(("constraints", name), mistake)
-        elif mistake.where == "constraints" or not flawed:
-            self._found.add((mistake.where,), mistake)
-        return name
+        """The whole schema, if nothing is wrong with its parts nor with all of them together."""
+        if self._found.has("inputs") or self._found.has("constraints"):
+            return None
+        places = {f"constraint {name!r}": name for name in self._constraints}
+        try:
+            schema = Schema(self._characteristics).constrained(self._constraints)
+            Population.of(schema)
+        except SchemaError as error:
+            for mistake in error.mistakes:
+                name = places.get(mistake.where)
+                path = (mistake.where,) if name is None else ("constraints", name)
+                self._found.add(path, mistake)
+            return None
+        return schema
 
     def _check_labels(self) -> None:
         """Whether labels and their patterns make sense, and whether `favourable` names labels."""
