@@ -14,7 +14,7 @@ import loky
 import pytest
 
 from tests.projects import NUMBERS, enter, run
-from themis.engine import batch_sizes, memory, tables
+from themis.engine import memory, pace, tables
 from themis.engine.executors import pools, spread
 from themis.scores import domain, scorer
 
@@ -104,7 +104,7 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module, name, value in (
         (spread, "HERE_SECONDS", 0.0),
         (spread, "MOST", 64),
-        (batch_sizes, "CALL", 150),
+        (pace, "CALL", 150),
         (tables, "COLUMN_ROWS", 64),
         (scorer, "EXACT_LIMIT", 0),
         (domain, "PIECE", 500),

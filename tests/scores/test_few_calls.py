@@ -343,7 +343,7 @@ def test_no_call_begins_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch, a
     each = {name: themis.Values(range(n), protected=n < 6) for name, n in SIZES.items()}
     ASKED[asked](themis.Audit(themis.batch(decide), themis.Schema(each), max_seconds=3.0))
     assert began[1] == pytest.approx(0.1), "one input comes first"
-    assert max(began) <= 3.0
+    assert max(began) <= 3.0 + 1e-9
     assert clock.now - begin <= 5.0
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine import batch_sizes
 from themis.engine.account import Budget, Ledger, Purpose, Spent
 from themis.engine.ahead import Again, Ahead
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
@@ -26,7 +25,7 @@ from themis.engine.failures import (
 )
 from themis.engine.full_slots import FullSlots
 from themis.engine.memory import Memory
-from themis.engine.pace import Pace
+from themis.engine.pace import TOGETHER, Pace, call_size, steady_size, timely_size
 from themis.errors import SubjectError
 from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
@@ -82,7 +81,7 @@ class Runner:
         self.failures = FailureLog(self._secrets.redact)
         self.answered = np.zeros(0, dtype=np.int64)  # how many answers had each label
         self._is_within = False  # a batch, at whose end failures are weighed
-        self.pace = Pace(self.traits.is_one_call)
+        self.pace = Pace(self.traits)
         self._needed = 0  # inputs that were run because they were asked for
         self.ahead = Ahead(self.schema.input_keys, self.traits.slots, self.ledger)
         self._slots = FullSlots(subject, labels, self.ahead, recall, self.known, self._run)
@@ -207,11 +206,10 @@ class Runner:
         if self.traits.external:
             return max(self.traits.batch_size, JOB_BATCH * (self.traits.jobs or 1))
         if math.isinf(self.seconds_left):
-            return batch_sizes.steady_size(self.traits, self.spent // self.runs)
-        left = self.seconds_left
+            return steady_size(self.traits, self.spent // self.runs)
         if self.traits.is_one_call:
-            return batch_sizes.limited_size(self.traits, self.pace.calls, left, self.runs)
-        return batch_sizes.timely_size(self.traits, self._seconds_each, left)
+            return max(int(min(self.longest_call, TOGETHER)) // self.runs, 1)
+        return timely_size(self.traits, self._seconds_each, self.seconds_left)
 
     @property
     def seconds_for_more(self) -> float | None:
@@ -331,14 +329,14 @@ class Runner:
     @property
     def longest_call(self) -> float:
         """How many inputs a call in this process may have so that an interrupt is heard in time."""
-        return batch_sizes.longest_call(self.traits, self.pace.calls, self.seconds_left)
+        return self.pace.longest_call(self.seconds_left)
 
     def size_of_next(self, count: int, call: int | None = None) -> int:
         """How many inputs the subject gets next, of so many that are run together."""
         if self.traits.external:
             return self.batch_size
         if not call:
-            most = batch_sizes.call_size(self.traits, len(self.schema), self._seconds_each)
+            most = call_size(self.traits, len(self.schema), self._seconds_each)
             call = int(min(most, self.longest_call))
         self.subject.call_inputs = call
         return count if self.traits.executor else call

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Spent
 from themis.engine.ahead import Coming
-from themis.engine.batch_sizes import ROW_CALL
 from themis.engine.drawn import Inputs, codes_of
 from themis.engine.memory import SortedOutputs
+from themis.engine.pace import ROW_CALL
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
