@@ -7,7 +7,6 @@ import operator
 import pickle
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,48 +20,6 @@ from themis.errors import SchemaError
 from themis.inputs import expressions as _columns
 from themis.inputs.characteristics import Characteristic, Integers, Values
 from themis.inputs.constraints import Constraint, parse_constraint
-
-
-class AlwaysThere:
-    """What is true of a characteristic that always has a value."""
-
-    missing = None
-
-    @property
-    def code_count(self) -> int:
-        return self.size
-
-    def column(self, codes: np.ndarray) -> np.ndarray:
-        return self.decode(codes)
-
-
-@dataclass
-class Listed(AlwaysThere):
-    """A characteristic with listed values, which counts how often it is decoded."""
-
-    name: str
-    values: tuple[Any, ...]
-    decoded: int = field(default=0, compare=False)
-
-    @property
-    def size(self) -> int:
-        return len(self.values)
-
-    @property
-    def boolean(self) -> bool:
-        return all(isinstance(value, bool) for value in self.values)
-
-    @property
-    def numeric(self) -> bool:
-        return not any(isinstance(value, bool | str) for value in self.values)
-
-    def decode(self, codes: np.ndarray) -> np.ndarray:
-        self.decoded += 1
-        if self.numeric or self.boolean:
-            return np.array(self.values)[codes]
-        table = np.empty(self.size, dtype=object)
-        table[:] = self.values
-        return table[codes]
 
 
 def listed(name: str, values: Any) -> Values:
@@ -445,13 +402,6 @@ def test_any_text_is_a_constraint_or_a_schema_error(fragments: list[str], space:
     else:
         columns = {name: np.zeros(3, dtype=np.int64) for name in constraint.variables}
         assert constraint.holds(columns).shape == (3,)
-
-
-def test_value_that_is_not_a_number_makes_only_its_own_comparison_false() -> None:
-    score = Listed("score", (float("nan"), 1.0))
-    codes = {"score": np.array([0, 1])}
-    assert parse("score != 2 * score", score).holds(codes).tolist() == [False, True]
-    assert parse("score < 5 or not score < 5", score).holds(codes).tolist() == [True, True]
 
 
 def test_any_number_may_be_ordered_against_a_characteristic() -> None:

@@ -13,13 +13,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 from xml.parsers import expat
 
 from themis.config.toml import spell_key, spell_remark, spell_value
-from themis.errors import ConfigError, Mistake, SchemaError, suggest
-from themis.inputs.schema import Schema, characteristic_from
+from themis.errors import ConfigError, Mistake, suggest
 
 FUNCTIONS = {
     "group_discrimination": "group",
@@ -183,7 +181,6 @@ class _Converter:
             described.add(name)
             spec = self._spec(element)
             if name and spec is not None:
-                self._check_schema(element, name, spec)
                 if name in self._protected:
                     spec["protected"] = True
                 plain = list(spec) == ["values"]
@@ -213,14 +210,6 @@ class _Converter:
             self._add(bounds.named(end)[0], problem, "write one, such as 18")
         return number
 
-    def _check_schema(self, element: _Element, name: str, spec: dict[str, Any]) -> None:
-        """Report what `themis validate` would refuse, at its place in the settings."""
-        try:
-            Schema({name: characteristic_from(spec)})
-        except SchemaError as error:
-            for each in error.mistakes:
-                self._add(element, f"{name!r}: {each.problem}", each.remedy)
-
     def _kind(self, test: _Element) -> str:
         """What a test measures, or that it searches; empty where that is not known."""
         function = self._text(test, "function", f"write one of: {', '.join(FUNCTIONS)}")
@@ -232,11 +221,6 @@ class _Converter:
         if kind in MEASURES and not _fields(test):
             problem = f"{function} has no <input_name> in <i_fields>"
             self._add(test, problem, "name the characteristics to measure")
-        names = [each.text for each in self._root.named("inputs", "input", "name")]
-        for each in _fields(test):
-            if each.text not in names:
-                remedy = suggest(each.text, names) if names else "describe it"
-                self._add(each, f"there is no input {each.text!r}", remedy)
         return kind
 
     def _run(self, kinds: list[str]) -> Iterator[str]:
@@ -330,36 +314,23 @@ class _ShellError(Exception):
     """A line that takes a shell, or can't be read: the problem and the remedy."""
 
 
-_FOLDER = re.compile(r"\s*cd\s+('[^']*'|[^\s'\"\\;&|<>$`*?()~#]+)\s*(?:&&|;)(?!\s*$)")
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
-_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"")
-_SIGN = re.compile(r"&&|\|\||[|;&<>$`*?()\n]|(?<!\S)[~#]|^cd(?!\S)")
+_FOLDER = re.compile(r"\s*cd\s+([^\s'\"\\;&|<>$`*?()~#]+)\s*(?:&&|;)\s*(?=\S)")
+_SIGN = re.compile(r"&&|\|\||[|;&<>$`*?()\n~#\\]|^cd(?!\S)|^\w+=")
 
 
 def _without_shell(text: str) -> dict[str, Any]:
-    """The keys of [subject]: `cd x && A=1 python y` has a folder, a variable and two words."""
-    rest, folder, env = text, PurePosixPath(), {}
-    try:
-        shlex.split(text)
-    except ValueError as error:
-        problem = f"{text!r} can't be split into words: {str(error).lower()}"
-        raise _ShellError(problem, "close the quotes, or remove the last backslash") from None
-    while found := _FOLDER.match(rest):
-        folder /= found[1].strip("'")
-        rest = rest[found.end() :]
-    if sign := _SIGN.search(_QUOTED.sub(_still_active, rest.strip())):
+    """The keys of [subject]: `cd x && python y` has a folder and two words."""
+    found = _FOLDER.match(text)
+    rest = (text[found.end() :] if found else text).strip()
+    if sign := _SIGN.search(rest):
         problem = f"{text!r} needs a shell for {sign[0]!r}, and no shell is started"
         remedy = 'write the line into a script, with "$@" for the values, and name that: sh run.sh'
         raise _ShellError(problem, remedy)
-    words = shlex.split(rest)
-    while words and _VARIABLE.match(words[0]):
-        name, _, env[name] = words.pop(0).partition("=")
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        problem = f"{text!r} can't be split into words: {str(error).lower()}"
+        raise _ShellError(problem, "close the quotes") from None
     # Braces of the line are not places of values.
-    keys: dict[str, Any] = {"command": [e.replace("{", "{{").replace("}", "}}") for e in words]}
-    keys |= {"cwd": str(folder)} if folder != PurePosixPath() else {}
-    return keys | ({"env": env} if env else {})
-
-
-def _still_active(quoted: re.Match[str]) -> str:
-    """Of a part in quotes what a shell acts on all the same: $ and ` within double quotes."""
-    return "x" + re.sub(r"\\.|[^$`]", "", quoted[0]) * quoted[0].startswith('"')
+    command = [each.replace("{", "{{").replace("}", "}}") for each in words]
+    return {"command": command, **({"cwd": found[1]} if found else {})}
