@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,3 +59,12 @@ def few_examples(test: Any) -> None:
     if not hasattr(test, "has_few_examples"):
         test.has_few_examples = True
         setattr(test, name, settings(whole, max_examples=max(whole.max_examples // CORE_SHARE, 10)))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Writes a subject and its file into an empty folder, and works there."""
+    from tests.projects import enter, write_project
+
+    enter(tmp_path, monkeypatch)
+    return partial(write_project, tmp_path)

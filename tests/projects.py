@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,21 @@ NUMBERS = itertools.count()
 VARIABLES = ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "THEMIS_DEBUG")
 
 
+Project = Callable[..., Path]  # the fixture that writes one
+
+
 def write_project(
-    folder: Path, body: str = BIASED, *, inputs: str = INPUTS, subject: str = "", extra: str = ""
+    folder: Path,
+    body: str = BIASED,
+    *,
+    inputs: str = INPUTS,
+    subject: str = "",
+    extra: str = "",
+    head: str = "",
 ) -> Path:
     """The configuration file of a new subject with this body."""
     module = f"project_{next(NUMBERS)}"  # modules are imported once per process
-    code = f"import os, time\n\ndef decide(person):\n{textwrap.indent(body, '    ')}\n"
+    code = f"import os, sys, time\n{head}\ndef decide(person):\n{textwrap.indent(body, '    ')}\n"
     (folder / f"{module}.py").write_text(code)
     config = folder / "themis.toml"
     config.write_text(
@@ -60,12 +70,15 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
-def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def process(
+    *arguments: str, folder: str | Path = ".", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, its output piped."""
     return subprocess.run(
         [sys.executable, "-m", "themis", *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
+        cwd=folder,
         env={**os.environ, **environment},
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import jsonschema
 import pytest
 
 import themis
-from tests.projects import BIASED, enter, process, run, write_project
+from tests.projects import BIASED, Project, process, run
 from themis.results.comparison import compare
 from themis.results.model import CheckResult, Result
 from themis.results.notes import Ending
@@ -28,27 +27,6 @@ from themis.show.words.searches import checks_guarantee
 from themis.show.words.verdicts import verdict
 
 AS_FAR = "It is certain as far as the subject always answers the same."
-
-
-TWO_SETS = """\
-race = { values = ["green", "purple"], protected = true }
-sex = { values = ["f", "m"], protected = true }
-income = { min = 0, max = 99 }
-savings = { min = 0, max = 99999 }
-"""
-
-Project = Callable[..., Path]
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Writes a subject and its file into an empty folder, and works there."""
-    enter(tmp_path, monkeypatch)
-
-    def write(*arguments: str, inputs: str = TWO_SETS, **options: str) -> Path:
-        return write_project(tmp_path, *arguments, inputs=inputs, **options)
-
-    return write
 
 
 def said(done: Any) -> str:
@@ -289,11 +267,6 @@ def test_only_decided_checks_are_called_exact() -> None:
     assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
         f"Every verdict, except those undecided, is exact: every input was run. {AS_FAR}"
     )
-
-
-def test_checks_of_a_subject_that_fails_are_saved_as_failed(project: Project) -> None:
-    project("raise ValueError", extra=CHECKS)
-    assert json.loads(run("check", "--json").stdout)["stopped"] == "failed"
 
 
 def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:

@@ -323,14 +323,6 @@ def test_forecasts_of_profiles_are_within_the_stated_factor(case: str) -> None:
     assert spent / FACTOR <= make_plan(audit()).forecast.executions <= FACTOR * spent
 
 
-PRICES: dict[str, Any] = {
-    "the same for all groups": lambda p: p["d"] / 10**4,
-    "a tenth less": lambda p: p["d"] / 10**4 * (0.9 if p["a"] else 1.0),
-    "nothing in common": lambda p: (p["d"] * (7 + p["a"])) % 101,
-    "all or nothing": lambda p: 100 * (p["d"] * (7 + p["a"]) % 2),
-}
-
-
 def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
     subject, schema = SUBJECTS["one direction"]
     checks = [Check(against=("a",), max_score=0.05), Check(against=("b",), max_score=0.5)]

@@ -15,26 +15,16 @@ from tests.external import write_command
 from tests.projects import run, write_project
 from themis.config.reader import read_config
 
-INPUTS = """\
-sex = { values = ["Female", "Male"], protected = true }
-relationship = { values = ["Husband", "Wife", "Unmarried"], follows = "sex", as = { Female = { Husband = "Wife" }, Male = { Wife = "Husband" } } }
-title = { from = "sex", values = { Female = "Ms", Male = "Mr" } }
-hours = { min = 0, max = 9 }
-"""  # noqa: E501
-
-
 BODY = "return int(person['relationship'] == 'Husband' and person['hours'] > 3)"
 
 
-MAYBE = INPUTS.replace("protected = true", "protected = true, missing = 0.1")
-
-
 INPUTS = """\
 sex = { values = ["Female", "Male"], protected = true }
 relationship = { values = ["Husband", "Wife", "Unmarried"], follows = "sex", as = { Female = { Husband = "Wife" }, Male = { Wife = "Husband" } } }
 title = { from = "sex", values = { Female = "Ms", Male = "Mr" } }
 hours = { min = 0, max = 9 }
 """  # noqa: E501
+MAYBE = INPUTS.replace("protected = true", "protected = true, missing = 0.1")
 COUPLES = {
     ("Female", "Wife", "Ms"),
     ("Female", "Unmarried", "Ms"),

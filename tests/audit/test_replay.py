@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 import themis
 from tests.engine.test_suites import read
-from tests.external import DECIDE, GATE, close_gate, finish, ran, start, wait_until, write_command
+from tests.external import DECIDE, ran, write_command
 from tests.projects import INPUTS, enter, run, write_project
 from tests.worlds import Case, cases, hash_of
 from themis.results.notes import Note
@@ -372,24 +371,6 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
     assert "the subject failed" in failed.output
 
 
-@pytest.mark.slow
-def test_ctrl_c_shows_what_was_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    enter(tmp_path, monkeypatch)
-    write_command(tmp_path)
-    few = ("--error", "0.1")
-    assert run("score", "--against", "race", "--suite", "suite.csv", *few).exit_code == 0
-    write_command(tmp_path, before=GATE)
-    executed = len(ran(tmp_path))
-    close_gate(tmp_path, executed + 110)
-    replay = start("replay", "suite.csv", "--jobs", "2", cwd=tmp_path)
-    wait_until(lambda: len(ran(tmp_path)) > executed + 100)
-    replay.send_signal(signal.SIGINT)
-    shown, said = finish(replay, expect=130)
-    assert "were not run" in shown
-    assert "interrupted" in said
-    assert "still discriminates" not in shown  # nothing was run again
-
-
 def learned(audit: themis.Audit, suite: Path) -> themis.Replay:
     """What a replay learned, although it was interrupted or failed too often."""
     audit.sampler.keep_on_interrupt = True
@@ -516,32 +497,3 @@ def test_what_the_schema_no_longer_admits_is_said_and_inconclusive(
     assert result.exit_code == 4
     assert "no longer fit the schema" in result.output
     assert "race has no value like 'green'" in result.output
-
-
-def test_a_command_that_fails_while_tests_are_run_again_shows_what_was_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, LOAN.format(60), inputs=INPUTS)
-    assert run("score", "--suite", "suite.csv", "--against", "race").exit_code == 0
-    inputs = json.loads(run("replay", "suite.csv", "--json").stdout)["inputs"]
-    for calls in (inputs // 2, inputs + 10):  # while they are run, and run again
-        body = f"decide.calls = getattr(decide, 'calls', 0) + 1; assert decide.calls < {calls}; "
-        write_project(tmp_path, body + LOAN.format(60), inputs=INPUTS)
-        ended = run("replay", "suite.csv", "--json")
-        assert ended.exit_code == 3
-        learned = json.loads(ended.stdout)
-        assert learned["stopped"] == "failed"
-        assert learned["unconfirmed"] > 0
-        write_project(tmp_path, body + LOAN.format(60), inputs=INPUTS)
-        assert "confirmed to discriminate" in run("replay", "suite.csv").stdout
-
-
-def test_a_suite_of_lone_inputs_has_nothing_to_run(tmp_path: Path) -> None:
-    path = tmp_path / "suite.jsonl"
-    schema = themis.Schema(race=["green"], income=range(0, 100))
-    with themis.Audit(old, schema, suite=path) as audit:
-        audit.causal("race")  # nobody has another race
-    assert len(path.read_text().splitlines()) > 9
-    with pytest.raises(themis.RequestError, match=r"suite\.jsonl: holds no tests"):
-        themis.Audit(old, schema).replay(path)

@@ -10,75 +10,15 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.external import PATIENCE, wait_until
-from themis.cli import app
+from tests.projects import BIASED, FAIR, INPUTS, Project, process, run
 from themis.cli.session import Session
 from themis.config.reader import read_config
-
-PEOPLE_AND_CHECK = """
-[profile]
-data = "people.csv"
-[[checks]]
-against = ["race"]
-max_score = 0.1
-"""
-
-
-FAIR = "return 1 if person['income'] >= 50 else 0"
-BIASED = "return 1 if person['income'] >= (30 if person['race'] == 'green' else 60) else 0"
-INPUTS = """\
-race = { values = ["green", "purple"], protected = true }
-sex = { values = ["f", "m"], protected = true }
-income = { min = 0, max = 99 }
-savings = { min = 0, max = 99999 }
-"""
-NUMBERS = itertools.count()
-
-Project = Callable[..., Path]
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Writes a subject with the given body and its themis.toml, and works in that folder."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "THEMIS_DEBUG"):
-        monkeypatch.delenv(name, raising=False)
-
-    def write(body: str = BIASED, *, inputs: str = INPUTS, extra: str = "", head: str = "") -> Path:
-        module = f"subject_{next(NUMBERS)}"  # modules are imported once per process
-        body = textwrap.indent(body, "    ")
-        code = f"import os, sys, time\n{head}\n\ndef decide(person):\n{body}\n"
-        (tmp_path / f"{module}.py").write_text(code)
-        config = tmp_path / "themis.toml"
-        config.write_text(
-            f'version = 1\n[subject]\nkind = "python"\nfunction = "{module}:decide"\n'
-            f"favourable = [1]\n[inputs]\n{inputs}\n{extra}"
-        )
-        return config
-
-    return write
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "themis", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        **options,
-    )
-
 
 # Start-up ---------------------------------------------------------------------------------
 MODULES = 400  # about 250 today, in 0.15 s
@@ -228,7 +168,7 @@ def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
     noise = "print('noise')\nos.write(1, b'raw noise\\n')\nos.system('echo child noise')\n"
     config = project("return int(person['race'] == 'green')", head=noise)
     Path("elsewhere").mkdir()
-    done = process("score", str(config), "--json", "--against", "race,sex", cwd="elsewhere")
+    done = process("score", str(config), "--json", "--against", "race,sex", folder="elsewhere")
     assert done.returncode == 0
     data = json.loads(done.stdout)
     assert data["format"] == 2
@@ -257,8 +197,8 @@ def test_a_width_of_0_is_an_unknown_one(project: Project, monkeypatch: pytest.Mo
 
 def test_piped_output_is_plain_in_any_encoding(project: Project) -> None:
     project()
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "TERM": "xterm-256color"}
-    done = process("score", "--against", "race", env=environment)
+    environment = {"PYTHONIOENCODING": "ascii", "TERM": "xterm-256color"}
+    done = process("score", "--against", "race", **environment)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
@@ -342,7 +282,7 @@ def test_failing_subject_ends_with_3_and_an_example(project: Project) -> None:
     done = run("score")
     assert done.exit_code == 3
     assert "error: the subject failed: crash" in done.stderr
-    said = r"ValueError: no\\nodd ones \(subject_\d+\.py:5\) for the input: race "
+    said = r"ValueError: no\\nodd ones \(project_\d+\.py:4\) for the input: race "
     assert re.search(said, done.stderr)
     assert "Traceback" not in done.stderr
 
@@ -354,7 +294,7 @@ def test_json_of_a_failing_subject_holds_what_was_learned(project: Project) -> N
     data = json.loads(done.stdout)
     assert data == json.loads(Path("result.json").read_text())
     message = data["failures"]["crash"]["message"]
-    assert re.fullmatch(r"ValueError: seven \(subject_\d+\.py:5\)", message)
+    assert re.fullmatch(r"ValueError: seven \(project_\d+\.py:4\)", message)
 
 
 def test_subject_that_exits_does_not_end_the_command_quietly(project: Project) -> None:
@@ -373,16 +313,6 @@ def test_not_even_os_exit_ends_a_command_as_if_all_went_well(project: Project) -
 
 
 # Inconclusive: 4 --------------------------------------------------------------------------
-def test_ended_budget_is_inconclusive(project: Project) -> None:
-    project()
-    done = run("score", "--max-executions", "50")
-    assert done.exit_code == 4
-    assert "inconclusive:" in done.stdout
-    assert (
-        json.loads(run("score", "--max-executions", "50", "--json").stdout)["stopped"] == "budget"
-    )
-
-
 # Interrupted: 130 -------------------------------------------------------------------------
 SLOW = "time.sleep(0.002)\nreturn 1 if person['race'] == 'green' else 0"
 STUBBORN = "try:\n    time.sleep(0.005)\nexcept BaseException:\n    pass\nreturn 1"
@@ -469,13 +399,13 @@ def test_internal_error_shows_its_traceback_only_on_demand(
 # init, validate, schema, demo -------------------------------------------------------------
 @pytest.mark.slow
 def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> None:
-    first = process("init", cwd=tmp_path, env={**os.environ, "PATH": os.defpath})
+    first = process("init", folder=tmp_path, PATH=os.defpath)
     assert first.returncode == 0
     assert f"next: {sys.executable} -m themis validate\n" in first.stdout
     assert read_config(tmp_path / "themis.toml").schema.protected == ("sex", "race")
-    second = process("validate", cwd=tmp_path)
+    second = process("validate", folder=tmp_path)
     assert second.returncode == 0, second.stderr
-    third = process("score", cwd=tmp_path)
+    third = process("score", folder=tmp_path)
     assert third.returncode == 0, third.stderr
     assert "The decision changes with sex" in third.stdout
 
@@ -565,39 +495,6 @@ def test_garbage_is_collected_once_the_subject_runs(project: Project) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_the_subject_prints_does_not_reach_stdout(project: Project) -> None:
-    project(f"print('noise')\n{FAIR}")
-    done = run("score", "-q")
-    assert "noise" not in done.stdout
-    assert "noise" in done.stderr
-
-
-def test_same_seed_prints_the_same_json(project: Project) -> None:
-    project()
-    first, second = (json.loads(run("score", "--json").stdout) for _ in range(2))
-    del first["timing"], second["timing"]
-    assert first == second
-
-
-def test_rare_failures_are_shown_after_the_scores(project: Project) -> None:
-    body = "if person['income'] % 50 == 9: raise ValueError('seven')\n"
-    project(body + FAIR)
-    done = run("score", "--against", "race", "--measure", "causal")
-    assert done.exit_code == 3
-    assert "No effect of race found" in done.stdout
-    assert "failed: crash" in done.stdout
-
-
-def test_interrupt_of_an_exact_run_is_said_to_be_one(project: Project) -> None:
-    inputs = (
-        'race = { values = ["green", "purple"], protected = true }\nage = { min = 0, max = 99 }\n'
-    )
-    project("os.kill(os.getpid(), 2)\nreturn 1", inputs=inputs)
-    done = process("score", "--json", "--error", "0.01")
-    assert done.returncode == 130
-    assert json.loads(done.stdout)["stopped"] == "interrupted"
-
-
 def test_an_interrupt_ends_a_program_that_takes_long_to_end(project: Project) -> None:
     late = """
         import atexit, os, time
@@ -612,15 +509,6 @@ def test_an_interrupt_ends_a_program_that_takes_long_to_end(project: Project) ->
     config = project(head=textwrap.dedent(late))
     done = process("score", "--quiet", str(config))
     assert done.returncode == 130
-
-
-@pytest.mark.parametrize("command", ["score", "search --threshold 0.1", "check", "apparent"])
-def test_a_cache_and_no_cache_contradict_each_other(project: Project, command: str) -> None:
-    project(f"open('ran', 'w').close()\n{FAIR}", extra=PEOPLE_AND_CHECK)
-    done = run(*command.split(), "--cache", "mine.sqlite", "--no-cache")
-    assert done.exit_code == 2
-    assert "error: --cache: contradicts --no-cache" in done.stderr
-    assert not Path("ran").exists()
 
 
 def test_of_some_failures_a_share_can_be_allowed(project: Project) -> None:

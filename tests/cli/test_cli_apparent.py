@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 
 from tests.projects import enter, run, write_project
-from themis.results.model import GroupScore
-from themis.results.saved import read_result, result_from_dict
-from themis.show.terminal import progress
 
 Project = Callable[..., Path]
 INPUTS = """\
@@ -152,24 +149,6 @@ def test_an_outside_subject_is_run_once_for_each_person_and_change_and_cached(
     assert scores(first) == scores(again)
 
 
-@pytest.mark.parametrize("profile", [False, True])
-def test_reading_large_rows_says_how_far_it_is_unless_asked_to_be_quiet(
-    project: Project, monkeypatch: pytest.MonkeyPatch, profile: bool
-) -> None:
-    folder = project()
-    file = next(folder.glob("*.toml")) if folder.is_dir() else folder
-    data = ["--data", "people.csv"]
-    if profile:
-        file.write_text(file.read_text("utf-8") + '\n[profile]\ndata = "people.csv"\n', "utf-8")
-        data = []
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)  # at once
-    assert "MB" not in run("apparent", *data).stderr, "small files do not last"
-    monkeypatch.setattr(progress, "LARGE_FILE", 0)
-    assert "read 0 MB of 0 MB\n" in run("apparent", *data).stderr
-    for option in ("-q", "--json", "--no-progress"):
-        assert "MB" not in run("apparent", *data, option).stderr, option
-
-
 def test_a_table_in_the_place_of_the_file_is_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,14 +238,6 @@ def test_unknown_is_heeded_for_the_rows_of_the_profile(
     assert scores[0] == scores[1]
 
 
-def test_unknown_error_refuses_rows_of_the_profile(project: Project) -> None:
-    project(extra='[profile]\ndata = "some.csv"\n')
-    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
-    done = run("apparent", "--only-data", "--unknown", "error")
-    assert done.exit_code == 2
-    assert "race: unknown value in 1 row: line 5" in done.stderr
-
-
 def test_weights_without_rows_of_their_own_are_refused(project: Project) -> None:
     project(extra='[profile]\ndata = "some.csv"\n')
     Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
@@ -292,30 +263,12 @@ def test_rows_that_do_not_fit_are_an_error_if_wanted(project: Project) -> None:
     assert "income: out of range in 1 row: line 7" in done.stderr
 
 
-def test_a_saved_result_is_read_back_with_its_rows(project: Project, tmp_path: Path) -> None:
-    project()
-    data = measured("-o", "result.json")
-    result = read_result(tmp_path / "result.json")
-    assert result == result_from_dict(data)
-    assert result.data == data["data"]
-    groups = [each for each in result.scores if isinstance(each, GroupScore)]
-    assert [group.few for group in groups[0].groups] == [True, True]
-
-
 def test_a_profile_that_drops_goes_on_dropping(project: Project) -> None:
     project(extra='[profile]\ndata = "some.csv"\nunknown = "drop"\n')
     Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
     assert json.loads(run("apparent", "--json").stdout)["data"]["used"] == 3
     kept = run("apparent", "--json", "--unknown", "keep")
     assert json.loads(kept.stdout)["data"]["used"] == 4
-
-
-def test_an_ended_budget_is_inconclusive(project: Project) -> None:
-    project()
-    options = ("--only-data", "--max-executions", "5", "--unknown", "drop")
-    done = run("apparent", "--data", "people.csv", *options)
-    assert done.exit_code == 4
-    assert "inconclusive: 1 of 3 scores" in done.stdout
 
 
 def test_known_outcomes_of_the_profile_need_no_data(project: Project) -> None:

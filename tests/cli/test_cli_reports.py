@@ -6,22 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.projects import BIASED, FAIR, enter, run, write_project
+from tests.projects import BIASED, FAIR, Project, run
 from tests.show.test_report_page import Document
-
-Project = Callable[..., Path]
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    enter(tmp_path, monkeypatch)
-    return lambda *body, **more: write_project(tmp_path, *body, **more)
 
 
 def measured(project: Project, body: str, name: str) -> None:

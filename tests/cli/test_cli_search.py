@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,16 +12,13 @@ from typing import Any
 import pytest
 
 import themis
-from tests.external import PATIENCE, wait_until
-from tests.projects import FAIR, SMALL, enter, process, run, write_project
-from tests.report_results import plain
+from tests.projects import FAIR, SMALL, Project, process, run
+from tests.report_results import result
+from tests.results.test_checks import SCORE, SEARCHED
 from themis.cli import measure as cli_search
 from themis.events import Activity, Began, Progress, SearchProgress
-from themis.results.model import CausalScore, Result, SearchResult
-from themis.results.notes import Ending, Note
-from themis.results.parts import Reruns, TestedSet, Witness
-from themis.settings import Stopping
-from themis.show.notebook import html_of
+from themis.results.model import Result, SearchResult
+from themis.results.notes import Ending
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
@@ -33,15 +26,7 @@ from themis.show.terminal.progress import ProgressLine
 from themis.show.terminal.searches import render_search
 from themis.show.words.searches import search_headline
 
-Project = Callable[..., Path]
 SEARCH = ("search", "--threshold", "0.1")
-SLOW = "open('begun', 'a').write('x')\ntime.sleep(0.003)\nreturn int(person['income'] > 50)"
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    enter(tmp_path, monkeypatch)
-    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
 
 
 def words(text: str) -> str:
@@ -68,17 +53,6 @@ def test_search_says_which_sets_and_whom_they_hurt(project: Project) -> None:
     assert "race green purple decision 1 0 both: sex " in shown
     assert "15 combinations of 4 characteristics: " in shown
     assert "every set listed is above 5 %, and no set above 15 % is missing" in shown
-
-
-def test_json_is_the_only_thing_on_stdout(project: Project) -> None:
-    project("print('noise')\nreturn int(person['race'] == 'green')")
-    done = process(*SEARCH, "--json", "--among", "race,sex")
-    assert done.returncode == 0, done.stderr
-    data = strict_json(done.stdout)
-    assert (data["command"], data["stopped"]) == ("search", "done")
-    assert data["search"]["minimal_sets"] == [["race"]]
-    assert data["search"]["among"] == ["race", "sex"]
-    assert [score["against"] for score in data["scores"]] == [["race"]]
 
 
 def test_sizes_are_limited(project: Project) -> None:
@@ -147,19 +121,6 @@ def test_json_of_any_budget_is_json(project: Project, budget: int) -> None:
     assert (done.exit_code == 0) == (data["stopped"] == "done")
 
 
-def test_interrupt_shows_what_was_found(project: Project) -> None:
-    project(SLOW)
-    command = [sys.executable, "-m", "themis", *SEARCH, "--measure", "both", "-o", "result.json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: Path("begun").exists() and Path("begun").stat().st_size > 100)
-    child.send_signal(signal.SIGINT)
-    _, stderr = child.communicate(timeout=PATIENCE)
-    assert child.returncode == 130, stderr
-    assert "interrupted; the same command gives the full answer: themis search" in stderr
-    assert "Traceback" not in stderr
-    assert strict_json(Path("result.json").read_text())["stopped"] == "interrupted"
-
-
 def test_markup_and_control_characters_in_names_are_shown_literally(project: Project) -> None:
     inputs = '"[bold]r\\u001b[31m" = ["[red]x[/red]", "b\\nc"]\nage = { min = 0, max = 9 }\n'
     project("return int('red' in str(person))", inputs=inputs)
@@ -170,51 +131,9 @@ def test_markup_and_control_characters_in_names_are_shown_literally(project: Pro
 
 
 # Rendering of made-up results -------------------------------------------------------------
-def score(*against: str, **changes: Any) -> CausalScore:
-    people = (dict.fromkeys(against, 1), dict.fromkeys(against, 2))
-    fields: dict[str, Any] = {
-        "score": 0.2,
-        "low": 0.15,
-        "high": 0.25,
-        "witnesses": (Witness(people, (1, 0)),),
-        **changes,
-    }
-    return CausalScore(
-        measure="causal", against=against, confidence=0.99, error=0.05, method="sampled",
-        samples=700, stopped=Ending.ERROR_REACHED, stopping=Stopping.CERTIFIED, executions=1400,
-        cache_hits=0, reruns=Reruns(100, 0, 0.0),
-        **fields,
-    )  # fmt: skip
-
-
-def searched(sets: list[tuple[str, ...]], **changes: Any) -> SearchResult:
-    why = Note.of("inputs-flip", flips=9, inputs=9)
-    tested = tuple(TestedSet(each, "above", (why,), 9, 1.0) for each in sets)
-    fields: dict[str, Any] = {
-        "minimal_sets": tuple(score(*each) for each in sets),
-        "undecided": (),
-        "stopped": Ending.DONE,
-        "sets_open": 0,
-        **changes,
-    }
-    return SearchResult(
-        measure="causal", threshold=0.1, confidence=0.99, error=0.05, found=tuple(sets),
-        tested=tested, sets_total=len(sets), sets_tested=len(sets), sets_pruned=0,
-        among=tuple({name for each in sets for name in each}), max_size=9,
-        method="sampled", stopping=Stopping.CERTIFIED,
-        executions=0, cache_hits=0, **fields,
-    )  # fmt: skip
-
-
-def result(search: SearchResult) -> Result:
-    return Result(
-        command="search", seed=1, subject={}, schema={}, scores=search.minimal_sets, executions=9,
-        cache_hits=0, stopped=search.stopped, failures={}, searches=(search,),
-    )  # fmt: skip
-
-
-def text(search: SearchResult, **options: Any) -> str:
-    return render_search(result(search), file=io.StringIO(), width=80, **options)
+def searched(*found: str, **changes: Any) -> SearchResult:
+    sets = {"found": (found,), "minimal_sets": (replace(SCORE, against=found),)}
+    return replace(SEARCHED, **{**sets, **changes})
 
 
 @pytest.mark.parametrize("shown", [render_search, render_junit, render_page, render_markdown])
@@ -224,9 +143,10 @@ def text(search: SearchResult, **options: Any) -> str:
 def test_nothing_is_said_of_0_combinations(
     shown: Callable[[Result], str], undecided: tuple[tuple[str, ...], ...], said: str
 ) -> None:
-    unmeasured = replace(score("race"), samples=0, stopped=Ending.BUDGET)
-    search = searched([("race",)], undecided=undecided, stopped=Ending.BUDGET)
-    told = words(shown(replace(result(search), scores=(unmeasured,))))
+    ended = Ending.BUDGET
+    search = searched("race", undecided=undecided, stopped=ended)
+    unmeasured = replace(SCORE, samples=0, stopped=ended)
+    told = words(shown(result(unmeasured, command="search", searches=(search,), stopped=ended)))
     assert "0 combinations" not in told
     assert "wider than asked" not in told, "it was not measured"
     assert said in search_headline(search)
@@ -309,14 +229,6 @@ def test_ended_budget_says_what_is_open(project: Project) -> None:
     assert "any of them may be above as well" in shown
 
 
-def test_notebook_shows_the_sets_and_escapes_their_names() -> None:
-    shown = html_of(searched([("<b>race</b>",)]))
-    assert shown == searched([("<b>race</b>",)])._repr_html_()
-    assert "&lt;b&gt;race&lt;/b&gt;" in shown
-    assert "<b>race" not in shown
-    assert "20.0 %" in plain(shown)
-
-
 def test_both_measures_are_searched_apart(project: Project) -> None:
     project()
     arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
@@ -329,7 +241,7 @@ def test_both_measures_are_searched_apart(project: Project) -> None:
 
 
 def test_a_set_with_an_undecided_part_is_not_called_minimal() -> None:
-    search = searched([("race", "sex")], undecided=(("age",),))
+    search = searched("race", "sex", undecided=(("age",),))
     assert "1 minimal combination " in search_headline(search)
-    search = searched([("race", "sex")], undecided=(("race",),))
+    search = searched("race", "sex", undecided=(("race",),))
     assert "1 combination " in search_headline(search)

@@ -56,13 +56,6 @@ def test_a_confidence_in_percent_is_written_as_a_share(
     assert run("score").stderr.endswith(f"; {remedy}\n")
 
 
-def test_a_baseline_that_is_missing_is_written_by_a_check(folder: Path) -> None:
-    done = run("check", "--baseline", "missing.json")
-    assert done.exit_code == 2
-    assert "there is no such file; write one: themis check -o FILE" in done.stderr
-    assert "themis score -o FILE" in run("report", "missing.json").stderr
-
-
 def test_a_cache_that_can_not_be_written_is_put_elsewhere_or_left_out(folder: Path) -> None:
     (folder / "themis.toml").write_text(
         'version = 1\n[subject]\nkind = "command"\ncommand = ["echo", "1"]\n'

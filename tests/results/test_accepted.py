@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import themis
-from tests.projects import enter, process, run, write_project
+from tests.projects import Project, process, run
 from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
 from themis.config.reader import read_config
@@ -31,16 +30,9 @@ from themis.results.verdicts import (
     judge_search,
 )
 
-Project = Callable[..., Path]
 TODAY = date(2026, 6, 15)
 LATER, EARLIER = date(2099, 1, 1), date(2020, 1, 1)
 RACE = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    enter(tmp_path, monkeypatch)
-    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
 
 
 def acceptance(*against: str, **changes: Any) -> Acceptance:

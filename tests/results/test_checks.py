@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.projects import BIASED, FAIR, enter, process, run, write_project
+from tests.projects import BIASED, FAIR, Project, process, run
 from themis.audit.checker import run_checks
 from themis.results.model import CausalScore, SearchResult
 from themis.results.notes import Ending
@@ -22,7 +21,6 @@ from themis.results.parts import Reruns
 from themis.results.verdicts import Check, can_be_narrowed, judge_score, judge_search, precisions
 from themis.settings import Stopping
 
-Project = Callable[..., Path]
 RACE = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
 SEX = '[[checks]]\nagainst = ["sex"]\nmax_score = 0.1\n'
 SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.1\n"
@@ -37,12 +35,6 @@ SEARCHED = SearchResult(
     among=("race",), max_size=3, method="sampled",
     stopped=Ending.DONE, stopping=Stopping.CERTIFIED, executions=0, cache_hits=0,
 )  # fmt: skip
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    enter(tmp_path, monkeypatch)
-    return lambda *arguments, **options: write_project(tmp_path, *arguments, **options)
 
 
 def check(limit: float, *against: str, measure: Any = "causal") -> Check:

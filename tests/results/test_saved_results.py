@@ -42,6 +42,7 @@ def measured() -> list[Result]:
         audit.score([["race"], ["age"]]),
         audit.search_all(0.05, ("causal", "group")),
         audit.search_all(0.05, ("causal",), max_size=1),
+        audit.apparent([{"race": "green", "age": 20, "savings": n} for n in range(9)], "race"),
     ]
 
 
