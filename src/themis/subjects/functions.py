@@ -7,12 +7,12 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Characteristic, Codes
+from themis.inputs.characteristics import Codes
 from themis.inputs.schema import Schema
 from themis.subjects.base import (
     Answers,
@@ -38,129 +38,48 @@ class RowFunction(Subject):
         self.function = function
         self.schema = schema
         self._keywords = keywords
-        self.call: Callable[[dict[str, Any]], Any] = (
-            (lambda row: function(**row)) if keywords else function
-        )
-        self.rows, self.calls = _compiled(schema.names)
+        self._called = _compiled(schema.names, keywords=keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(RowFunction, keywords=self._keywords)
         return made, (self.function, self.schema), {"structured": self.structured}
 
     def load(self, codes: NDArray[Any]) -> Batch:
-        return _RowBatch(self, codes)
+        def values(column: int, codes: Codes) -> NDArray[Any]:
+            return self.schema.characteristics[column].decode(codes).astype(object)
+
+        return _RowBatch(self, codes, values, self._answers)
 
     def fingerprint(self) -> str:
         return function_fingerprint(self.function)
 
+    def _answers(self, columns: list[NDArray[Any]]) -> Answers:
+        """The answers row by row; a dictionary is made for each: a subject may change its own."""
+        outputs: list[Any] = []
+        failures: dict[int, Failure] = {}
+        rows = zip(*(values.tolist() for values in columns), strict=True)
+        in_time = rows if math.isinf(self.deadline) else (r for r in rows if heed(self.deadline))
+        while True:
+            try:
+                self._called(self.function, outputs.append, in_time)
+                return Answers(outputs, failures, calls=len(outputs))
+            except (BudgetEndedError, KeyboardInterrupt):
+                self.unfinished = Answers(outputs, failures)
+                raise
+            except (Exception, SystemExit) as error:
+                # What was computed before the error is kept; go on behind the culprit.
+                failures[len(outputs)] = crash_of(error)
+                outputs.append(None)
 
-class _RowBatch:
-    """Inputs as columns, of which a dictionary is made for each call: a subject may change its own.
 
-    Those of parts of it are copies of a whole one each: that takes a fourth of the time.
-    """
-
-    def __init__(self, subject: RowFunction, codes: NDArray[Any]) -> None:
-        self._subject, self._length = subject, len(codes)
-        schema = subject.schema
-        self._columns = {
-            each.name: each.decode(codes[:, c]).tolist() for c, each in enumerate(schema)
-        }
-        self._rows: list[dict[str, Any]] | None = None
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        if self._rows is None:
-            self._rows = self._subject.rows(zip(*self._columns.values(), strict=True))
-        rows = self._rows
-        return _PartOfRows(self._subject, [rows[place] for place in places.tolist()])
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        characteristic = self._subject.schema.characteristics[column]
-        self._columns[characteristic.name] = _values(characteristic, codes, self._length)
-        self._rows = None
-
+class _RowBatch(ColumnsBatch):
     def run(self) -> Answers:
-        values = zip(*self._columns.values(), strict=True)
-        return _called(self._subject, values, self._subject.calls)
+        answers: Answers = self._call(self._columns)
+        return answers
 
 
-class _PartOfRows:
-    """Some of the inputs of a batch, each maybe several times, with columns of their own."""
-
-    def __init__(self, subject: RowFunction, rows: list[dict[str, Any]]) -> None:
-        self._subject, self._rows = subject, rows
-        self._changes: dict[str, list[Any]] = {}
-
-    def take(self, places: NDArray[np.int64]) -> Batch:
-        return _PartOfRows(self._subject, [self._rows[place] for place in places.tolist()])
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        characteristic = self._subject.schema.characteristics[column]
-        self._changes[characteristic.name] = _values(characteristic, codes, len(self._rows))
-
-    def run(self) -> Answers:
-        if len(self._changes) == 1:  # as most have it: an item is quicker than an update
-            ((name, values),) = self._changes.items()
-            return _called(
-                self._subject, zip(self._rows, values, strict=True), partial(_call_copies, name)
-            )
-        rows = zip(self._rows, *self._changes.values(), strict=True)
-        return _called(self._subject, rows, partial(_call_changed, tuple(self._changes)))
-
-
-Add: TypeAlias = Callable[[Any], None]
-# Calls a function with a dictionary of each of the rows, and hands over what comes back.
-Calls: TypeAlias = Callable[[Callable[[dict[str, Any]], Any], Add, Iterator[Any]], None]
-
-
-def _called(subject: RowFunction, rows: Iterator[Any], calls: Calls) -> Answers:
-    """The answers of the subject, row by row."""
-    outputs: list[Any] = []
-    failures: dict[int, Failure] = {}
-    rows = _until(subject.deadline, rows)
-    while True:
-        try:
-            calls(subject.call, outputs.append, rows)
-            return Answers(outputs, failures, calls=len(outputs))
-        except (BudgetEndedError, KeyboardInterrupt):
-            subject.unfinished = Answers(outputs, failures)
-            raise
-        except (Exception, SystemExit) as error:
-            # What was computed before the error is kept; go on behind the culprit.
-            failures[len(outputs)] = crash_of(error)
-            outputs.append(None)
-
-
-def _call_copies(name: str, call: Callable[..., Any], add: Add, rows: Iterator[Any]) -> None:
-    """With copies of dictionaries that have another value under one name."""
-    for row, value in rows:
-        changed = row.copy()
-        changed[name] = value
-        add(call(changed))
-
-
-def _call_changed(
-    names: tuple[str, ...], call: Callable[..., Any], add: Add, rows: Iterator[Any]
-) -> None:
-    """With copies of dictionaries that have other values under some names."""
-    for row, *values in rows:
-        add(call(row | dict(zip(names, values, strict=True))))
-
-
-def _values(characteristic: Characteristic, codes: Codes | int, length: int) -> list[Any]:
-    if isinstance(codes, int):
-        return [characteristic.value(codes)] * length
-    values: list[Any] = characteristic.decode(codes).tolist()
-    return values
-
-
-def _until(deadline: float, rows: Iterator[Any]) -> Iterator[Any]:
-    """The rows one by one; BudgetEndedError instead of the next one once the deadline is over."""
-    return rows if math.isinf(deadline) else (row for row in rows if heed(deadline))
-
-
-def _compiled(names: tuple[str, ...]) -> tuple[Callable[[Iterator[Any]], list[Any]], Calls]:
-    """Two functions of rows of values: one makes a dictionary of each, one calls a function, too.
+def _compiled(names: tuple[str, ...], *, keywords: bool) -> Callable[..., None]:
+    """Calls a function with each of the rows of values, and hands over what comes back.
 
     Compiled once for these names: a literal takes half the time of `dict(zip(names, values))`.
     """
@@ -168,11 +87,12 @@ def _compiled(names: tuple[str, ...]) -> tuple[Callable[[Iterator[Any]], list[An
     literal = ", ".join(f"{name!r}: v{place}" for place, name in enumerate(names))
     scope: dict[str, Any] = {}
     exec(
-        f"def made(rows):\n return [{{{literal}}} for {values}, in rows]\n"
-        f"def called(call, add, rows):\n for {values}, in rows:\n  add(call({{{literal}}}))",
+        "def called(call, add, rows):\n"
+        f" for {values}, in rows:\n  add(call({'**' * keywords}{{{literal}}}))",
         scope,
     )
-    return scope["made"], scope["called"]
+    called: Callable[..., None] = scope["called"]
+    return called
 
 
 class InputTable:
