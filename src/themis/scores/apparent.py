@@ -27,7 +27,7 @@ from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import groups_of
 from themis.scores.question import Question, Scored, ending_early
-from themis.scores.tally import CausalTally, Inputs
+from themis.scores.tally import CausalTally, Inputs, own_distances
 from themis.scores.within import causal_within, rests_on_few, weigh
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import weighted_margin
@@ -194,11 +194,8 @@ class _GeneratedTable:
         least, most = (states == FLIP)[row].astype(float), (states != CONSTANT)[row].astype(float)
         if reading.graded:
             own = reading.cells(self.run.answers[people])
-            unclear = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1) | (states == UNKNOWN)
-            least = np.zeros(len(people))
-            for column in cells.T:  # how far the farthest variant is from the person's own output
-                least = np.maximum(least, reading.distances(own, column[row]))
-            most = np.where(unclear[row] | (own < 0), 1.0, least)
+            least, most = own_distances(reading, own, cells, row)
+            most[(states == UNKNOWN)[row]] = 1.0
         self.least[people], self.most[people] = least, most
         rows, weights = _part(self.rows, block), self._weights[block]
         tally.pool.add_table(tally.variants, rows, cells, states, weights)

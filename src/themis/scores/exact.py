@@ -36,7 +36,7 @@ from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.scores.group import group_population, group_stream
 from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.question import Members, Question, Scored, ending_early
-from themis.scores.tally import CausalTally, Inputs
+from themis.scores.tally import CausalTally, Inputs, own_distances
 from themis.statistics.proportions import Interval
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -281,15 +281,9 @@ class Table:
         self, domain: Domain, reading: Reading
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The largest distances of inputs' variants from their own outputs, at both ends."""
-        own = reading.cells(domain.cells)
-        low, unclear = np.zeros(len(own)), own < 0
-        for column in self.cells.T:
-            others = column[self.places]
-            low = np.maximum(low, reading.distances(own, others))
-            unclear |= (others == FAILED) | (others == NOT_RUN)
+        ends = own_distances(reading, reading.cells(domain.cells), self.cells, self.places)
         rows, weights = len(self.cells), domain.weights
-        high = np.where(unclear, 1.0, low)
-        least, most = (np.bincount(self.places, e * weights, rows) for e in (low, high))
+        least, most = (np.bincount(self.places, e * weights, rows) for e in ends)
         return np.asarray(least, dtype=float), np.asarray(most, dtype=float)
 
     def _binned_ends(

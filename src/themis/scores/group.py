@@ -55,9 +55,8 @@ def measure_group(question: Question) -> Scored:
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
     sampler, settings = question.sampler, question.settings
-    source = group_source(sampler, question.variants)
     rule = GroupRule(1.0 - interval_confidence(settings.confidence), settings.error)
-    rows = _GroupRows(question, source, rule)
+    rows = _MeasuredRows(question, rule)
     state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         step = rows.next_step(looks)
@@ -73,22 +72,55 @@ def measure_group(question: Question) -> Scored:
     if early.ending is not None:
         state.look()
         stopped = early.ending
-    finding = None
-    if state.champions is not None and rows.count:
-        finding = kept_inputs(sampler, source, state, rows.kept, rows.count)
-    return Scored(rows.score(stopped), finding)
+    return Scored(rows.score(stopped), rows.finding)
 
 
-class _GroupRows:
-    """The rows of a group score as they come, counted up to each of the rule's looks."""
+class GroupRows:
+    """The rows of a group score as they come; outputs of the first are kept, to run some again."""
 
-    def __init__(self, question: Question, source: GroupSource, rule: GroupRule) -> None:
-        self.question, self.sampler, self.source = question, question.sampler, source
-        groups = len(source.labels)
-        self.state = rule.start(groups, numbers=question.reading.statistic == "mean")
-        self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int64)
-        self.seen = SeenCells(question.reading, groups)
+    def __init__(self, sampler: Sampler, variants: Variants, rule: GroupRule) -> None:
+        self.sampler, self.variants = sampler, variants
+        self.source = group_source(sampler, variants)
+        groups = len(self.source.labels)
+        self.state = rule.start(groups, numbers=sampler.reading.statistic == "mean")
+        self.seen = SeenCells(sampler.reading, groups)
+        self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int32)
         self.count = 0
+
+    def take(self, cells: Cells) -> None:
+        """Count the outputs of further rows."""
+        first, last, active = self.count, self.count + len(cells), self.state.active
+        self.seen.add(cells, active)
+        self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
+        self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
+        self.count = last
+
+    @property
+    def finding(self) -> GroupInputs | None:
+        """Inputs of the champions, from the first rows; None before there are any."""
+        sampler, state, kept = self.sampler, self.state, self.kept[: min(self.count, KEPT_ROWS)]
+        if state.champions is None or not self.count:
+            return None
+
+        def draw(group: int, wanted: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
+            known = np.flatnonzero(kept[:, group] != NOT_RUN)
+            orders = [rng.permutation(known) for _ in range(-(-wanted // max(len(known), 1)))]
+            chosen = np.concatenate(orders)[:wanted]
+            return self.source.inputs(chosen, group), kept[chosen, group]
+
+        size, again = sampler.population.size, 0.0
+        if size is not None and sampler.runner.remembers:
+            contexts = max(size / len(state.active), 1.0)
+            again = 1.0 - contexts / self.count * -math.expm1(-self.count / contexts)
+        return GroupInputs(draw, *state.champions, sampler.reading, kept=again)
+
+
+class _MeasuredRows(GroupRows):
+    """Rows that are counted up to each of the rule's looks."""
+
+    def __init__(self, question: Question, rule: GroupRule) -> None:
+        super().__init__(question.sampler, question.variants, rule)
+        self.question = question
 
     def next_step(self, looks: Iterator[int]) -> list[int]:
         """The looks whose rows are run together: the next one, or where calls are few, more.
@@ -122,22 +154,15 @@ class _GroupRows:
             cells = self.source.run(first, last, columns)
             between = [look for look in step if first < look < last]
             for start, end in itertools.pairwise((first, *between, last)):
-                self._take(cells[start - first : end - first], start, columns)
+                part, active = cells[start - first : end - first], self.state.active
+                if active.sum() < columns.sum():  # some were settled meanwhile
+                    part = part.T[active[columns]].T  # by column, as the table is
+                self.take(part)
                 if end in step[:-1]:
                     self.state.look()
-            self.count = last
             self._tell(target)
         self.state.look()
         return self.count == target
-
-    def _take(self, cells: Cells, first: int, columns: NDArray[np.bool_]) -> None:
-        """Count rows of these columns, less those that were settled meanwhile."""
-        active, last = self.state.active, first + len(cells)
-        if active.sum() < columns.sum():
-            cells = cells.T[active[columns]].T  # by column, as the table is
-        self.seen.add(cells, active)
-        self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
-        self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
 
     def _tell(self, target: int) -> None:
         """Report progress."""
@@ -181,27 +206,6 @@ class _GroupRows:
         kept = self.kept[: min(self.count, KEPT_ROWS)]
         own = np.broadcast_to(np.arange(kept.shape[1]), kept.shape).ravel()
         return scoring_rates(self.question.reading, kept.ravel(), own, kept.shape[1])
-
-
-def kept_inputs(
-    sampler: Sampler, source: GroupSource, state: GroupState, kept: Cells, count: int
-) -> GroupInputs:
-    """Inputs of the champions, from the first rows of a run; `kept` has their outputs."""
-    rows = min(count, KEPT_ROWS)
-
-    def draw(group: int, wanted: int, rng: np.random.Generator) -> tuple[NDArray[Any], Cells]:
-        known = np.flatnonzero(kept[:rows, group] != NOT_RUN)
-        orders = [rng.permutation(known) for _ in range(-(-wanted // max(len(known), 1)))]
-        chosen = np.concatenate(orders)[:wanted]
-        return source.inputs(chosen, group), kept[chosen, group]
-
-    assert state.champions is not None
-    size = sampler.population.size
-    again = 0.0
-    if size is not None and sampler.runner.remembers and count:
-        contexts = max(size / len(state.active), 1.0)
-        again = 1.0 - contexts / count * -math.expm1(-count / contexts)
-    return GroupInputs(draw, *state.champions, sampler.reading, kept=again)
 
 
 def group_source(sampler: Sampler, variants: Variants) -> GroupSource:

@@ -21,8 +21,8 @@ from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.question import Question
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import Interval, mixture_ends
-from themis.subjects.decisions import Cells
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
 
 JOINT_PART = 2**20  # cells that are looked at together for what is only joint
 
@@ -125,6 +125,20 @@ class CausalTally:
             **harm_fields(self.harm, ends),
             **details,
         )
+
+
+def own_distances(
+    reading: Reading, own: Cells, cells: Cells, rows: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """How far each input's farthest variant is from its own output, at least and at most.
+
+    `rows` says where in the table the variants of each input are.
+    """
+    least = np.zeros(len(own))
+    for column in cells.T:
+        least = np.maximum(least, reading.distances(own, column[rows]))
+    unclear = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)[rows] | (own < 0)
+    return least, np.where(unclear, 1.0, least)
 
 
 def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
-from themis.scores.group import KEPT_ROWS, group_source, kept_inputs, outcome_ends
-from themis.scores.group_tally import SeenCells
+from themis.scores.group import GroupRows
 from themis.scores.question import GroupInputs
 from themis.scores.reruns import Finding
 from themis.search.deciding import Decider, SearchRequest
@@ -21,7 +18,6 @@ from themis.settings import Settings
 from themis.statistics.groups import GroupRule
 from themis.statistics.thresholds import Decision, ThresholdRule
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import NOT_RUN, Cells
 
 FIRST_ROWS, GROWTH = 8, 1.15
 FEW_CALLS = 64, 1.6  # the same where calls are the cost
@@ -78,7 +74,7 @@ class GroupDecider(Decider):
             for some in _in_calls(small, target) if self.together else ():
                 asked = [way.source.ask(way.count, target, way.state.active) for way in some]
                 for way, cells in zip(some, self.sampler.tables.run_asked(asked), strict=True):
-                    way.take(cells, target)
+                    way.take(cells)
                 if self.sampler.runner.out_of_time:
                     raise BudgetEndedError
             for way in ways:
@@ -91,10 +87,8 @@ class GroupDecider(Decider):
         if way.is_open:
             return
         self._ready[way.mask] = way.tested()
-        if way.decision == "above" and way.state.champions is not None:
-            self._found[way.mask] = kept_inputs(
-                self.sampler, way.source, way.state, way.kept, way.count
-            )
+        if way.decision == "above" and (found := way.finding) is not None:
+            self._found[way.mask] = found
 
     def _way(self, mask: int, delta: float) -> _Way:
         variants = Variants.of(
@@ -109,7 +103,7 @@ class GroupDecider(Decider):
         return _Way(self.sampler, mask, variants, limits, rule)
 
 
-class _Way:
+class _Way(GroupRows):
     """The way to one decision."""
 
     def __init__(
@@ -120,15 +114,10 @@ class _Way:
         limits: ThresholdRule,
         rule: GroupRule,
     ) -> None:
-        self.sampler, self.mask, self.variants, self.limits = sampler, mask, variants, limits
-        self.source = group_source(sampler, variants)
-        groups = len(self.source.labels)
-        self.is_open = groups > 0  # of very many, it may be that none of those tried occurs
+        super().__init__(sampler, variants, rule)
+        self.mask, self.limits = mask, limits
+        self.is_open = len(self.source.labels) > 0  # none of very many that were tried may occur
         self.decision: Decision = "undecided"
-        self.state = rule.start(groups, numbers=sampler.reading.statistic == "mean")
-        self.means = SeenCells(sampler.reading, groups)
-        self.kept = np.full((KEPT_ROWS, groups), NOT_RUN, dtype=np.int32)
-        self.count = 0
 
     def cells(self, target: int) -> int:
         """How many inputs there are up to a number of contexts."""
@@ -138,17 +127,9 @@ class _Way:
         """Run contexts up to this number, unless they were."""
         state = self.state
         for first, last in self.sampler.blocks(self.count, target, int(state.active.sum())):
-            self.take(self.source.run(first, last, state.active), last)
+            self.take(self.source.run(first, last, state.active))
         if self.count < target:
             raise BudgetEndedError
-
-    def take(self, cells: Cells, last: int) -> None:
-        """Count the outputs of further contexts."""
-        first, active = self.count, self.state.active
-        self.means.add(cells, active)
-        self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
-        self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
-        self.count = last
 
     def look(self) -> None:
         """See whether that is enough."""
@@ -166,7 +147,7 @@ class _Way:
         if not self.source.labels:
             untried = Note.of("too-many-groups", groups=assignments.count, tried=0)
             return TestedSet(assignments.names, "undecided", (untried,))
-        spread = self.means.spread(self.state.active, self.state.interval())
+        spread = self.seen.spread(self.state.active, self.state.interval())
         ends = {"low": spread.low, "high": spread.high}
         reason = Note.of("groups-apart", **ends, contexts=self.count)
         return TestedSet(assignments.names, self.decision, (reason,), self.count, spread.score)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,17 +31,12 @@ from themis.settings import Settings, Stopping
 
 Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
 
-ROWS_AT_LEAST = 8  # a set far from the threshold is decided with about this many rows
-LISTED = 100_000  # sets looked at for an estimate of the cost
-
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What a search may cost, before it starts."""
+    """How many sets a search may have to look at."""
 
     sets: int
-    executions_at_least: int  # if every set is far from the threshold and nothing is pruned late
-    complete: bool  # whether all sets were counted
 
 
 class Searcher:
@@ -137,13 +131,7 @@ class Searcher:
         lattice = self._lattice(
             columns, min(max_size or len(columns), len(columns)), "causal", settings
         )
-        executions = number = 0
-        for number, mask in enumerate(lattice.by_size(), start=1):
-            executions += ROWS_AT_LEAST * lattice.cost(mask)
-            if number >= LISTED:
-                break
-        size = self.sampler.population.size or math.inf
-        return SearchPlan(lattice.total, int(min(executions, size)), number == lattice.total)
+        return SearchPlan(lattice.total)
 
     def _lattice(
         self, columns: tuple[int, ...], max_size: int, measure: Measure, settings: Settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,14 +119,15 @@ class HarmTally:
         keep = (first < second) | (rate[first, second] > rate[second, first])
         first, second = first[keep], second[keep]
         order = np.argsort(-rate[first, second], kind="stable")[:count]
-        harms = self._harms(first[order], second[order], rate)
-        if ends is None or self._weighted or not harms:
-            return harms
-        return self._with_ends(harms, ends)
-
-    def _harms(
-        self, first: NDArray[np.int64], second: NDArray[np.int64], rate: NDArray[Any]
-    ) -> tuple[Harm, ...]:
+        first, second = first[order], second[order]
+        losses = np.rint(np.stack([self._losses[first, second], self._losses[second, first]]))
+        contexts = np.rint(self._counted[first, second])
+        lows = highs = np.full((len(order), 2), None)
+        if ends is not None and not self._weighted and len(order):
+            trials = np.tile(contexts, 2).astype(np.int64)
+            both = ends(losses.ravel().astype(np.int64), trials)
+            lows, highs = (each.reshape(2, -1).T for each in both)
+        places = zip(first.tolist(), second.tolist(), lows.tolist(), highs.tolist(), strict=True)
         return tuple(
             Harm(
                 change_from=self.assignments.labels(one),
@@ -137,27 +137,12 @@ class HarmTally:
                 contexts=round(self._counted[one, other]),
                 lost_count=round(self._losses[one, other]),
                 gained_count=round(self._losses[other, one]),
+                lost_low=low[0],
+                lost_high=high[0],
+                gained_low=low[1],
+                gained_high=high[1],
             )
-            for one, other in zip(first.tolist(), second.tolist(), strict=True)
-        )
-
-    def _with_ends(self, harms: tuple[Harm, ...], ends: Ends) -> tuple[Harm, ...]:
-        """The same with the intervals of their shares, all computed at once."""
-        counts = [[each.lost_count, each.gained_count, each.contexts] for each in harms]
-        lost, gained, contexts = np.array(counts).T
-        low, high = ends(np.concatenate([lost, gained]), np.concatenate([contexts, contexts]))
-        lows, highs = low.reshape(2, -1).T.tolist(), high.reshape(2, -1).T.tolist()
-        return tuple(
-            replace(
-                harm,
-                lost_low=lost_low,
-                lost_high=lost_high,
-                gained_low=gained_low,
-                gained_high=gained_high,
-            )
-            for harm, (lost_low, gained_low), (lost_high, gained_high) in zip(
-                harms, lows, highs, strict=True
-            )
+            for one, other, low, high in places
         )
 
 
