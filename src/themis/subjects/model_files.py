@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ HARMLESS = (  # types that skops asks about: they hold data, and only code of sc
 )
 BOOSTED = (".json", ".ubj", ".txt", ".cbm")  # XGBoost, LightGBM and CatBoost: data, no code
 PICKLES = (".joblib", ".pkl", ".pickle")
+PICKLED_BY = "joblib" if find_spec("joblib") else "pickle"  # joblib reads plain ones, too
 KERAS = ".keras"  # data and the names of code: its safe mode has been got round more than once
 KNOWN = (*SAFE, *BOOSTED, *PICKLES, *WEIGHTS, KERAS)
 NAMED = 3  # keys of weights in a message
@@ -72,10 +73,15 @@ def read_model(path: Path, *, module: Any = None, trust_pickle: bool = False) ->
     safe = kind in (*SAFE, *BOOSTED) or (kind in WEIGHTS and module is not None)
     if not safe and not trust_pickle:
         raise _untrusted(path, kind)
-    if kind == ".skops":
+    if module is not None:
+        model = _read_weights(path, module)
+    elif kind == ".skops":
         model = _read_skops(path, trusts=trust_pickle)
     else:
-        model = _read_weights(path, module) if module is not None else _READERS[kind](path)
+        name, read = _READERS[kind]
+        library = _needed(name, path)
+        with _reading(path):
+            model = read(library, path)
     if trained_of(model) is None:
         problem = f"{path.name} holds a {type(model).__name__}, which has no predict method"
         raise _unusable(problem, "save the fitted model itself")
@@ -115,102 +121,66 @@ def _check_exists(path: Path) -> None:
         raise _unusable(problem, f"choose from: {', '.join(known)}, or an MLflow folder")
 
 
-def _read_skops(path: Path, *, trusts: bool) -> Any:
-    skops = _library("skops.io")
-    if skops is None:
-        raise _unusable("skops files need skops, which is not installed", INSTALL)
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What goes wrong within is that the file can't be read, unless it is said better."""
     try:
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_skops(path: Path, *, trusts: bool) -> Any:
+    try:
+        skops = importlib.import_module("skops.io")
+    except ImportError:
+        raise _unusable("skops files need skops, which is not installed", INSTALL) from None
+    with _reading(path):
         asked = skops.get_untrusted_types(file=path)
         unknown = [each for each in asked if each not in HARMLESS]
         if not unknown or trusts:
             return skops.load(path, trusted=asked)
-    except Exception as error:
-        raise _unreadable(path, error) from error
     problem = f"{path.name} holds types that skops does not know: {', '.join(unknown)}"
     remedy = "pass trust_pickle=True if you trust whoever made it, or save it as ONNX"
     raise _unusable(problem, remedy, code="untrusted-types")
 
 
-def _read_pickle(path: Path) -> Any:
-    library = _library("joblib") or pickle  # joblib reads plain pickles, too
+def _read_pickle(library: Any, path: Path) -> Any:
     try:
         with _importable(path.parent), path.open("rb") as file:
             return library.load(file)
     except ModuleNotFoundError as error:
         problem = f"{path.name} needs the module {error.name!r}, which is not installed"
         raise _unusable(problem, f"install {error.name}, or put it beside the file") from error
-    except Exception as error:
-        raise _unreadable(path, error) from error
 
 
-def _read_mlflow(path: Path) -> Any:
-    library = _library("mlflow.pyfunc")
-    if library is None:
-        problem = f"{path.name} is an MLflow model, and mlflow is not installed"
-        raise _unusable(problem, "run: pip install mlflow, or save the model as ONNX")
-    try:
-        return library.load_model(str(path))
-    except Exception as error:
-        raise _unreadable(path, error) from error
-
-
-def _read_xgboost(path: Path) -> Any:
+def _read_xgboost(library: Any, path: Path) -> Any:
     """As the classifier that was saved, where it was one: it may have stopped early."""
-    library = _needed("xgboost", path)
-    try:
-        booster = library.Booster(model_file=str(path))
-        saved = json.loads(booster.attr("scikit_learn") or "{}")
-        kinds = {"classifier": "XGBClassifier", "regressor": "XGBRegressor"}
-        kind = kinds.get(saved.get("_estimator_type", ""))
-        if kind is None:
-            return booster
-        model = getattr(library, kind)(enable_categorical=True)
-        model.load_model(str(path))
-        return model
-    except Exception as error:
-        raise _unreadable(path, error) from error
+    booster = library.Booster(model_file=str(path))
+    saved = json.loads(booster.attr("scikit_learn") or "{}")
+    kinds = {"classifier": "XGBClassifier", "regressor": "XGBRegressor"}
+    kind = kinds.get(saved.get("_estimator_type", ""))
+    if kind is None:
+        return booster
+    model = getattr(library, kind)(enable_categorical=True)
+    model.load_model(str(path))
+    return model
 
 
-def _read_lightgbm(path: Path) -> Any:
-    library = _needed("lightgbm", path)
-    try:
-        return library.Booster(model_file=str(path))
-    except Exception as error:
-        raise _unreadable(path, error) from error
-
-
-def _read_catboost(path: Path) -> Any:
-    library = _needed("catboost", path)
-    try:
-        return library.CatBoost().load_model(str(path))
-    except Exception as error:
-        raise _unreadable(path, error) from error
-
-
-def _read_torch(path: Path) -> Any:
+def _read_torch(library: Any, path: Path) -> Any:
     """TorchScript, or a whole module that was pickled."""
-    library = _needed("torch", path)
     try:
         return library.jit.load(str(path), map_location="cpu")
     except RuntimeError:  # it is none
         pass
-    try:
-        with _importable(path.parent):
-            found = library.load(path, map_location="cpu", weights_only=False)
-    except Exception as error:
-        raise _unreadable(path, error) from error
+    with _importable(path.parent):
+        found = library.load(path, map_location="cpu", weights_only=False)
     if isinstance(found, Mapping):
         problem = f"{path.name} holds weights, and not the module that they are of"
         raise _unusable(problem, 'name the module: object = "module:Class"')
     return found
-
-
-def _read_keras(path: Path) -> Any:
-    library = _needed("keras", path)
-    try:
-        return library.saving.load_model(path, safe_mode=False)
-    except Exception as error:
-        raise _unreadable(path, error) from error
 
 
 def _read_weights(path: Path, module: Any) -> Any:
@@ -221,10 +191,8 @@ def _read_weights(path: Path, module: Any) -> Any:
     library = _needed("torch", path)
     if not isinstance(module, library.nn.Module):
         module = module()
-    try:
+    with _reading(path):
         weights = library.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise _unreadable(path, error) from error
     if not isinstance(weights, Mapping):
         problem = f"{path.name} holds a {type(weights).__name__}, no weights"
         raise _unusable(problem, "save them: torch.save(module.state_dict(), …)")
@@ -261,20 +229,13 @@ def _needed(name: str, path: Path) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        problem = f"{path.name} is read by {name}, which is not installed"
-        remedy = f"run: pip install {name}"
+        library = name.partition(".")[0]
+        problem = f"{path.name} is read by {library}, which is not installed"
+        remedy = f"run: pip install {library}"
         if name == "keras" and error.name != name:  # TensorFlow, unless another is asked for
             problem = f"{path.name} is read by keras, which does not find {error.name}"
             remedy = "set KERAS_BACKEND to what is installed: torch, jax or tensorflow"
         raise _unusable(problem, remedy) from None
-
-
-def _library(name: str) -> Any:
-    """A module that may not be installed, or None."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 @contextmanager
@@ -309,12 +270,13 @@ def _unusable(problem: str, remedy: str, *, code: str = "model-file") -> Request
     return RequestError.one(code, "subject.file", problem, remedy)
 
 
-_READERS: dict[str, Callable[[Path], Any]] = {
-    **dict.fromkeys((".json", ".ubj"), _read_xgboost),
-    ".txt": _read_lightgbm,
-    ".cbm": _read_catboost,
-    **dict.fromkeys(PICKLES, _read_pickle),
-    **dict.fromkeys(WEIGHTS, _read_torch),
-    KERAS: _read_keras,
-    MLFLOW: _read_mlflow,
+# For each ending, the library that reads such files, and how.
+_READERS: dict[str, tuple[str, Callable[[Any, Path], Any]]] = {
+    **dict.fromkeys((".json", ".ubj"), ("xgboost", _read_xgboost)),
+    ".txt": ("lightgbm", lambda library, path: library.Booster(model_file=str(path))),
+    ".cbm": ("catboost", lambda library, path: library.CatBoost().load_model(str(path))),
+    **dict.fromkeys(PICKLES, (PICKLED_BY, _read_pickle)),
+    **dict.fromkeys(WEIGHTS, ("torch", _read_torch)),
+    KERAS: ("keras", lambda library, path: library.saving.load_model(path, safe_mode=False)),
+    MLFLOW: ("mlflow.pyfunc", lambda library, path: library.load_model(str(path))),
 }
