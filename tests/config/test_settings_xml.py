@@ -191,7 +191,7 @@ def test_lines_for_a_shell_become_commands_without_one(line: str, subject: dict[
 )
 def test_what_takes_a_shell_is_refused_with_the_remedy(line: str) -> None:
     (mistake,) = mistakes(settings_with(command=escape(line)))
-    assert f"settings.command: {line!r} needs a shell for '" in mistake
+    assert f"command: {line!r} needs a shell for '" in mistake
     assert 'write the line into a script, with "$@" for the values' in mistake
     (mistake,) = mistakes(settings_with(command="y 'a"))
     assert "can't be split into words: no closing quotation; close the quotes" in mistake
@@ -215,32 +215,28 @@ def test_all_mistakes_are_reported_at_once_with_their_lines() -> None:
         <group>False</group></test>
       <test/>
     </tests></settings>"""
-    place = "settings.xml:{}: settings.{}: "
+    place = "settings.xml:{}: {}: "
     expected = [
-        (1, "", "there is no <command>; name the program"),
-        (2, "seed", "'many' is no seed; write a whole number such as 42, or remove it"),
-        (4, "inputs.input", "there is no type 'catgorical'; did you mean 'categorical'?"),
-        (
-            6,
-            "inputs.input.bounds.upperbound",
-            "'x' is no whole number of at most 64 bits; write one, such as 18",
-        ),
-        (7, "inputs.input", "the input 'age' appears twice; rename or remove one"),
-        (7, "inputs.input", "there is no <value>; list them: <values><value>…</value>"),
-        (8, "inputs.input", "there is no <name>; give it a name"),
-        (9, "inputs.input", "there is no <lowerbound>; write <bounds> with a whole number"),
-        (9, "inputs.input", "there is no <upperbound>; write <bounds> with a whole number"),
-        (12, "tests.test.function", "there is no function 'causal_discriminaton'; did you mean "),
-        (12, "tests.test.conf", "<conf> is '99'; write a fraction between 0 and 1, such as 0.99"),
-        (13, "tests.test", "causal_discrimination has no <input_name> in <i_fields>"),
-        (14, "tests.test.margin", "<margin> is '0'; write a fraction"),
-        (14, "tests.test.threshold", "<threshold> is '2'; write a fraction"),
-        (15, "tests.test.group", "<group> has the text 'False', but its presence means wanted; "),
-        (16, "tests.test", "there is no <function>; write one of: group_discrimination, "),
+        (1, "settings", "there is no <command>; name the program"),
+        (2, "seed", "'many' is no whole number; write one, such as 42"),
+        (4, "input", "there is no type 'catgorical'; did you mean 'categorical'?"),
+        (6, "upperbound", "'x' is no whole number; write one, such as 18"),
+        (7, "input", "the input 'age' appears twice; rename or remove one"),
+        (7, "input", "there is no <value>; list them: <values><value>…</value>"),
+        (8, "input", "there is no <name>; give it a name"),
+        (9, "input", "there is no <lowerbound>; write <bounds> with a whole number"),
+        (9, "input", "there is no <upperbound>; write <bounds> with a whole number"),
+        (12, "test", "there is no function 'causal_discriminaton'; did you mean "),
+        (12, "conf", "<conf> is '99'; write a fraction between 0 and 1, such as 0.99"),
+        (13, "test", "causal_discrimination has no <input_name> in <i_fields>"),
+        (14, "margin", "<margin> is '0'; write a fraction"),
+        (14, "threshold", "<threshold> is '2'; write a fraction"),
+        (15, "group", "<group> has the text 'False', but its presence means wanted; "),
+        (16, "test", "there is no <function>; write one of: group_discrimination, "),
     ]
     found = mistakes(text)
     for line, where, problem in expected:
-        start = place.format(line, where).replace("settings.: ", "settings: ") + problem
+        start = place.format(line, where) + problem
         assert any(each.startswith(start) for each in found), (start, found)
     assert len(found) == len(expected), found
 

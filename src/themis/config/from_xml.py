@@ -12,8 +12,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from themis.config.toml import spell_key, spell_remark, spell_value
@@ -47,70 +47,35 @@ favourable = ["1"]          # the outputs that count as the favourable decision
 """
 
 
-@dataclass
-class _Element:
-    """An element, its own text without the space around, and its children."""
-
-    name: str
-    line: int = 0
-    path: str = ""  # the names from the outermost element to this one
-    text: str = ""
-    children: list[_Element] = field(default_factory=list)
-
-    def named(self, *path: str) -> list[_Element]:
-        """All elements inside of this one that a path of names leads to."""
-        found = [self]
-        for name in path:
-            found = [each for outer in found for each in outer.children if each.name == name]
-        return found
-
-    def child(self, name: str) -> _Element | None:
-        """The first child of this name."""
-        return next(iter(self.named(name)), None)
-
-
 def convert_settings(data: bytes, *, source: str) -> str:
     """The text of a `themis.toml`; raises ConfigError with all that can't be converted.
 
     Document types and entities are refused, not expanded.
     """
-    elements = _read(data, source)
-    converter = _Converter(elements, source)
+    converter = _Converter(_read(data, source), source)
     text = "\n".join(converter.lines()) + "\n"
     if converter.mistakes:
         raise ConfigError(sorted(converter.mistakes, key=lambda each: each.line or 0))
     return text
 
 
-def _read(data: bytes, source: str) -> list[_Element]:
-    """All elements, the outermost first; ConfigError for what is not XML, or not harmless."""
-    found: list[_Element] = []
-    opened = [_Element("")]  # around the outermost element
-    parser = expat.ParserCreate()
+def _read(data: bytes, source: str) -> Element:
+    """The outermost element, each with its line; ConfigError for what is not harmless XML."""
+    builder, parser = TreeBuilder(), expat.ParserCreate()
 
     def refusal(problem: str, remedy: str, line: int) -> ConfigError:
         return ConfigError([Mistake("xml", "", problem, remedy, source, line)])
-
-    def start(name: str, _: Any) -> None:
-        path = f"{opened[-1].path}.{name}".removeprefix(".")
-        found.append(_Element(name, parser.CurrentLineNumber, path))
-        opened[-1].children.append(found[-1])
-        opened.append(found[-1])
-
-    def end(_: str) -> None:
-        element = opened.pop()
-        element.text = element.text.strip()
-
-    def add_text(text: str) -> None:
-        opened[-1].text += text
 
     def refuse_doctype(*_: Any) -> None:
         problem = "has a document type (<!DOCTYPE …>), which may define entities"
         raise refusal(problem, "remove it: settings need none", parser.CurrentLineNumber)
 
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = add_text, refuse_doctype
+    def start(name: str, _: Any) -> None:
+        builder.start(name, {"line": str(parser.CurrentLineNumber)})
+
+    parser.StartDoctypeDeclHandler = refuse_doctype
+    parser.StartElementHandler, parser.EndElementHandler = start, builder.end
+    parser.CharacterDataHandler = builder.data
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
@@ -118,27 +83,34 @@ def _read(data: bytes, source: str) -> list[_Element]:
         raise refusal(problem, "fix it at this place", error.lineno) from None
     except (LookupError, ValueError) as error:  # an encoding that Python does not know
         raise refusal(f"can't be decoded: {error}", "save it as UTF-8", 1) from None
-    return found
+    return builder.close()
+
+
+def _said(element: Element | None) -> str:
+    """The text of an element without the space around; of none it is empty."""
+    return "" if element is None else (element.text or "").strip()
+
+
+def _fields(test: Element) -> list[str]:
+    return [_said(each) for each in test.iterfind("i_fields/input_name")]
 
 
 class _Converter:
     """The parts of the file, one after the other, and what is wrong so far."""
 
-    def __init__(self, elements: list[_Element], source: str) -> None:
-        self._root = elements[0]
-        self._unknown = dict.fromkeys(f"<{e.name}>" for e in elements if e.name not in KNOWN)
-        self._source = source
-        self._tests = self._root.named("tests", "test")
-        self._protected = {each.text for test in self._tests for each in _fields(test)}
+    def __init__(self, root: Element, source: str) -> None:
+        self._root, self._source = root, source
+        self._tests = root.findall("tests/test")
+        self._protected = {name for test in self._tests for name in _fields(test)}
         self.mistakes: list[Mistake] = []
 
-    def _add(self, element: _Element, problem: str, remedy: str) -> None:
-        place = (self._source, element.line)
-        self.mistakes.append(Mistake("settings", element.path, problem, remedy, *place))
+    def _add(self, element: Element, problem: str, remedy: str) -> None:
+        place = (self._source, int(element.get("line", 1)))
+        self.mistakes.append(Mistake("settings", element.tag, problem, remedy, *place))
 
     def lines(self) -> Iterator[str]:
-        if self._root.name != "settings":
-            problem = f"the outermost element is <{self._root.name}>"
+        if self._root.tag != "settings":
+            problem = f"the outermost element is <{self._root.tag}>"
             self._add(self._root, problem, "it must be <settings>")
             return
         yield from self._subject()
@@ -155,13 +127,14 @@ class _Converter:
         try:
             keys = _without_shell(line)
         except _ShellError as error:
-            self._add(self._root.named("command")[0], *error.args)
+            self._add(self._root.findall("command")[0], *error.args)
         written = "\n".join(f"{key} = {spell_value(value)}" for key, value in keys.items())
         yield _HEAD.format(source=json.dumps(self._source), command=written)
-        for name in self._root.named("name"):
-            yield from spell_remark(f"The settings were called {name.text}.")
-        if self._unknown:
-            yield from spell_remark(f"Not converted: {', '.join(self._unknown)}.")
+        for name in self._root.iterfind("name"):
+            yield from spell_remark(f"The settings were called {_said(name)}.")
+        unknown = dict.fromkeys(f"<{e.tag}>" for e in self._root.iter() if e.tag not in KNOWN)
+        if unknown:
+            yield from spell_remark(f"Not converted: {', '.join(unknown)}.")
 
     def _inputs(self) -> Iterator[str]:
         yield from spell_remark(
@@ -170,7 +143,7 @@ class _Converter:
             "marked as protected; look over which ones the law or you protect."
         )
         yield "[inputs]"
-        elements = self._root.named("inputs", "input")
+        elements = self._root.findall("inputs/input")
         if not elements:
             self._add(self._root, "there is no <input>", "describe at least one")
         described: set[str] = set()
@@ -180,44 +153,52 @@ class _Converter:
                 self._add(element, f"the input {name!r} appears twice", "rename or remove one")
             described.add(name)
             spec = self._spec(element)
-            if name and spec is not None:
-                if name in self._protected:
-                    spec["protected"] = True
-                plain = list(spec) == ["values"]
-                yield f"{spell_key(name)} = {spell_value(spec['values'] if plain else spec)}"
+            if name in self._protected:
+                spec["protected"] = True
+            plain = list(spec) == ["values"]
+            yield f"{spell_key(name)} = {spell_value(spec['values'] if plain else spec)}"
 
-    def _spec(self, element: _Element) -> dict[str, Any] | None:
+    def _spec(self, element: Element) -> dict[str, Any]:
         """The characteristic as [inputs] describes one."""
         kind = self._text(element, "type", f"write one of: {', '.join(TYPES)}")
         if kind == "categorical":
-            values = [each.text for each in element.named("values", "value")]
+            values = [_said(each) for each in element.iterfind("values/value")]
             if not values:
                 self._add(element, "there is no <value>", "list them: <values><value>…</value>")
-            return {"values": values} if values else None
+            return {"values": values}
         if kind == "continuousInt":
-            ends = [self._bound(element, end) for end in ("lowerbound", "upperbound")]
-            return None if None in ends else {"min": ends[0], "max": ends[1]}
+            bounds = element.find("bounds")
+            bounds = element if bounds is None else bounds
+            return {
+                "min": self._bound(bounds, "lowerbound"),
+                "max": self._bound(bounds, "upperbound"),
+            }
         if kind:
             self._add(element, f"there is no type {kind!r}", suggest(kind, TYPES))
-        return None
+        return {}
 
-    def _bound(self, element: _Element, end: str) -> int | None:
-        bounds = element.child("bounds") or element
+    def _bound(self, bounds: Element, end: str) -> int:
         text = self._text(bounds, end, f"write <bounds> with a whole number in <{end}>")
-        number = _whole(text)
-        if text and number is None:
-            problem = f"{text!r} is no whole number of at most 64 bits"
-            self._add(bounds.named(end)[0], problem, "write one, such as 18")
-        return number
+        return self._whole(bounds.find(end), "18") if text else 0
 
-    def _kind(self, test: _Element) -> str:
+    def _whole(self, element: Element | None, example: str) -> int:
+        """The whole number that an element has."""
+        assert element is not None
+        try:
+            return int(_said(element))
+        except ValueError:
+            problem = f"{_said(element)!r} is no whole number"
+            self._add(element, problem, f"write one, such as {example}")
+            return 0
+
+    def _kind(self, test: Element) -> str:
         """What a test measures, or that it searches; empty where that is not known."""
         function = self._text(test, "function", f"write one of: {', '.join(FUNCTIONS)}")
         snake = re.sub("[DS]", lambda each: f"_{each[0].lower()}", function)  # 1.0's own in Python
         kind = FUNCTIONS.get(snake, "")
         if function and not kind:
             remedy = suggest(function, tuple(FUNCTIONS))
-            self._add(test.named("function")[0], f"there is no function {function!r}", remedy)
+            self._add(test, f"there is no function {function!r}", remedy)
         if kind in MEASURES and not _fields(test):
             problem = f"{function} has no <input_name> in <i_fields>"
             self._add(test, problem, "name the characteristics to measure")
@@ -227,9 +208,9 @@ class _Converter:
         """The settings of the whole run: the strictest that any test asks for."""
         yield "\n[run]"
         measured = [
-            (kind, tuple(dict.fromkeys(each.text for each in _fields(test))))
+            (kind, tuple(dict.fromkeys(_fields(test))))
             for kind, test in zip(kinds, self._tests, strict=True)
-            if kind in MEASURES and _fields(test)
+            if kind in MEASURES
         ]
         if measured:
             asked = "; ".join(f"{kind} of {', '.join(names)}" for kind, names in measured)
@@ -239,12 +220,8 @@ class _Converter:
             )
             sets = {frozenset(names): names for _, names in measured}
             yield f"against = {spell_value(list(sets.values()))}"
-        for seed in self._root.named("seed"):
-            number = _whole(seed.text)
-            if number is None or number < 0:
-                problem = f"{seed.text!r} is no seed"
-                self._add(seed, problem, "write a whole number such as 42, or remove it")
-            yield f"seed = {number}"
+        for seed in self._root.iterfind("seed"):
+            yield f"seed = {self._whole(seed, '42')}"
         for name, key, choose in (("conf", "confidence", max), ("margin", "error", min)):
             given = [self._share(test, name) for test in self._tests]
             known = [value for value in given if value is not None]
@@ -253,7 +230,7 @@ class _Converter:
                 yield f"{key} = {choose(known)!r}{several}"
         yield ""
 
-    def _search(self, test: _Element) -> Iterator[str]:
+    def _search(self, test: Element) -> Iterator[str]:
         given = self._share(test, "threshold", ends=True)
         limit = DEFAULT_LIMIT if given is None else LIMITS.get(given, given)
         remark = ""
@@ -261,53 +238,41 @@ class _Converter:
             remark = "  # no threshold was given: choose your own"
         elif limit != given:
             remark = f"  # the threshold was {given:g}; a search needs one between 0 and 1"
-        wanted = [each for measure in MEASURES for each in test.named(measure)[:1]]
+        wanted = [each for measure in MEASURES for each in test.findall(measure)[:1]]
         if not wanted:
             yield "# A search asked for neither <group/> nor <causal/>: there is nothing to check."
         for each in wanted:
-            if each.text:
-                problem = f"<{each.name}> has the text {each.text!r}, but its presence means wanted"
-                self._add(each, problem, f"write <{each.name}/>, or remove it")
+            if _said(each):
+                problem = (
+                    f"<{each.tag}> has the text {_said(each)!r}, but its presence means wanted"
+                )
+                self._add(each, problem, f"write <{each.tag}/>, or remove it")
             yield "# `themis check` enforces this, and lists the sets that are above."
-            yield f'[[checks]]\nsearch = true\nmeasure = "{each.name}"'
+            yield f'[[checks]]\nsearch = true\nmeasure = "{each.tag}"'
             yield f"max_score = {limit!r}{remark}\n"
 
-    def _text(self, element: _Element, name: str, remedy: str) -> str:
+    def _text(self, element: Element, name: str, remedy: str) -> str:
         """The text of a child that must be there."""
-        child = element.child(name)
-        if child is None or not child.text:
-            self._add(child or element, f"there is no <{name}>", remedy)
-            return ""
-        return child.text
+        text = _said(element.find(name))
+        if not text:
+            self._add(element, f"there is no <{name}>", remedy)
+        return text
 
-    def _share(self, test: _Element, name: str, *, ends: bool = False) -> float | None:
+    def _share(self, test: Element, name: str, *, ends: bool = False) -> float | None:
         """A number between 0 and 1, if it is given; `ends` are allowed where that is said."""
-        child = test.child(name)
-        if child is None or not child.text:
+        child = test.find(name)
+        if child is None or not _said(child):
             return None
         try:
-            number = float(child.text)
+            number = float(_said(child))
         except ValueError:
             number = -1.0
         if 0 < number < 1 or (ends and number in (0, 1)):
             return number
-        example = "0.2" if ends else "0.99" if name == "conf" else "0.05"
+        example = "0.99" if name == "conf" else "0.05"
         remedy = f"write a fraction between 0 and 1, such as {example}"
-        self._add(child, f"<{name}> is {child.text!r}", remedy)
+        self._add(child, f"<{name}> is {_said(child)!r}", remedy)
         return None
-
-
-def _fields(test: _Element) -> list[_Element]:
-    return test.named("i_fields", "input_name")
-
-
-def _whole(text: str) -> int | None:
-    """The whole number that a text is, unless it has more than 64 bits."""
-    try:
-        number = int(text)
-    except ValueError:
-        return None
-    return number if abs(number) < 2**63 else None
 
 
 class _ShellError(Exception):
