@@ -401,7 +401,7 @@ def test_internal_error_shows_its_traceback_only_on_demand(
 def test_init_validate_and_score_work_one_after_the_other(tmp_path: Path) -> None:
     first = process("init", folder=tmp_path, PATH=os.defpath)
     assert first.returncode == 0
-    assert f"next: {sys.executable} -m themis validate\n" in first.stdout
+    assert "next: python -m themis validate\n" in first.stdout
     assert read_config(tmp_path / "themis.toml").schema.protected == ("sex", "race")
     second = process("validate", folder=tmp_path)
     assert second.returncode == 0, second.stderr

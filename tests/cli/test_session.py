@@ -78,5 +78,5 @@ def test_a_report_never_replaces_a_file_with_mistakes(folder: Path) -> None:
     (folder / "themis.toml").write_text("broken")
     done = run("report", "result.json", "--format", "md", "-o", "themis.toml")
     assert done.exit_code == 2
-    assert "'themis.toml' is the configuration" in done.stderr
+    assert "'themis.toml' is there already and is no report of Themis (md)" in done.stderr
     assert (folder / "themis.toml").read_text() == "broken"

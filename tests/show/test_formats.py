@@ -672,7 +672,7 @@ def test_a_file_in_the_way_of_a_folder_is_told(project: Project) -> None:
         (("result.json", "--format", ","), "no format is named"),
         (("nothing.json",), "nothing.json: there is no such file"),
         (("themis.toml",), "can't be read as JSON"),
-        (("result.json", "--format", "md", "-o", "themis.toml"), "is the configuration"),
+        (("result.json", "--format", "md", "-o", "themis.toml"), "no report of Themis"),
         (("result.json", "--format", "md", "-o", "./result.json"), "is the result that is"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,36 +18,23 @@ if TYPE_CHECKING:
 Files = Mapping[str, Path | None]
 
 
-def check_targets(
-    writes: Files, reads: Files | None = None, *, config: Config | None = None
-) -> None:
-    """Refuse to overwrite what the user has: all mistakes at once, before anything is run.
+def check_targets(writes: Files, reads: Files | None = None) -> None:
+    """Refuse to overwrite what a command reads, or writes elsewhere: all mistakes at once.
 
-    `writes` are paths by option, `reads` by what they are, in words. What a configuration file
-    names is read, too: its profile, the files of its subject, and its cache.
+    `writes` are paths by option, `reads` by what they are, in words. Files of another kind than
+    what is written are safe anyway: see `earlier`.
     """
-    targets = [(option, path) for option, path in writes.items() if path is not None]
-    if not targets:
-        return
-    sources = [(what, path) for what, path in (reads or {}).items() if path is not None]
-    if config is not None:
-        sources += _files_of(config)
-    mistakes = [
-        Mistake(
-            "overwrite",
-            option,
-            f"{str(path)!r} is {what}, which would be lost",
-            "name another file",
-        )
-        for option, path in targets
-        for what in [next((what for what, other in sources if is_same(path, other)), None)]
-        if what is not None
-    ]
-    for place, (option, path) in enumerate(targets):
-        for other, another in targets[:place]:
-            if is_same(path, another):
-                problem = f"{str(path)!r} is also where {other} writes"
-                mistakes.append(Mistake("overwrite", option, problem, "name two files"))
+    taken = {f"{what}, which would be lost": path for what, path in (reads or {}).items()}
+    mistakes = []
+    for option, path in writes.items():
+        if path is None:
+            continue
+        for what, other in taken.items():
+            if other is not None and is_same(path, other):
+                problem = f"{str(path)!r} is {what}"
+                mistakes.append(Mistake("overwrite", option, problem, "name another file"))
+                break
+        taken[f"also where {option} writes"] = path
     if mistakes:
         raise RequestError(mistakes)
 
@@ -99,30 +86,6 @@ def is_same(path: Path, other: Path) -> bool:
         return path.resolve() == other.resolve() or path.samefile(other)
     except (OSError, RuntimeError, ValueError):  # not there, a circle of links, no file name
         return False
-
-
-def _files_of(config: Config) -> Iterator[tuple[str, Path]]:
-    """The file itself, and what it names."""
-    from themis.engine.cache import default_path
-
-    yield "the configuration", config.path
-    if config.profile is not None:
-        yield "the data of [profile]", config.folder / config.profile.data
-    for name in _words(config.subject.options):
-        yield "a file of the subject", config.folder / name
-    yield "the cache", default_path(config.folder)
-
-
-def _words(options: Mapping[str, Any]) -> Iterator[str]:
-    """The names in [subject] that may be those of files."""
-    for key in ("function", "object"):
-        if isinstance(reference := options.get(key), str):
-            yield reference.partition(":")[0].replace(".", "/") + ".py"
-    if isinstance(options.get("file"), str):
-        yield options["file"]
-    for word in options.get("command", ()):
-        if "\0" not in word:
-            yield word
 
 
 def source_of(config: Config | None, command: str) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO
+
+import click
 
 from themis.errors import ThemisError
 from themis.show.words.values import one_line
@@ -97,16 +96,6 @@ def close_stdout() -> None:
 
 
 def spell_program() -> str:
-    """How to call this very program in the user's shell: by its name only if PATH leads to it."""
-    called = Path(sys.argv[0])
-    if called.name == "__main__.py":
-        spelled = f"{shlex.quote(sys.orig_argv[0])} -m themis"
-    elif called.stem == "themis":
-        spelled = shlex.quote(sys.argv[0])
-    else:  # within another program
-        return "themis"
-    found = shutil.which("themis")
-    if found is None:
-        return spelled
-    own = {called.resolve(), Path(sys.executable).with_name("themis").resolve()}
-    return "themis" if Path(found).resolve() in own else spelled
+    """How this program was called: `themis`, or `python -m themis`."""
+    context = click.get_current_context(silent=True)
+    return str(context.find_root().info_name) if context else "themis"

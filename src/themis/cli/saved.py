@@ -23,7 +23,7 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write, write_document
-from themis.errors import Exit, Mistake, RequestError, ThemisError
+from themis.errors import Exit, Mistake, RequestError
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def report(
         say(f"reporting {result}, the latest result in this folder")
     places = _places(chosen, output, result.stem)
     saved = read_result(result)
-    _check_places(places, result, saved)
+    _check_places(places, result)
     for each in chosen:
         if each.name == "github":
             _summarise(saved, rows=rows)
@@ -144,18 +144,10 @@ def _places(chosen: list[Format], output: str, stem: str) -> dict[str, Path | No
     return {each.name: path / f"{stem}{each.suffix}" if each.suffix else None for each in chosen}
 
 
-def _check_places(places: Mapping[str, Path | None], result: Path, saved: Result) -> None:
-    """Refuse to overwrite the result, the configuration that it is of, or what is no report."""
-    from themis.config.reader import find_config, read_config
-
-    path, config, named = None, None, (saved.source or {}).get("file")
-    with suppress(ThemisError, OSError):  # a report needs none
-        is_there = isinstance(named, str) and Path(named).is_file()
-        path = Path(str(named)) if is_there else find_config(Path())
-        config = read_config(path)
-    reads = {"the result that is reported": result, "the configuration": path}
+def _check_places(places: Mapping[str, Path | None], result: Path) -> None:
+    """Refuse to overwrite the result, or what is no report of this format."""
     for name, place in places.items():
-        check_targets({"--output": place}, reads, config=config)
+        check_targets({"--output": place}, {"the result that is reported": result})
         if place is not None and not is_no_loss(place, name):
             raise output_mistake(*loss(place, f"report of Themis ({name})"))
 

@@ -58,7 +58,7 @@ class Session:
         """
         config = open_config(options)
         writes = {"--output": options.output, "--suite": options.suite}
-        check_targets(writes, {**(reads or {}), "the cache": options.cache}, config=config)
+        check_targets(writes, {**(reads or {}), "the cache": options.cache})
         make_audit = partial(
             Audit.from_config,
             config,
