@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
-
-import click
 
 from themis.errors import ThemisError
 from themis.show.words.values import one_line
@@ -97,5 +96,4 @@ def close_stdout() -> None:
 
 def spell_program() -> str:
     """How this program was called: `themis`, or `python -m themis`."""
-    context = click.get_current_context(silent=True)
-    return str(context.find_root().info_name) if context else "themis"
+    return "python -m themis" if Path(sys.argv[0]).name == "__main__.py" else "themis"
