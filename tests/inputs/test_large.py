@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import themis
 from themis.events import RowsRead
 from themis.inputs import streams
-from themis.inputs.numbers import NumberRange
 from themis.inputs.people import columns_read, people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import read_table
@@ -134,7 +133,7 @@ def test_reading_tells_how_far_it_is(tmp_path: Path) -> None:
 def test_a_whole_number_has_the_code_that_its_fraction_has(
     low: int, steps: int, step: int, value: int
 ) -> None:
-    numbers = NumberRange(low, low + steps * step, step, None, whole=True)
+    numbers = themis.Integers(low, low + steps * step, step=step)
     expected = [low + place * step for place in range(steps + 1)]
     code = expected.index(value) if value in expected else None
     assert numbers.encode(value) == numbers.encode(float(value)) == code

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
 
 from themis.config.toml import spell_key, spell_remark, spell_value
 from themis.errors import Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Value
+from themis.inputs.guesses import Guess
 from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.notes import Note
@@ -56,17 +56,8 @@ _PROFILE = """
 [profile]"""
 
 
-@dataclass(frozen=True)
-class Draft:
-    """What was guessed about one characteristic.
-
-    Where there is a reason to leave it out, the spec is only shown as a proposal.
-    """
-
-    name: str
-    spec: Any  # as in the file; None where there is nothing to propose
-    remarks: tuple[str, ...] = ()
-    left_out: str = ""  # the reason
+class Draft(Guess):
+    """What was guessed about one characteristic, as it stands in a file."""
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -388,7 +388,7 @@ def derived(leader: str, values: Mapping[Any, Value], **options: Any) -> Values:
 
 
 @dataclass(frozen=True)
-class _Range(Characteristic):
+class _Range(NumberRange, Characteristic):
     """Numbers from `min` to `max`, both ends included, in steps."""
 
     min: Any
@@ -396,29 +396,12 @@ class _Range(Characteristic):
     step: Any = field(default=None, kw_only=True)
     bins: Sequence[Any] | None = field(default=None, kw_only=True)
 
-    _kind: ClassVar[type[int] | type[float]]
-
     def __post_init__(self) -> None:
-        _raise_any(iter([*self._range.mistakes()] or self._common_mistakes()))
+        _raise_any(iter(self.range_mistakes() or self._common_mistakes()))
         _freeze(self, "bins", "weights", "extra")
         for name in ("min", "max", "step"):
-            object.__setattr__(self, name, self._kind(getattr(self, name)))
-
-    @property
-    def _range(self) -> NumberRange:
-        return NumberRange(self.min, self.max, self.step, self.bins, whole=self._kind is int)
-
-    @cached_property
-    def size(self) -> int:
-        return self._range.size
-
-    @cached_property
-    def digits(self) -> int:
-        """Decimal places of the values."""
-        return self._range.digits
-
-    def _encode(self, value: Any) -> int | None:
-        return self._range.encode(value)
+            value = getattr(self, name)
+            object.__setattr__(self, name, int(value) if self.whole else float(value))
 
     def _levels_within(self, values: Sequence[Any]) -> NDArray[np.int64]:
         if self.bins is None or self.bin_starts is None:
@@ -429,11 +412,6 @@ class _Range(Characteristic):
         if self.value_weights is not None:
             within &= np.add.reduceat(self.value_weights, self.bin_starts)[levels] > 0
         return np.where(within, levels, OWN)
-
-    @cached_property
-    def bin_starts(self) -> NDArray[np.int64] | None:
-        limits = self._range
-        return None if limits.bins is None else np.array(limits.bin_starts(), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -448,7 +426,7 @@ class Integers(_Range):
     step: int = field(default=1, kw_only=True)
     bins: Sequence[int] | None = field(default=None, kw_only=True)
 
-    _kind = int
+    whole = True
 
     def _decode(self, codes: Codes) -> NDArray[Any]:
         values = np.array(codes, dtype=np.int64)  # quicker than a table
@@ -471,7 +449,7 @@ class Reals(_Range):
     step: float | None = field(default=None, kw_only=True)  # must be given: no default is sensible
     bins: Sequence[float] | None = field(default=None, kw_only=True)
 
-    _kind = float
+    whole = False
 
     def _decode(self, codes: Codes) -> NDArray[Any]:
         if self.size > TABLE_LIMIT:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from themis.errors import Mistake, count_of
 
 NUMBER_LIMIT = 2**62  # codes and whole values are 64-bit integers
 
 
-@dataclass(frozen=True)
 class NumberRange:
     """Numbers from `min` to `max` in steps, as the user wrote them, right or wrong."""
 
@@ -25,30 +25,32 @@ class NumberRange:
     max: Any
     step: Any
     bins: Any
-    whole: bool  # only whole numbers are allowed
+    whole: ClassVar[bool]  # only whole numbers are allowed
 
-    def mistakes(self) -> Iterator[Mistake]:
+    def range_mistakes(self) -> list[Mistake]:
         """All that is wrong with the range; nothing else of it may be used if there is any."""
-        found = [*self._type_mistakes()] or [*self._order_mistakes()] or [*self._bin_mistakes()]
-        yield from found
+        return [*self._type_mistakes()] or [*self._order_mistakes()] or [*self._bin_mistakes()]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of values."""
         return int((exact(self.max) - exact(self.min)) / exact(self.step)) + 1
 
-    @property
+    @cached_property
     def digits(self) -> int:
         """Decimal places of the values, so that 0.1 · 3 is shown and passed on as 0.3."""
         denominator = math.lcm(exact(self.min).denominator, exact(self.step).denominator)
         return next((places for places in range(16) if 10**places % denominator == 0), 16)
 
-    def bin_starts(self) -> list[int]:
-        """The first code of each bin."""
+    @cached_property
+    def bin_starts(self) -> NDArray[np.int64] | None:
+        """The first code of each bin, or None where there are no bins."""
+        if self.bins is None:
+            return None
         low, step = exact(self.min), exact(self.step)
-        return [0, *(int(-((low - exact(edge)) // step)) for edge in self.bins)]  # rounded up
+        return np.array([0, *(int(-((low - exact(edge)) // step)) for edge in self.bins)], np.int64)
 
-    def encode(self, value: Any) -> int | None:
+    def _encode(self, value: Any) -> int | None:
         """The code of a number, or None when it is not one of the values."""
         if not is_number(value):
             return None
@@ -103,7 +105,7 @@ class NumberRange:
             yield mistake("bins-range", problem, "an edge is the first value of the next bin")
         if any(exact(first) >= exact(second) for first, second in itertools.pairwise(shown)):
             yield mistake("bins-order", f"bins {shown} must increase", "sort them, without doubles")
-        elif len(set(self.bin_starts())) <= len(shown):
+        elif self.bin_starts is not None and len({*self.bin_starts.tolist()}) <= len(shown):
             problem = f"bins {shown} has a bin without a value"
             yield mistake("bins-empty", problem, f"put edges at least {self.step} apart")
 
