@@ -42,7 +42,6 @@ MANY_EXECUTIONS = 10_000_000  # a limit of so many is for emergencies: calls sta
 LATE_SECONDS = 1.0  # after the limit what takes no execution may still be computed for so long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
-SHARED_WIDTH = 8  # values from which on a copy of an input is quicker than another one
 JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
 
 
@@ -133,14 +132,6 @@ class Runner:
     def draws_elsewhere(self) -> bool:
         """Whether inputs that are run whole may be drawn by whoever runs them."""
         return bool(self.traits.executor) and self.traits.vectorised and not self.remembers
-
-    @property
-    def shares_rows(self) -> bool:
-        """Whether inputs that differ in little are prepared once: those handed over one by one."""
-        traits = self.traits
-        apart = traits.external or bool(traits.executor)
-        wide = len(self.schema) >= SHARED_WIDTH
-        return wide and not (apart or traits.vectorised or self.remembers)
 
     @property
     def saves_calls(self) -> bool:

@@ -19,7 +19,6 @@ from themis.engine.account import Spent
 from themis.engine.ahead import Coming
 from themis.engine.drawn import Inputs, codes_of
 from themis.engine.memory import SortedOutputs
-from themis.engine.pace import ROW_CALL
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.events import Listener, Progress, ignore
@@ -188,9 +187,10 @@ class Sampler:
                 cells = CELLS
             else:  # most rows are left long before all of a wide set's assignments are run
                 least = min(max(start // GROWTH_SHARE, LEAST_ROWS), max(CELLS // width, 1))
-        most = ROW_CALL if self.runner.shares_rows else CELLS
         chunk = self.base.chunk_rows
-        return min(max(cells // width, least), most, chunk - start % chunk)  # in one chunk: no copy
+        return min(
+            max(cells // width, least), CELLS, chunk - start % chunk
+        )  # in one chunk: no copy
 
     def _fixed_rows(self, start: int, width: int) -> int:
         """A number that depends on nothing measured, so that a resumed run cuts the same blocks.

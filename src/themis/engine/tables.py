@@ -275,10 +275,7 @@ class Tables:
         """
         rng = self.base.generator(MIXING, block)
         everyone = np.arange(len(rows))
-        shared = None
-        if self.runner.shares_rows and not variants.assignments.followed:
-            shared = _Opened(everyone, rows, rows.start)
-        run = partial(self._run_cells_of, variants, rows, cells, rng=rng, shared=shared)
+        run = partial(self._run_cells_of, variants, rows, cells, rng=rng)
         if not until_flip:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             run(np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows)))
@@ -373,19 +370,15 @@ class Tables:
         row: NDArray[np.int64],
         column: NDArray[np.int64],
         rng: np.random.Generator | None = None,
-        shared: _Opened | None = None,
     ) -> None:
-        """Execute the missing ones of these cells, in random order where there is an `rng`.
-
-        `shared` are all rows, where that is quicker than to hand over each input by itself.
-        """
+        """Execute the missing ones of these cells, in random order where there is an `rng`."""
         missing = np.flatnonzero(cells[row, column] == NOT_RUN)
         if rng is not None:
             missing = _mixed(missing, rng, max(MIXED, MIXED_ROWS * variants.width))
         first = 0
         while first < len(missing) and not self.runner.out_of_time:
             part = missing[first : first + self.runner.batch_size]
-            self.run_cells(variants, rows, cells, row[part], column[part], shared)
+            self.run_cells(variants, rows, cells, row[part], column[part])
             first += len(part)
 
     def _run_columns(
@@ -431,24 +424,9 @@ class Tables:
         cells: Cells,
         row: NDArray[np.int64],
         column: NDArray[np.int64],
-        shared: _Opened | None = None,
     ) -> None:
-        """Execute single cells: for few rows, or where the missing cells lie scattered.
-
-        Where all rows are `shared`, each is loaded once for all its cells.
-        """
-        if shared is None:
-            cells[row, column] = self.runner.run(rows.inputs(variants, row, column))
-            return
-        first = 0
-        with self.runner.ending_together():
-            while first < len(row):
-                part = slice(first, first + self.runner.size_of_next(len(row)))
-                batch = shared.batch(self.runner).take(row[part])
-                for place, codes in rows.changes_at(variants, row[part], column[part]):
-                    batch.overwrite(place, codes)
-                cells[row[part], column[part]] = batch.run()
-                first = part.stop
+        """Execute single cells: for few rows, or where the missing cells lie scattered."""
+        cells[row, column] = self.runner.run(rows.inputs(variants, row, column))
 
     def known_outputs(self, codes: NDArray[Any], start: int) -> Cells:
         """The outputs of base inputs start, start + 1, … as far as they are held in memory."""

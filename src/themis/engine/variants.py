@@ -162,22 +162,15 @@ class Rows:
         """The inputs of single cells, given by their rows and columns of the table."""
         codes = self._codes_of(rows)
         before = codes.copy() if variants.assignments.followed else codes
-        for column, new in self.changes_at(variants, rows, places):
-            codes[:, column] = new
-        follow(variants.assignments.followed, before, codes)
-        return codes
-
-    def changes_at(
-        self, variants: Variants, rows: NDArray[np.int64], places: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[Any]]]:
-        """The columns of the set, and their codes in single cells; not of what follows it."""
         for position, column in enumerate(variants.assignments.columns):
             levels = variants.by_position[position][places]
             members = self.members.get(column)
             new = levels if members is None else members[rows, levels]
             if variants.keeps[position] and (kept := levels == OWN).any():
                 new = np.where(kept, self.codes[rows, column], new)
-            yield column, new
+            codes[:, column] = new
+        follow(variants.assignments.followed, before, codes)
+        return codes
 
 
 def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
