@@ -29,10 +29,9 @@ from tests.services import serve
 from themis.engine.executors import pools, spread, travel
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pool import Pool
-from themis.engine.executors.pools import ProcessPool, pool_of
+from themis.engine.executors.pools import pool_of
 from themis.engine.executors.spread import cut
 from themis.errors import RequestError
-from themis.subjects.decisions import CRASH
 from themis.subjects.functions import RowFunction
 
 SCHEMA = themis.Schema(
@@ -90,15 +89,85 @@ def everything(asked: themis.Audit) -> list[Any]:
     return documents
 
 
-SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in ("row", "model")]
+# What a subject does: everything is the same wherever it is asked ------------------------------
+def raising(people: themis.InputTable) -> Any:
+    if (people["income"] % 10 == 1).any():
+        raise ValueError("no rule")
+    return table(people)
 
 
-@pytest.mark.parametrize("name", ["table", *SLOW])
-def test_results_are_the_same_wherever_the_subject_runs(name: str, processes: Executor) -> None:
-    here = everything(audit(SUBJECTS[name]))
+def unsendable(person: dict[str, Any]) -> Any:
+    return (each for each in ()) if person["income"] % 10 == 1 else row(person)
+
+
+def structured(people: themis.InputTable) -> Any:
+    return {"decision": table(people), "points": people["income"] * 1.5}
+
+
+def changing(driver: int) -> Subject:
+    return lambda person: row(person) if os.getpid() == driver else "no"
+
+
+OUTPUTS = [
+    themis.Output(name="decision", at="decision", favourable=["yes"]),
+    themis.Output(name="points", at="points", min=0, max=1500, cut=700),
+]
+WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "table": (themis.batch(table), {}),
+    "model": (Model(), {}),
+    "raises for all of a call": (themis.batch(raising), {"max_failures": 0.99, "error": 0.2}),
+    "answers what can't be sent": (unsendable, {"max_failures": 0.5}),
+    "answers in parts": (themis.batch(structured), {"outputs": OUTPUTS}),
+    "answers differently there": (changing(os.getpid()), {}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_results_are_the_same_wherever_the_subject_runs(way: str, processes: Executor) -> None:
+    subject, options = WAYS[way]
+    options = {"error": 0.25, **options}
     with ThreadPoolExecutor(3) as threads:
-        assert everything(audit(SUBJECTS[name], threads)) == here
-    assert everything(audit(SUBJECTS[name], processes)) == here
+        here, *audits = [audit(subject, each, **options) for each in (None, threads, processes)]
+        expected = [each.to_dict() for each in here.score([("race",)]).scores]
+        for there in audits:
+            assert [each.to_dict() for each in there.score([("race",)]).scores] == expected
+            assert there.runner.failures.counts == here.runner.failures.counts
+    differs = way == "answers differently there"
+    assert [note.code for note in there.cache_notes] == ["executor-differs"] * differs
+    fails = "max_failures" in options
+    assert [row["income"] % 10 for row, _ in here.runner.failures.examples.values()] == [1] * fails
+
+
+@pytest.mark.slow
+def test_modules_are_imported_there_as_they_were_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: Executor
+) -> None:
+    """What a module sets when it is imported, and what is imported later, are there as well."""
+    (tmp_path / "rules_of_loans.py").write_text(
+        "import decimal\n\ndecimal.getcontext().prec = 2\n_limit = None\n\n"
+        "def load():\n    global _limit\n    _limit = 300\n"
+    )
+    (tmp_path / "deciding_loans.py").write_text(
+        "from decimal import Decimal\nfrom functools import lru_cache\n\n"
+        "@lru_cache\ndef rules():\n    import rules_of_loans\n\n    rules_of_loans.load()\n"
+        "    return rules_of_loans\n\n"
+        "def decide(person):\n    limit = rules()._limit\n"
+        "    points = Decimal(person['income']) + Decimal(person['savings']) / 3\n"
+        "    return 'yes' if points > limit + 200 * (person['race'] == 'green') else 'no'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    subject = importlib.import_module("deciding_loans").decide
+    asked = audit(subject, processes)
+    assert everything(asked) == everything(audit(subject))
+    assert not asked.cache_notes
+
+
+def test_threads_of_libraries_are_as_many_as_before() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    before = [each["num_threads"] for each in threadpoolctl.threadpool_info()]
+    with ThreadPoolExecutor(4) as threads:
+        audit(SUBJECTS["table"], threads).causal("race")
+    assert [each["num_threads"] for each in threadpoolctl.threadpool_info()] == before
 
 
 def test_no_process_is_forked_while_another_thread_sets_limits() -> None:
@@ -130,79 +199,6 @@ def test_no_process_is_forked_while_another_thread_sets_limits() -> None:
     process.join()
     assert not early
     assert process.exitcode == 0
-
-
-def test_what_answers_differently_there_is_run_here(processes: Executor) -> None:
-    driver = os.getpid()
-
-    def decide(person: dict[str, Any]) -> str:
-        return row(person) if os.getpid() == driver else "no"
-
-    asked = audit(decide, processes)
-    assert everything(asked)[0]["scores"] == everything(audit(decide))[0]["scores"]
-    assert [note.code for note in asked.cache_notes] == ["executor-differs"]
-
-
-@pytest.mark.slow
-def test_modules_are_imported_there_as_they_were_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: Executor
-) -> None:
-    """What a module sets when it is imported, and what is imported later, are there as well."""
-    (tmp_path / "rules_of_loans.py").write_text(
-        "import decimal\n\ndecimal.getcontext().prec = 2\n_limit = None\n\n"
-        "def load():\n    global _limit\n    _limit = 300\n"
-    )
-    (tmp_path / "deciding_loans.py").write_text(
-        "from decimal import Decimal\nfrom functools import lru_cache\n\n"
-        "@lru_cache\ndef rules():\n    import rules_of_loans\n\n    rules_of_loans.load()\n"
-        "    return rules_of_loans\n\n"
-        "def decide(person):\n    limit = rules()._limit\n"
-        "    points = Decimal(person['income']) + Decimal(person['savings']) / 3\n"
-        "    return 'yes' if points > limit + 200 * (person['race'] == 'green') else 'no'\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    subject = importlib.import_module("deciding_loans").decide
-    asked = audit(subject, processes)
-    assert everything(asked) == everything(audit(subject))
-    assert not asked.cache_notes
-
-
-def test_answers_that_cannot_be_sent_are_failures_as_here(processes: Executor) -> None:
-    def decide(person: dict[str, Any]) -> Any:
-        return (each for each in ()) if person["income"] % 10 == 1 else row(person)
-
-    options = {"max_failures": 0.5, "error": 0.1}
-    here, there = (audit(decide, where, **options).causal("race") for where in (None, processes))
-    assert (there.score, there.unknown) == (here.score, here.unknown)
-    assert here.unknown > 0
-
-
-@pytest.mark.parametrize("every", [2, 10, 50])  # so many that the search for them ends, and fewer
-def test_calls_that_fail_have_the_culprits_that_they_have_here(
-    processes: Executor, every: int
-) -> None:
-    def decide(people: themis.InputTable) -> Any:
-        if (people["income"] % every == 1).any():
-            raise ValueError("no rule")
-        return table(people)
-
-    options = {"max_failures": 0.99, "error": 0.2}
-    here, there = audits = [
-        audit(themis.batch(decide), where, **options) for where in (None, processes)
-    ]
-    scores = [each.causal("race") for each in audits]
-    assert len({(each.low, each.high, each.unknown) for each in scores}) == 1
-    assert here.runner.failures == there.runner.failures
-    row, _ = here.runner.failures.examples[CRASH]
-    assert row["income"] % every == 1
-
-
-def test_threads_of_libraries_are_as_many_as_before() -> None:
-    threadpoolctl = pytest.importorskip("threadpoolctl")
-    before = [each["num_threads"] for each in threadpoolctl.threadpool_info()]
-    with ThreadPoolExecutor(4) as threads:
-        everything(audit(SUBJECTS["table"], threads))
-    assert [each["num_threads"] for each in threadpoolctl.threadpool_info()] == before
 
 
 def test_an_executor_that_was_shut_down_is_said() -> None:
@@ -338,24 +334,6 @@ def test_who_was_answered_here_and_kills_its_process_there_is_a_difference(
     assert len(_tried_here) == 16 + differs * 2 * (200 - len(failed))
 
 
-def test_a_subject_that_dies_in_every_process_but_this_one_stays_here(tmp_path: Path) -> None:
-    driver = os.getpid()
-
-    def decide(person: dict[str, Any]) -> str:
-        if os.getpid() != driver:
-            (tmp_path / str(os.getpid())).touch()
-            os._exit(1)
-        return row(person)
-
-    here, there = audits = [audit(decide, where) for where in (None, "processes:2")]
-    assert there.causal("race") == here.causal("race")
-    assert not there.runner.failures.total
-    assert [each.code for each in there.cache_notes] == ["executor-differs"]
-    assert 1 <= len([*tmp_path.iterdir()]) <= 4, "two pools of two"
-    for each in audits:
-        each.close()
-
-
 @pytest.mark.parametrize(("first", "every"), [(16, 1), (400, 10), (16, 10)])
 def test_many_that_kill_their_processes_are_told_from_the_others(every: int, first: int) -> None:
     """Unless most of them do: then all that were not found innocent count as failed."""
@@ -383,30 +361,6 @@ def test_what_cannot_travel_is_said(processes: Executor) -> None:
 
     with pytest.raises(RequestError, match=r"can't be sent to other processes.*lock"):
         audit(decide, processes).causal("race")
-
-
-def test_structured_outputs_come_back_as_they_are(processes: Executor) -> None:
-    def decide(people: themis.InputTable) -> Any:
-        return {"decision": table(people), "points": people["income"] * 1.5}
-
-    outputs = [
-        themis.Output(name="decision", at="decision", favourable=["yes"]),
-        themis.Output(name="points", at="points", min=0, max=1500, cut=700),
-    ]
-
-    def measured(where: Any) -> Any:
-        with audit(themis.batch(decide), where, outputs=outputs) as asked:
-            return [asked.causal("race", output=name).score for name in ("decision", "points")]
-
-    assert measured(processes) == measured(None)
-
-
-def test_small_jobs_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "HERE_SECONDS", 1e9)
-    started: list[int] = []
-    monkeypatch.setattr(ProcessPool, "submit", lambda *_: started.append(1))
-    assert everything(audit(row, "processes:2")) == everything(audit(row))
-    assert not started
 
 
 @pytest.mark.slow
@@ -448,26 +402,6 @@ def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
         asked.causal("race")
     for pid in {int(line) for line in pids.read_text().split()}:
         assert not _is_alive(pid)
-
-
-def test_a_second_interrupt_waits_until_the_processes_have_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pool, ended = ProcessPool(1), []
-    pid = pool.submit(os.getpid).result()
-    executor = type(pool._executor)
-    shutdown = executor.shutdown
-
-    def interrupted(*given: Any, **options: Any) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        shutdown(*given, **options)
-        ended.append(pid)
-
-    monkeypatch.setattr(executor, "shutdown", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        pool.stop()
-    assert ended == [pid]
-    assert not _is_alive(pid)
 
 
 def test_an_interrupt_is_heard_where_other_threads_would_get_it() -> None:
@@ -624,17 +558,3 @@ def test_on_the_command_line_it_is_an_option_that_is_wrong(
     result = run("score", "--executor", "proceses:4")
     assert result.exit_code == 2
     assert "error: --executor: 'proceses:4' is no executor" in result.output
-
-
-def test_processes_do_not_hear_interrupts_while_they_start() -> None:
-    """They would print tracebacks; what loky starts beside them must not make them hear."""
-    lines = (
-        "import signal",
-        "from themis.engine.executors.pools import ProcessPool",
-        "pool = ProcessPool(1)",
-        "print(pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result())",
-        "pool.stop()",
-    )
-    command = [sys.executable, "-c", "\n".join(lines)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
-    assert "SIGINT" in ended.stdout
