@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from tests.external import interrupting
 from tests.services import Reply, Request, Service, many, run
-from themis import Audit, Integers, Schema
 from themis.engine.runner import Runner
-from themis.results.notes import Ending
-from themis.subjects.base import BudgetEndedError, Unanswered
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import TRANSPORT
 from themis.subjects.http import pacing
 from themis.subjects.http import subject as subject_module
@@ -243,8 +241,8 @@ def test_no_pause_is_longer_than_the_time_limit_allows(service: Service, fails_b
     if fails_before:  # an input was answered: who is to blame is not found for want of time
         with pytest.raises(BudgetEndedError):
             run(subject, many(50))
-        assert subject.unanswered is not None
-        assert "more patience than" in subject.unanswered.reply
+        assert subject.unfinished is not None
+        assert not subject.unfinished.failures
     else:
         assert len(run(subject, many(50)).failures) == 50
     # The list; or that, an input that is answered, and half of the list.
@@ -255,7 +253,6 @@ def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 600.0)
-    monkeypatch.setattr(subject_module, "VOUCHING_SECONDS", 0.0)
     subject = picky(service, lambda age: True, 502)
     subject.deadline = time.monotonic() + 0.5
     with pytest.raises(BudgetEndedError):
@@ -269,72 +266,6 @@ def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(
     assert runner.executions == len(service.requests[-1].json)
     assert runner.account.calls == 1
     subject.close()
-
-
-@pytest.fixture
-def little_time(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Seconds that are too few to find out who is to blame, and enough on any machine."""
-    monkeypatch.setattr(subject_module, "VOUCHING_SECONDS", 1_000.0)
-    monkeypatch.setattr(subject_module, "LOOK_SECONDS", 60.0)
-    return 500.0
-
-
-def test_where_little_time_is_left_a_service_that_is_down_is_told_so(
-    service: Service, little_time: float
-) -> None:
-    subject = picky(service, lambda age: True, 502)
-    subject.deadline = time.monotonic() + little_time
-    answers = run(subject, many(50))
-    assert len(answers.failures) == 50
-    assert [len(each.json) for each in service.requests] == [50, 1]
-
-
-def test_where_little_time_is_left_for_the_first_list_the_service_is_not_taken_for_dead(
-    service: Service, little_time: float
-) -> None:
-    subject = picky(service, lambda age: age == 40, 502)
-    subject.deadline = time.monotonic() + little_time
-    with pytest.raises(BudgetEndedError):
-        run(subject, aged(40, *range(41, 90)))
-    assert [len(each.json) for each in service.requests] == [50, 1]
-    assert subject.unanswered is not None
-    assert subject.unanswered.reply == "HTTP 502 Bad Gateway"
-
-
-def test_a_list_that_too_little_time_is_left_for_is_no_failure_of_its_inputs(
-    service: Service, little_time: float
-) -> None:
-    subject = picky(service, lambda age: age == 40, 502)
-    subject.inputs_per_request = 10
-    subject.client.has_answered = True  # whichever list is answered first
-    subject.deadline = time.monotonic() + little_time
-    with pytest.raises(BudgetEndedError):
-        run(subject, aged(*range(20, 60)))
-    # What was answered stays, also behind the list with the input that brings it down.
-    assert subject.unfinished is not None
-    answered = [output is not None for output in subject.unfinished.outputs]
-    assert answered == [True] * 20 + [False] * 10 + [True] * 10
-    assert not subject.unfinished.failures
-    assert subject.unanswered == Unanswered(10, "HTTP 502 Bad Gateway")
-
-
-def test_a_run_whose_list_was_not_answered_in_time_blames_nobody(
-    service: Service, little_time: float
-) -> None:
-    def answer(request: Request) -> Reply:
-        ages = asked(request)
-        return Reply(status=503) if 40 in ages else Reply(json.dumps([age > 60 for age in ages]))
-
-    service.answer = answer
-    schema = Schema(race=["green", "purple"], age=Integers(18, 120), income=Integers(0, 1_000))
-    subject = service.subject(body="{inputs}", retries=0, schema=schema)
-    audit = Audit(subject, schema, seed=2, error=0.01, max_seconds=little_time)
-    result = audit.score("race", measures=["causal"])
-    assert result.stopped is Ending.BUDGET
-    assert not result.failures
-    (note,) = (each for each in result.timing["notes"] if each.code == "inputs-unanswered")
-    assert note.values["reply"] == "HTTP 503 Service Unavailable"
-    assert "too little time was left" in str(note)
 
 
 @pytest.mark.parametrize(

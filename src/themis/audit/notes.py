@@ -273,14 +273,6 @@ def _widest_gap(people: People, drawn: NDArray[Any], column: int) -> _Gap:
     return _Gap(float(of_rows[part] - generated[part]), values)
 
 
-def unanswered(runner: Runner) -> Iterator[Note]:
-    """What was asked together and not answered, where the time was too short to find out why."""
-    if (last := runner.subject.unanswered) is not None:
-        yield Note.of(
-            "inputs-unanswered", inputs=last.inputs, reply=runner.failures.redact(last.reply)
-        )
-
-
 def earlier_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
     """How many answers an earlier run had left; a first run may find those that it kept itself."""
     recall = runner.recall

@@ -20,7 +20,6 @@ from themis.audit.notes import (
     other_cost,
     sparse,
     timing_of,
-    unanswered,
     unknown_values,
     with_commands,
     without_effect,
@@ -177,7 +176,7 @@ class Work:
         failed = self._failed or runner.fails_too_often or self._problem is not None
         stopped = Ending.FAILED if failed else stopped
         spent = runner.account - self._before
-        slow = [*earlier_answers(runner, spent), *unanswered(runner)]
+        slow = list(earlier_answers(runner, spent))
         if self._ended is not Ending.INTERRUPTED:
             slow += other_cost(runner)
         seconds = time.monotonic() - self._clock

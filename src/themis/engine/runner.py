@@ -91,7 +91,6 @@ class Runner:
         """Begin a measurement with a fresh budget; what is known stays known."""
         self._budget = budget
         self.ahead.start(allowed=budget.ahead and budget.max_executions is None)
-        self.subject.unanswered = None
         self.reserved = 0  # executions that are kept back for running findings again
         self._started_at = self.spent
         self._deadline = time.monotonic() + (

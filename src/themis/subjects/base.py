@@ -66,14 +66,6 @@ class Answers:
         return sum(output is not None for output in self.outputs) + len(self.failures)
 
 
-@dataclass(frozen=True)
-class Unanswered:
-    """Inputs that were asked together and got no answer, which the time left does not explain."""
-
-    inputs: int
-    reply: str  # what came instead, without values of inputs
-
-
 class Batch(Protocol):
     """Inputs decoded for their subject once; columns may be overwritten between runs."""
 
@@ -175,7 +167,6 @@ class Subject(ABC):
     deadline = math.inf  # of the batch that is run: what has not ended until then is cut off
     call_inputs: int | None = None  # of the batch that is run, where it is several calls: of each
     unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
-    unanswered: Unanswered | None = None  # of the batch that the end of the time cut off
     ran_elsewhere = False  # whether its executor, if it has one, gave answers
 
     def begin(self, count: int) -> Answers:

@@ -230,11 +230,6 @@ class Client:
         else:
             self._is_heard = True
 
-    @property
-    def seconds_left(self) -> float:
-        """Until the time limit ends."""
-        return self.deadline - time.monotonic()
-
     async def pause(self, outcome: Reply | Failure, attempt: int | None = None) -> bool:
         """Wait after what failed as after this attempt, or as the service asks.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
 import random
 import weakref
@@ -24,7 +22,6 @@ from themis.subjects.base import (
     CulpritSearch,
     Subject,
     Traits,
-    Unanswered,
 )
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.client import (
@@ -56,8 +53,6 @@ REMEDIES = {
 }
 REDIRECTED = "give the address to which it leads as url of [subject]"
 
-VOUCHING_SECONDS = 5.0  # that a time limit must leave, so that its end is not all that is said
-LOOK_SECONDS = 0.5  # for one input, where there is not even that
 WATCHED = 8  # failures of parts of a list after which it is asked whether the service is still up
 
 # Failures that no smaller request would escape.
@@ -155,9 +150,8 @@ class HttpSubject(Subject):
         exchange = _Exchange(self, codes, answers)
         try:
             exchange.run()
-            if exchange.unanswered is not None:
-                self.unanswered = exchange.unanswered
-                raise BudgetEndedError
+            if exchange.lacks_time and self.client.has_answered:
+                raise BudgetEndedError  # who is to blame, if anybody is, is not known
         except BaseException:
             known = {place: each for place, each in answers.failures.items() if each.alone}
             given, sent = self.client.given, self.client.requests_sent
@@ -199,7 +193,7 @@ class _Exchange:
         self._lists = iter([[places[at : at + size]] for at in places[::size]])
         self._left: list[list[Sequence[int]]] = []  # of lists for which the service seemed down
         self._answered = False
-        self.unanswered: Unanswered | None = None  # for want of time; no fault of the service
+        self.lacks_time = False  # to find out why a list failed: the service asks for more
         self._outputs, self._failures = answers.outputs, answers.failures
 
     def run(self) -> None:
@@ -207,7 +201,7 @@ class _Exchange:
         client = self._client
         client.given = client.requests_sent = 0
         client.run(self._ask, workers=len(self._outputs))
-        if self._left and self._answered:
+        if self._left and self._answered and not self.lacks_time:
             # Inputs that bring it down do so for other lists, too, that are asked at the time.
             client.run(self._ask_again, workers=1)
 
@@ -238,23 +232,12 @@ class _Exchange:
             if _is_maybe_down(reply):
                 if not await service.is_up(part, reply):
                     search.add(part)
-                    if service.asks_too_much:
-                        self._leave(search.left(), failure)
-                    else:
-                        self._left.append(search.left())
+                    self.lacks_time |= service.asks_too_much
+                    self._left.append(search.left())
                     return
                 search.halve(part)
             elif len(part) == 1 or _may_be_one_input(reply):
                 search.halve(part)
-
-    def _leave(self, parts: Sequence[Sequence[int]], failure: Failure) -> None:
-        """Note that the time does not suffice to find who is to blame, if anybody is.
-
-        A service that has not answered anything yet is likely to be down, and has failed.
-        """
-        if self._client.has_answered:
-            before = 0 if self.unanswered is None else self.unanswered.inputs
-            self.unanswered = Unanswered(before + sum(map(len, parts)), failure.plain)
 
     async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
         """The reply to one input alone; what it says is noted if it is an answer."""
@@ -349,10 +332,6 @@ class _Vouched:
         return self._failed % WATCHED > 0 or _is_answer(await self._tell(self._voucher, None))
 
     async def _find_voucher(self, part: Sequence[int], reply: Reply | Failure) -> bool:
-        self.asks_too_much = self._client.seconds_left < VOUCHING_SECONDS
-        if self.asks_too_much:
-            await self._look(part)
-            return False
         for place in random.Random(len(part)).sample(part, 2):
             if not await self._pause(reply):
                 return False
@@ -361,14 +340,6 @@ class _Vouched:
                 self._voucher = place
                 return True
         return False
-
-    async def _look(self, part: Sequence[int]) -> None:
-        """Ask about one input at once, so that a service that answers is not taken for dead."""
-        if self._client.has_answered or self._client.seconds_left < 2 * LOOK_SECONDS:
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._tell(random.Random(len(part)).choice(part), 0)
 
     async def _pause(self, reply: Reply | Failure, attempt: int | None = None) -> bool:
         self.asks_too_much = not await self._client.pause(reply, attempt)
