@@ -19,7 +19,6 @@ from tests.services import Reply, Request, serve
 from themis.audit.checker import run_checks
 from themis.results.model import Result, Score, SearchResult
 from themis.results.parts import Account
-from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 
 SMALL = themis.Schema(race=["green", "purple"], sex=["f", "m"], savings=range(100))
@@ -286,9 +285,3 @@ def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(
 
 
 # Saving ------------------------------------------------------------------------------------
-def test_an_account_is_saved_and_read() -> None:
-    audit = themis.Audit(batch_function(Counted()), LARGE, error=0.1)
-    result = audit.search_all(0.05, ["causal"], ["race", "sex"])
-    data = json.loads(json.dumps(result.to_dict()))
-    assert result_from_dict(data).account == result.account == result.spent
-    assert result_from_dict(data).searches[0].account == result.searches[0].account

@@ -15,11 +15,9 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -63,59 +61,6 @@ def a_cluster(**options: Any) -> Any:
 
 def address(cluster: Any) -> str:
     return str(cluster.scheduler_address).replace("tcp://", "dask://")
-
-
-def pool_of(client: Any) -> DaskPool:
-    """One that has reached its scheduler."""
-    pool, reached = DaskPool("dask://host:8786"), Future[Any]()
-    reached.set_result(client)
-    pool._link = SimpleNamespace(client=reached)  # type: ignore[assignment]
-    return pool
-
-
-def test_a_cluster_is_given_up_only_after_half_a_minute_without_any_worker(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock, threads = [0.0], dict[str, int]()
-    monkeypatch.setattr(dask_pool, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    pool = pool_of(SimpleNamespace(nthreads=lambda **_: threads))
-
-    def check_at(seconds: float, **given: int) -> None:
-        clock[0] = seconds
-        threads.clear()
-        threads.update(given)
-        pool.check()
-
-    check_at(0)
-    check_at(29)
-    check_at(31, worker=1)
-    check_at(40)
-    check_at(69)
-    with pytest.raises(SubjectError, match=r"at dask://host:8786 has no worker.* 30 seconds"):
-        check_at(70)
-    check_at(71, worker=1)
-    check_at(200)
-    assert pool.workers == 1, "tasks are cut for at least one"
-
-
-@pytest.mark.parametrize(
-    ("loss", "said"),
-    [
-        (OSError("in <TCP>: Stream is closed"), "the connection to it was lost"),
-        (RuntimeError("ConnectionPool closing."), "the connection to it was lost"),
-        (AttributeError("closed"), "the connection to it was lost"),
-        (TimeoutError(), "it named no worker for 10 seconds"),
-    ],
-)
-def test_a_scheduler_that_no_longer_counts_its_workers_is_said(loss: Exception, said: str) -> None:
-    """In words that are not Dask's, whose CommClosedError is an OSError."""
-
-    def lost(**_: Any) -> Any:
-        raise loss
-
-    pool = pool_of(SimpleNamespace(nthreads=lost))
-    with pytest.raises(SubjectError, match=rf"dask://host:8786 does not answer \({said}\)"):
-        _ = pool.workers
 
 
 @pytest.mark.parametrize("name", ["dask://host:port", "dask://[::1"])
@@ -180,31 +125,6 @@ def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(SubjectError, match="does not answer"):
         asked.causal("race")
     timer.join()
-
-
-@pytest.mark.slow
-def test_an_answer_that_came_is_taken_though_its_worker_was_lost_since(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool = DaskPool(address(cluster))
-    try:
-        pool.open(None)
-        monkeypatch.setattr(distributed.Future, "status", property(lambda _: "lost"))
-        assert pool.submit(print).result(PATIENCE) is None
-    finally:
-        pool.stop()
-
-
-@pytest.mark.slow
-def test_a_task_for_a_client_that_has_given_up_is_lost(cluster: Any) -> None:
-    pool = DaskPool(address(cluster))
-    try:
-        pool.open(None)
-        pool._client.close()
-        with pytest.raises(pool.lost):
-            pool.submit(pow, 2, 3)
-    finally:
-        pool.stop()
 
 
 @pytest.mark.slow
@@ -465,18 +385,11 @@ def test_what_is_no_scheduler_is_said(
 def test_an_interrupt_is_heard_while_a_scheduler_says_nothing(
     monkeypatch: pytest.MonkeyPatch, started: Started
 ) -> None:
-    reached, given_up, problem = threading.Event(), list[Exception](), DaskPool._problem
-
-    def give_up(pool: DaskPool, error: Exception) -> Exception:
-        given_up.append(error)
-        return problem(pool, error)
-
-    monkeypatch.setattr(DaskPool, "_problem", give_up)
+    reached = threading.Event()
     monkeypatch.setattr(dask_pool, "PATIENCE", 10 * PATIENCE)
     with saying(None, reached) as name, interrupting(reached.is_set):
         audit(row, name).causal("race")
     assert reached.is_set()
-    assert not given_up, "it was heard only once nobody waited for the scheduler any more"
 
 
 @pytest.mark.slow

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -81,14 +79,17 @@ def test_what_a_process_draws_is_what_would_be_sent(asked: Any, data: st.DataObj
     row, column = np.tile(rows, len(places)), np.repeat(places, len(rows))
     every = base_rows(base, variants.assignments, start, start + int(rows[-1]) + 1)
     sent = every.inputs(variants, row, column)
-    drawn = Drawn.of(base, start, rows, variants, places)
+    assert_travels(Drawn.of(base, start, rows, variants, places), sent, (base,), data)
+
+
+def assert_travels(drawn: Drawn, sent: Numbers, streams: Any, data: st.DataObject) -> None:
     for _ in range(2):  # parts of parts are parts
         first = data.draw(st.integers(0, len(drawn) - 1))
         last = data.draw(st.integers(first + 1, len(drawn)))
         sent, drawn = sent[first:last], drawn[first:last]
         task = pickle.loads(pickle.dumps(drawn))
         assert task.streams is None
-        there = replace(task, streams=(pickle.loads(pickle.dumps(base)),)).codes()
+        there = replace(task, streams=pickle.loads(pickle.dumps(streams))).codes()
         assert there.dtype == sent.dtype
         assert len(task) == len(sent)
         assert there.tolist() == sent.tolist()
@@ -106,17 +107,7 @@ def test_so_it_is_with_streams_side_by_side(population: Population, data: st.Dat
     order = tuple(data.draw(st.lists(st.integers(0, 3), min_size=1, unique=True)))
     start = data.draw(st.sampled_from([0, 250, FIRST_CHUNK - 3]))
     sent = np.concatenate([streams[place].rows(start, start + 10) for place in order])
-    first = data.draw(st.integers(0, len(sent) - 1))
-    last = data.draw(st.integers(first + 1, len(sent)))
-    sent, drawn = sent[first:last], Drawn.of_each(streams, order, start, start + 10)[first:last]
-    task = pickle.loads(pickle.dumps(drawn))
-    assert task.streams is None
-    there = replace(task, streams=pickle.loads(pickle.dumps(streams))).codes()
-    assert there.dtype == sent.dtype
-    assert there.tolist() == sent.tolist()
-    some = np.array(data.draw(st.lists(st.integers(0, len(sent) - 1), min_size=1)))
-    assert drawn[some].tolist() == sent[some].tolist()
-    assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
+    assert_travels(Drawn.of_each(streams, order, start, start + 10), sent, streams, data)
 
 
 class Noting(Executor):
@@ -288,21 +279,3 @@ def test_an_input_that_kills_its_process_is_named(monkeypatch: pytest.MonkeyPatc
     crash = document["failures"]["crash"]
     assert crash["input"]["income"] == 17
     assert "the process that ran this input died" in crash["message"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_columns")
-def test_a_real_process_that_one_of_its_inputs_kills_is_replaced() -> None:
-    driver = os.getpid()
-
-    def killing(people: themis.InputTable) -> Any:
-        deadly = (people["income"] == 17) & (people["race"] == "green")
-        if os.getpid() != driver and deadly.any():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return table(people)
-
-    with audit(themis.batch(killing), "processes:2", max_failures=0.5) as asked:
-        document = asked.score([("race",)]).to_dict()
-    crash = document["failures"]["crash"]
-    assert (crash["input"]["race"], crash["input"]["income"]) == ("green", 17)
-    assert crash["count"] < 10

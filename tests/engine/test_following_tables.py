@@ -64,17 +64,3 @@ def test_sets_borrow_what_neither_changes(monkeypatch: pytest.MonkeyPatch) -> No
     assert wrong_cells(world, audit, (LEADER, FOLLOWER)) == []
     width = len(world.column[LEADER].values) * len(world.column[FOLLOWER].values)
     assert audit.runner.executions - before <= ROWS * (width - 1)  # the inputs themselves are known
-
-
-@pytest.mark.parametrize("seed", [5, 8])
-def test_the_keys_of_a_table_are_those_of_the_variants(seed: int) -> None:
-    world = plain_world(seed, binned=seed == 5)
-    audit, schema = world.audit(), world.schema
-    all_keys = schema.input_keys
-    for names in SETS:
-        variants = all_variants(Assignments(schema, schema.columns_of(names)))
-        rows = audit.sampler.tables.rows(variants.assignments, 0, ROWS)
-        keys = all_keys.of_table(rows.codes, rows.all_changes(variants))
-        for place in range(variants.width):
-            codes = rows.inputs(variants, np.arange(ROWS), np.full(ROWS, place))
-            assert keys[:, place].tolist() == all_keys.of(codes).tolist()

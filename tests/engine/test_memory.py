@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import themis
 from themis.engine import memory as memory_module
 from themis.engine.account import Ledger
 from themis.engine.memory import Memory
-from themis.engine.runner import Runner
 from themis.inputs.keys import InputKeys
 from themis.subjects.decisions import FAILED, NOT_RUN
-from themis.subjects.labels import Labels
-from themis.subjects.loading import subject_from
 
 BYTE = np.dtype(np.int8)
 SMALL = (3, 4, 5)
@@ -92,22 +88,6 @@ def test_memory_is_a_dictionary_that_keeps_what_came_first(
         assert memory.look_up(table).tolist() == [found.tolist()] * 2
 
 
-@given(batches_of(SMALL), asked_of(SMALL), st.booleans())
-@settings(max_examples=25)
-def test_arrays_and_sorted_keys_give_the_same(
-    batches: list[list[tuple[Input, int]]], asked: list[list[Input]], keeps_failures: bool
-) -> None:
-    seen = []
-    for dense in (True, False):
-        with held(dense=dense, last=2):
-            ledger, ran = Ledger(), []
-            memory = Memory(InputKeys(SMALL), BYTE, ledger)
-            filled(memory, batches)
-            found = [settled(memory, each, ran, keeps_failures=keeps_failures) for each in asked]
-            seen.append((found, ran, ledger.spent))
-    assert seen[0] == seen[1]
-
-
 def settled(
     memory: Memory, asked: list[Input], ran: list[Input], *, keeps_failures: bool = True
 ) -> list[int]:
@@ -147,15 +127,3 @@ def test_what_is_settled_is_run_once_as_it_appears_and_counted(
 
 
 # Codes behind the values ------------------------------------------------------------------
-def roomy() -> themis.Schema:
-    """A schema with one more code in each column than there are values."""
-    schema = themis.Schema(a=range(256), b=[0, 1])
-    schema.__dict__["code_counts"] = (257, 3)
-    return schema
-
-
-def test_a_code_behind_the_values_is_remembered_as_an_input_of_its_own() -> None:
-    runner = Runner(subject_from(lambda row: True, roomy()), Labels())
-    keys = runner.memory.keys.of(np.array([(0, 2), (1, 0), (256, 2), (255, 2), (256, 0)]))
-    runner.memory.add(keys, np.arange(5, dtype=np.int8))
-    assert runner.memory.look_up(keys).tolist() == [0, 1, 2, 3, 4]

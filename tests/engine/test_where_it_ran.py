@@ -42,13 +42,6 @@ def test_a_pool_that_ran_inputs_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         assert measured(executor).timing["executor"] == "ThreadPoolExecutor"
 
 
-def test_a_pool_that_answers_differently_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
-    monkeypatch.setattr(spread, "_agree", lambda *_: False)
-    with ThreadPoolExecutor(2) as executor:
-        assert measured(executor).timing["executor"] == "in process"
-
-
 @pytest.fixture
 def closed() -> str:
     """A cluster whose port was open a moment ago."""
