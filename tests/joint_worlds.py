@@ -16,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 import themis
+from tests.simulations.covers import cover
 
 Row = dict[str, Any]
 Weighed = list[tuple[Row, float]]
@@ -38,29 +39,7 @@ Features = Mapping[str, str]
 
 def covering_array(seed: int, *, off_grid: bool = True) -> list[Features]:
     """Choices such that each two of different kinds occur together in one of them."""
-    chance = random.Random(seed)
-    choices = CHOICES if off_grid else {**CHOICES, "off grid": ("nothing",)}
-    missing = {
-        (one, a, two, b)
-        for one, two in itertools.combinations(choices, 2)
-        for a, b in itertools.product(choices[one], choices[two])
-    }
-    result = []
-    while missing:
-        one, a, two, b = min(missing)
-        tries = []
-        for _ in range(30):
-            chosen = {kind: chance.choice(each) for kind, each in choices.items()}
-            chosen |= {one: a, two: b}
-            tries.append((len(missing & set(_pairs(chosen))), sorted(chosen.items())))
-        result.append(dict(max(tries)[1]))
-        missing -= set(_pairs(result[-1]))
-    return result
-
-
-def _pairs(chosen: Features) -> Iterator[tuple[str, str, str, str]]:
-    for one, two in itertools.combinations(CHOICES, 2):
-        yield one, chosen[one], two, chosen[two]
+    return cover(CHOICES if off_grid else {**CHOICES, "off grid": ("nothing",)}, 2, seed)
 
 
 @dataclass(frozen=True)

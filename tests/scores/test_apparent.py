@@ -59,7 +59,7 @@ def row_cases(draw: Any, *, binned: bool = True, failing: bool = False) -> RowCa
     rows = draw(st.lists(st.sampled_from(inputs), min_size=1, max_size=25))
     weighted = draw(st.booleans())
     weights = [draw(st.sampled_from([0.5, 1.0, 2.0, 3.0])) if weighted else 1.0 for _ in rows]
-    if failing:
+    if failing and draw(st.booleans()):
         case = _failing(case, draw(st.integers(0, 1_000)))
     return RowCase(case, list(zip(rows, weights, strict=True)), weighted)
 
@@ -90,48 +90,6 @@ def no_bins(rows: RowCase) -> bool:
 
 @SOME
 @given(row_cases())
-def test_the_group_score_is_the_spread_of_rates_among_the_rows(rows: RowCase) -> None:
-    score = rows.measure(measures=["group"])["group", "generated"]
-    low, high = row_oracle.group(rows.case.world, rows.rows, set(rows.names))
-    assert low == pytest.approx(high)
-    assert score.method == "exact"
-    assert score.low == score.score == score.high == pytest.approx(low)
-
-
-@SOME
-@given(row_cases())
-def test_within_is_the_share_of_rows_with_a_differing_counterpart_row(rows: RowCase) -> None:
-    score = rows.measure(measures=["causal"], counterfactuals="within")["causal", "within"]
-    truth, _ = row_oracle.causal_within(rows.case.world, rows.rows, set(rows.names))
-    assert score.method == "exact"
-    assert score.low == score.score == score.high == pytest.approx(truth)
-    assert score.account is not None
-    assert score.account.sampling == len({row for row, _ in rows.rows})
-    given_rows = [rows.case.world.row(row) for row, _ in rows.rows]
-    for witness in score.witnesses:
-        assert witness.generated or all(person in given_rows for person in witness.inputs)
-        assert set(witness.differs_in) <= set(rows.names)
-        assert witness.outputs[0] != witness.outputs[1]
-    assert bool(score.witnesses) == (truth > 0)
-
-
-@SOME
-@given(row_cases(binned=False))
-def test_generated_is_the_share_of_people_whom_some_assignment_flips(rows: RowCase) -> None:
-    score = rows.measure(counterfactuals="generated")["causal", "generated"]
-    truth, _ = row_oracle.causal_generated(rows.case.world, rows.rows, set(rows.names))
-    assert score.method == "exact"
-    assert score.low == score.score == score.high == pytest.approx(truth)
-    for witness in score.witnesses:
-        assert set(witness.differs_in) <= set(rows.names)
-        for person, output in zip(witness.inputs, witness.outputs, strict=True):
-            assert rows.case.world.valid(person)
-            assert rows.case.decide(person) == output
-    assert bool(score.witnesses) == (truth > 0)
-
-
-@SOME
-@given(row_cases())
 @pytest.mark.slow
 def test_with_bins_the_score_is_one_that_members_can_give_and_the_truth_is_within(
     rows: RowCase,
@@ -149,13 +107,15 @@ def test_with_bins_the_score_is_one_that_members_can_give_and_the_truth_is_withi
 
 @SOME
 @given(row_cases(binned=False, failing=True))
-@pytest.mark.slow
-def test_failures_leave_exactly_the_ends_that_they_could_change(rows: RowCase) -> None:
+def test_scores_are_those_of_the_definitions_with_the_ends_that_failures_leave(
+    rows: RowCase,
+) -> None:
     names = set(rows.names)
     world = rows.case.world
     if all(world.output(row) is row_oracle.FAILED for row, _ in rows.rows):
         reject()
     found = rows.measure()
+    assert found["causal", "generated"].method == found["causal", "within"].method == "exact"
     for key, truth in {
         ("causal", "generated"): row_oracle.causal_generated(world, rows.rows, names),
         ("causal", "within"): row_oracle.causal_within(world, rows.rows, names),
@@ -332,7 +292,6 @@ def test_copies_of_a_row_are_executed_once_and_weigh_as_often_as_they_come() -> 
     result = themis.Audit(loan, schema).apparent(data, "race", only_data=True)
     assert [s.score for s in result.scores] == [0.75, 0.0, 1.0]
     assert len(calls) == result.executions
-    assert result.spent.sampling == 4
     assert result.spent.sampling == 4
 
 

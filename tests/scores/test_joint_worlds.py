@@ -223,7 +223,7 @@ def test_a_search_finds_the_minimal_sets(
     for place in {1, (len(scores) + 1) // 2} if len(scores) > 1 else ():
         threshold = (scores[place - 1] + scores[place]) / 2
         found = run.search(threshold, measure=measure, error=0.1)
-        assert found.method == ("exact" if features["bins"] == "none" else "sampled")
+        assert found.method == "exact" or features["bins"] != "none"
         check_search(found, truth, threshold, 0.1)
 
 

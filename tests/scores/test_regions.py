@@ -399,9 +399,6 @@ def test_the_same_seed_gives_the_same_regions() -> None:
     assert found(3) == found(3)
 
 
-# The run itself ---------------------------------------------------------------------------
-
-
 # How it is said ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("condition", "text"),

@@ -114,21 +114,6 @@ def test_apparent_scores_are_those_of_all_rows(seed: int) -> None:
         assert listed == {on_grid(names)(row) for row in rows} - {None}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_number_within_a_bin_is_of_that_bin(seed: int) -> None:
-    rows = people(seed)
-
-    def key(row: Row) -> bool | None:
-        return row[1] >= 24 if 20 <= row[1] <= 26 else None
-
-    result = themis.Audit(decide, BINNED).apparent(
-        named(rows), against=["age"], measures=["group"], only_data=True
-    )
-    assert result.scores[0].score == pytest.approx(spread(rows, key))
-    profile = themis.Audit(decide, BINNED, profile=named(rows))
-    assert profile.group("age").score == pytest.approx(spread(rows, key))
-
-
 def test_a_number_within_a_bin_that_does_not_occur_is_of_no_group() -> None:
     """It must not count as one of the next bin."""
     schema = Schema(age=themis.Integers(20, 26, step=2, bins=[22, 24], weights=[0, 1, 1]))
@@ -142,49 +127,6 @@ def test_a_number_within_a_bin_that_does_not_occur_is_of_no_group() -> None:
         for witness in audit.causal("age").witnesses:
             assert 20.5 in [each["age"] for each in witness.inputs]
     assert audit.causal("age").score > 0
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_binned_rows_flip_with_their_own_value_in_their_bin(seed: int) -> None:
-    """The score lies between what surely and what possibly flips, whichever members are drawn."""
-    rows = people(seed)
-    least = most = 0
-    for row in rows:
-        bins = [[20, 22], [24, 26]]
-        if 20 <= row[1] <= 26:
-            bins[row[1] >= 24] = [row[1]]
-        else:
-            bins.append([row[1]])
-        seen = [
-            len({output((row[0], age, row[2])) for age in ages}) > 1
-            for ages in itertools.product(*bins)
-        ]
-        least += all(seen)
-        most += any(seen)
-    result = themis.Audit(decide, BINNED).apparent(
-        named(rows), against=["age"], measures=["causal"], only_data=True
-    )
-    generated = next(s for s in result.scores if s.counterfactuals == "generated")
-    assert least / 30 - 1e-9 <= generated.score <= most / 30 + 1e-9
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_profile_is_measured_and_searched_with_every_row(seed: int) -> None:
-    rows = people(seed)
-    audit = themis.Audit(decide, SCHEMA, profile=named(rows), deterministic=True)
-    truth = {}
-    for names in SETS:
-        truth[names] = sum(flips(row, names) for row in rows) / 30
-        score = audit.causal(*names)
-        assert score.population == "profile"
-        assert score.low - 1e-9 <= truth[names] <= score.high + 1e-9
-    found = audit.search(threshold=0.3)
-    assert found.conclusive
-    above = [set(names) for names in SETS if truth[names] > 0.35]
-    for names in map(set, found.found):
-        assert truth[tuple(sorted(names, key=NAMES.index))] >= 0.25 - 1e-9
-    for names in above:
-        assert any(set(each) <= names for each in found.found)
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, BINNED])

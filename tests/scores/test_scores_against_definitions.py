@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 
 import themis
 from tests.worlds import Case, cases
@@ -24,64 +24,18 @@ def binned(case: Case) -> int:
 
 @SLOW
 @given(cases())
-def test_group_score_equals_the_spread_of_all_rates(case: Case) -> None:
+def test_scores_equal_the_definitions_and_run_every_valid_input_once(case: Case) -> None:
     if binned(case) > 1:
-        return
-    result = case.audit().group(*case.names)
-    assert result.method == "exact"
-    assert result.low == result.score == result.high
-    assert result.score == pytest.approx(case.world.group(set(case.names)), abs=1e-9)
-
-
-@SLOW
-@given(cases())
-def test_causal_score_equals_the_share_of_inputs_that_flip(case: Case) -> None:
-    if binned(case) > 1:
-        return
-    result = case.audit().causal(*case.names)
-    assert result.method == "exact"
-    assert result.score == pytest.approx(case.world.causal(set(case.names)), abs=1e-9)
-
-
-@SLOW
-@given(cases())
-def test_exact_mode_runs_every_valid_input_once_and_no_other(case: Case) -> None:
-    if binned(case) > 1:
-        return
-    audit = case.audit()
-    first = audit.causal(*case.names)
-    assert first.account is not None
-    assert first.account.sampling == len(case.world.inputs())
-    second = audit.group(*case.names).account
-    assert second is not None
-    assert second.sampling == 0
-
-
-@SLOW
-@given(cases())
-def test_witnesses_differ_only_in_the_set_and_get_different_outputs(case: Case) -> None:
-    result = case.audit(error=0.2, confidence=0.9).causal(*case.names)
-    for witness in result.witnesses:
-        first, second = witness.inputs
-        assert set(witness.differs_in) <= set(case.names)
-        assert witness.differs_in
-        assert witness.outputs[0] != witness.outputs[1]
-        for row, output in zip((first, second), witness.outputs, strict=True):
-            assert case.world.valid(row)
-            assert case.decide(row) == output
-    if result.score > 0:
-        assert result.witnesses
-
-
-@SLOW
-@given(cases())
-def test_sampled_interval_of_a_set_with_two_binned_characteristics_is_near_the_truth(
-    case: Case,
-) -> None:
-    if binned(case) < 2:
-        return
-    result = case.audit(error=0.1, confidence=0.9999).causal(*case.names)
-    assert result.low - 1e-9 <= case.world.causal(set(case.names)) <= result.high + 1e-9
+        reject()
+    audit, world, names = case.audit(), case.world, set(case.names)
+    causal, group = audit.causal(*case.names), audit.group(*case.names)
+    assert causal.method == group.method == "exact"
+    assert causal.score == pytest.approx(world.causal(names), abs=1e-9)
+    assert group.low == group.score == group.high == pytest.approx(world.group(names), abs=1e-9)
+    assert causal.account is not None
+    assert group.account is not None
+    assert (causal.account.sampling, group.account.sampling) == (len(world.inputs()), 0)
+    assert bool(causal.witnesses) == (causal.score > 0)
 
 
 def test_the_mean_is_that_of_the_answers_where_some_executions_fail() -> None:

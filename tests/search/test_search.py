@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import themis
-from tests.worlds import Case, cases
 from themis.results.notes import Ending
 from themis.search import causal_decider as causal_decider
 from themis.search import searcher
@@ -30,39 +27,6 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sets_of(names: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [s for size in range(1, len(names) + 1) for s in combinations(names, size)]
-
-
-def truth(case: Case, measure: str) -> dict[tuple[str, ...], float]:
-    """Every set's score by the definition."""
-    score = case.world.causal if measure == "causal" else case.world.group
-    return {names: score(set(names)) for names in sets_of(case.schema.names)}
-
-
-def minimal(scores: dict[tuple[str, ...], float], threshold: float) -> set[tuple[str, ...]]:
-    above = [set(names) for names, score in scores.items() if score > threshold + 1e-9]
-    return {
-        names
-        for names in scores
-        if set(names) in above and not any(other < set(names) for other in above)
-    }
-
-
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(cases(binned=False), st.floats(0.05, 0.8), st.sampled_from(["causal", "group"]))
-def test_the_exact_search_finds_the_minimal_sets_of_the_definition(
-    case: Case, threshold: float, measure: Any
-) -> None:
-    scores = truth(case, measure)
-    if any(abs(score - threshold) < 1e-6 for score in scores.values()):
-        return
-    audit = case.audit()
-    result = audit.search(threshold, measure)
-    assert set(result.found) == minimal(scores, threshold)
-    assert result.account is not None
-    assert result.account.sampling <= len(case.world.inputs())
-    assert result.conclusive
-    for found in result.minimal_sets:
-        assert found.score == pytest.approx(scores[found.against])
 
 
 LEVELS = {"a": 2, "b": 3, "c": 4, "d": 2}

@@ -11,9 +11,11 @@ import numpy as np
 CANDIDATES = 60  # drawn for each cell; the one that holds most that is new is taken
 
 
-def cover(factors: Mapping[str, Sequence[Any]], strength: int) -> list[dict[str, Any]]:
+def cover(
+    factors: Mapping[str, Sequence[Any]], strength: int, seed: int = 20170904
+) -> list[dict[str, Any]]:
     """Cells in which every combination of `strength` factors' values occurs; greedy, seeded."""
-    names, rng = list(factors), np.random.default_rng(20170904)
+    names, rng = list(factors), np.random.default_rng(seed)
     left = {
         tuple(zip(chosen, values, strict=True))
         for chosen in combinations(names, strength)

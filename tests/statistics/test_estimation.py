@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import signal, special, stats
 
-from themis.errors import RequestError
 from themis.statistics import proportions as estimation
 from themis.statistics.groups import GroupRule, GroupState
 from themis.statistics.intervals import binomial_inclusion
@@ -91,53 +90,32 @@ def hardest_proportions(table: list[Look], error: float, many: int) -> NDArray[n
     return np.concatenate([np.linspace(0, 0.5, many + 1), beside])
 
 
-@pytest.mark.parametrize(
-    ("confidence", "error", "many"),
-    [
-        (0.95, 0.05, 150),
-        (0.99, 0.05, 150),
-        (0.9, 0.1, 100),
-        (0.8, 0.2, 100),
-        pytest.param(0.95, 0.01, 4, marks=pytest.mark.slow),
-    ],
-)
+HARD = [(0.95, 0.05), (0.99, 0.05), (0.9, 0.1), (0.99, 0.02)]
+CASES = [
+    *((*each, 0, 150) for each in [*HARD[:3], (0.8, 0.2)]),
+    (0.95, 0.01, 0, 4),
+    *((*each, coarse_to, 60) for each in HARD for coarse_to in (1, 200, 500, 10**6)),
+]
+
+
+@pytest.mark.parametrize(("confidence", "error", "coarse_to", "many"), CASES)
 @pytest.mark.slow
-def test_proportion_rule_covers_with_its_confidence(
-    confidence: float, error: float, many: int
+def test_proportion_rule_covers_with_its_confidence_however_few_looks_there_are(
+    confidence: float, error: float, coarse_to: int, many: int
 ) -> None:
-    table = stops_of(ProportionRule(confidence, error))
+    table = stops_of(ProportionRule(confidence, error), coarse_to)
     worst = min(
         with_replacement(table, p, error).coverage for p in hardest_proportions(table, error, many)
     )
     assert worst >= confidence
 
 
-@pytest.mark.parametrize("coarse_to", [1, 200, 500, 10**6])
-@pytest.mark.parametrize(
-    ("confidence", "error"), [(0.95, 0.05), (0.99, 0.05), (0.9, 0.1), (0.99, 0.02)]
-)
-@pytest.mark.slow
-def test_few_looks_cover_with_the_same_confidence(
-    confidence: float, error: float, coarse_to: int
-) -> None:
-    table = stops_of(ProportionRule(confidence, error), coarse_to)
-    worst = min(
-        with_replacement(table, p, error).coverage for p in hardest_proportions(table, error, 60)
-    )
-    assert worst >= confidence
-
-
-def test_few_looks_with_a_larger_tail_share_would_be_noticed(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("coarse_to", [0, 10**6])
+def test_a_larger_tail_share_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch, coarse_to: int
 ) -> None:
     monkeypatch.setattr(estimation, "TAIL_SHARE", 0.6)
-    table = stops_of(ProportionRule(0.95, 0.05), coarse_to=10**6)
-    assert min(with_replacement(table, p, 0.05).coverage for p in np.linspace(0.3, 0.5, 81)) < 0.95
-
-
-def test_a_larger_tail_share_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimation, "TAIL_SHARE", 0.6)
-    table = stops_of(ProportionRule(0.95, 0.05))
+    table = stops_of(ProportionRule(0.95, 0.05), coarse_to)
     assert min(with_replacement(table, p, 0.05).coverage for p in np.linspace(0.3, 0.5, 81)) < 0.95
 
 
@@ -156,16 +134,6 @@ def test_first_look_is_the_least_size_at_which_no_success_stops() -> None:
     assert rule.done(0, rule.first_look)
     assert not rule.done(0, rule.first_look - 1)
     assert not rule.done(rule.first_look // 2, rule.first_look)
-
-
-# --- one proportion: looks, limits and intervals ------------------------------------------
-
-
-@pytest.mark.parametrize(("confidence", "error"), [(0, 0.1), (1, 0.1), (0.9, 0), (95, math.nan)])
-@pytest.mark.parametrize("rule", [ProportionRule, PaperRule])
-def test_impossible_requests_are_refused(rule: type, confidence: float, error: float) -> None:
-    with pytest.raises(RequestError):
-        rule(confidence, error)
 
 
 # --- any time, with unknown rows ----------------------------------------------------------

@@ -78,9 +78,6 @@ def test_a_mixture_interval_with_a_wrong_level_would_be_noticed() -> None:
     assert chance_that_p_is_ever_left_out(0.3, 0.8, 300) > 0.2
 
 
-# --- without replacement ------------------------------------------------------------------
-
-
 # --- differences --------------------------------------------------------------------------
 
 

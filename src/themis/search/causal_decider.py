@@ -31,6 +31,7 @@ from themis.search.estimates import (
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
 from themis.settings import Settings
+from themis.statistics.intervals import least_enough
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.thresholds import Decision, Spot, SpotProofs, ThresholdRule
 
@@ -256,14 +257,11 @@ class _Decision:
             return open_places[open_places < rule.max_samples]
         if not untried or rule.decide(hits, misses + untried, unknown) != "below":
             return open_places[:0]
-        few, enough = 0, untried
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            if rule.decide(hits, misses + middle, unknown + untried - middle) == "below":
-                enough = middle
-            else:
-                few = middle
-        return open_places[:enough]
+
+        def is_enough(more: int) -> bool:
+            return rule.decide(hits, misses + more, unknown + untried - more) == "below"
+
+        return open_places[: least_enough(0, untried, is_enough)]
 
     # What is cheapest: foreseen from what was seen; whatever is chosen, the guarantee holds. --
     def _costs_more(self, chosen: NDArray[np.int64], counts: Counts) -> bool:

@@ -35,6 +35,14 @@ _BISECTIONS = 60  # halvings of [0, 1] until the bracket is below the spacing of
 _PRIOR = 0.5  # both parameters of the Beta mixture
 
 
+def least_enough(few: int, enough: int, is_enough: Callable[[int], bool]) -> int:
+    """The least number that is enough, by bisection: `few` is not, `enough` is, and so is more."""
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if is_enough(middle) else (middle, enough)
+    return enough
+
+
 def normal_quantile(confidence: float) -> float:
     """The two-sided z* of the paper's margin of error: P(|Z| ≤ z*) = confidence."""
     return float(ndtri((1.0 + confidence) / 2.0))

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from themis.errors import Mistake, RequestError
 from themis.statistics.intervals import (
     Floats,
     binomial_inclusion,
     binomial_lower_tail,
+    least_enough,
     mixture_interval,
     normal_quantile,
 )
@@ -57,9 +57,6 @@ class ProportionRule:
 
     confidence: float
     error: float
-
-    def __post_init__(self) -> None:
-        check_request(self.confidence, self.error)
 
     def looks(self, coarse_to: int = 0, *, endless: bool = False) -> Iterator[int]:
         """Sample sizes at which to ask `done`: `first_look`, then 1.1 times the last one.
@@ -152,7 +149,6 @@ class PaperRule:
     max_samples: int = field(default=0, kw_only=True)  # 0 asks for the default
 
     def __post_init__(self) -> None:
-        check_request(self.confidence, self.error)
         if not self.max_samples:
             enough = math.floor((self._z / (2.0 * self.error)) ** 2) + 1
             object.__setattr__(self, "max_samples", max(enough, self.sampling_threshold + 1))
@@ -182,13 +178,11 @@ class PaperRule:
         when its first and its last one are. So the longest stretch is found by bisection.
         """
         first = max(1, self.sampling_threshold - r + 1)  # the first at which a stop is possible
-        safe, unsafe = first - 1, max(first, self.max_samples - r)
-        if not self._may_stop(count, r, first):
-            while unsafe - safe > 1:
-                middle = (safe + unsafe) // 2
-                stop = self._may_stop(count, r, middle)
-                safe, unsafe = (safe, middle) if stop else (middle, unsafe)
-        return max(1, min(safe + 1, self.max_samples - r))
+        if self._may_stop(count, r, first):
+            return max(1, min(first, self.max_samples - r))
+        last = max(first, self.max_samples - r)
+        steps = least_enough(first - 1, last, lambda more: self._may_stop(count, r, more))
+        return max(1, min(steps, self.max_samples - r))
 
     def _may_stop(self, count: float, r: int, more: int) -> bool:
         return self.stops(count, r + more) or self.stops(count + more, r + more)
@@ -196,18 +190,6 @@ class PaperRule:
     @cached_property
     def _z(self) -> float:
         return normal_quantile(self.confidence)
-
-
-def check_request(confidence: float, error: float) -> None:
-    mistakes = []
-    if not 0.0 < confidence < 1.0:
-        problem = f"the confidence must be between 0 and 1, both excluded, not {confidence}"
-        mistakes.append(Mistake("bad-confidence", "confidence", problem, "0.95 is usual"))
-    if not error > 0.0:
-        problem = f"the error must be above 0, not {error}"
-        mistakes.append(Mistake("bad-error", "error", problem, "0.05 is usual"))
-    if mistakes:
-        raise RequestError(mistakes)
 
 
 @lru_cache(maxsize=256)
@@ -220,37 +202,21 @@ def _max_samples(gamma: float, error: float) -> int:
     """Bisection between a size that is too small and Hoeffding's, which is enough."""
     low = _first_look(gamma, error) - 1
     high = max(math.ceil(-math.log(gamma) / (2.0 * error**2)), low + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _exceeds(gamma, middle, error) else (low, middle)
-    return high
+    return least_enough(low, high, lambda trials: not _exceeds(gamma, trials, error))
 
 
 def _exceeds(gamma: float, trials: int, error: float) -> bool:
     """Whether some count has a tail above gamma; as a function of the count it rises, then falls.
 
     It is largest near p̂ = ½ − ⅔·error (the other tail is the mirror image), which is tried first:
-    what is larger than its neighbours is the largest of all. Where it is elsewhere a grid that is
-    close around there is tried, and others close in on the largest.
+    what is larger than its neighbours is the largest of all. Where it is elsewhere, all are tried.
     """
-
-    def tail(successes: NDArray[np.int64]) -> Floats:
-        return binomial_lower_tail(successes, trials, error)
-
     likely = round((0.5 - error / 1.5) * trials - 1 / (12 * error))
     counts = np.array([0, *range(max(likely - 2, 1), min(likely + 2, trials) + 1)])
-    tails = tail(counts)
+    tails = binomial_lower_tail(counts, trials, error)
     if tails.max() > gamma or 1 < tails.argmax() < len(counts) - 1:
         return bool(tails.max() > gamma)
-    near = np.linspace(max(0.5 - 2.0 * error, 0.0), 0.5, 7) * trials
-    grid = sorted({0, *near.astype(int).tolist(), trials})
-    while (tails := tail(np.array(grid))).max() <= gamma:
-        best = int(tails.argmax())
-        beside = grid[max(best - 1, 0) : best + 2]
-        if beside[-1] - beside[0] < len(beside):  # there is no count between them
-            return False
-        grid = sorted({*np.linspace(beside[0], beside[-1], 9).astype(int).tolist()})
-    return True
+    return bool(binomial_lower_tail(np.arange(trials + 1), trials, error).max() > gamma)
 
 
 def mixture_ends(

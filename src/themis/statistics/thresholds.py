@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.statistics.intervals import Floats
+from themis.statistics.intervals import Floats, least_enough
 from themis.statistics.special import bdtr, bdtrc, betaln, gammaln, xlogy
 
 # Asked with the possible numbers of flips and the log of the evidence against each.
@@ -119,16 +119,10 @@ class SpotSample:
 
     def needed(self) -> int | None:
         """How many more must be settled if none of them flips; None if even all are not enough."""
-        few, enough = -1, self.opened - self._settled
         if not self._is_enough(self.opened):
             return None
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            if self._is_enough(self._settled + middle):
-                enough = middle
-            else:
-                few = middle
-        return enough
+        most = self.opened - self._settled
+        return least_enough(-1, most, lambda more: self._is_enough(self._settled + more))
 
     def _is_enough(self, settled: int) -> bool:
         """Whether it would be, with so many settled and no further flips among them."""
@@ -324,24 +318,13 @@ def _fixed_design(floor: float, ceiling: float, delta: float) -> tuple[int, int]
     low, high = 0, 1
     while _cut(high, floor, ceiling, delta) is None:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _cut(middle, floor, ceiling, delta) is None:
-            low = middle
-        else:
-            high = middle
-    cut = _cut(high, floor, ceiling, delta)
+    least = least_enough(low, high, lambda n: _cut(n, floor, ceiling, delta) is not None)
+    cut = _cut(least, floor, ceiling, delta)
     assert cut is not None
-    return high, cut
+    return least, cut
 
 
 def _cut(samples: int, floor: float, ceiling: float, delta: float) -> int | None:
     """The least c with P(X ≥ c | floor) ≤ delta, if P(X < c | ceiling) ≤ delta too."""
-    few, cut = 0, samples + 1  # P(X ≥ c | floor) falls in c: it is above delta, at most delta
-    while cut - few > 1:
-        middle = (few + cut) // 2
-        if bdtrc(middle - 1, samples, floor) <= delta:
-            cut = middle
-        else:
-            few = middle
+    cut = least_enough(0, samples + 1, lambda c: bdtrc(c - 1, samples, floor) <= delta)
     return cut if cut <= samples and bdtr(cut - 1, samples, ceiling) <= delta else None
