@@ -326,5 +326,5 @@ def _fixed_design(floor: float, ceiling: float, delta: float) -> tuple[int, int]
 
 def _cut(samples: int, floor: float, ceiling: float, delta: float) -> int | None:
     """The least c with P(X ≥ c | floor) ≤ delta, if P(X < c | ceiling) ≤ delta too."""
-    cut = least_enough(0, samples + 1, lambda c: bdtrc(c - 1, samples, floor) <= delta)
+    cut = least_enough(0, samples + 1, lambda c: bool(bdtrc(c - 1, samples, floor) <= delta))
     return cut if cut <= samples and bdtr(cut - 1, samples, ceiling) <= delta else None
