@@ -336,20 +336,6 @@ class Profile(Table):
     )
 
 
-ValueWords: TypeAlias = Annotated[  # the reader checks the names against the inputs
-    dict[str, dict[str, Text]],
-    WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "additionalProperties": {"type": "string", "minLength": 1},
-            },
-        }
-    ),
-]
-
-
 class Report(Table):
     """What reports call the program, its people, its decision and the values of its inputs."""
 
@@ -370,7 +356,7 @@ class Report(Table):
     decision: Text = optional(
         "The favourable decision as a noun: sentences are about approval rates then", "approval"
     )
-    values: ValueWords = optional(
+    values: dict[str, dict[str, Text]] = optional(  # the reader checks the names
         "Words for values, by characteristic", {"sex": {"female": "women", "male": "men"}}
     )
     rows: bool = optional(

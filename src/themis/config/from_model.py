@@ -57,18 +57,9 @@ def facts_of_model(
     thing = None if module is None else load_attribute(module, folder, where="--object")
     trained = trained_of(read_model(path, module=thing, trust_pickle=trust_pickle))
     assert trained is not None, "read_model gives only models"
-    return ModelFacts(
-        file,
-        trained.names,
-        trained.count,
-        trained.classes,
-        trained.categories,
-        trained.spelled,
-        trained.target,
-        trained.cut,
-        module,
-        trained=trained,
-    )
+    known = ("names", "count", "classes", "categories", "spelled", "target", "cut")
+    told = {each: getattr(trained, each) for each in known}
+    return ModelFacts(file, module=module, trained=trained, **told)
 
 
 def order_of(model: ModelFacts, rows: Table, schema: Schema, label: str | None) -> Note | None:

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import SchemaError
+from themis.errors import SchemaError, suggest
 from themis.inputs import expressions as ex
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.expressions import FALSE, TRUE, UNKNOWN, Array, Findings, Kind, Node, Reading
 
 MAX_LISTED_VALUES = 100_000  # with more, a literal is only compared to the first and last value
+MOST_NEAR = 1_000  # names or values among which the nearest is looked for
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class _Checker:
         for known in self._known:
             if not known.isidentifier() and known in self._reading.text and name in known:
                 return f"put a name that is not an identifier in backquotes: `{known}`"
-        return self._found.suggest(name, list(self._known))
+        return suggest(name, list(self._known)[:MOST_NEAR])
 
     def _number(self, tree: ast.expr) -> Node:
         node = self._expression(tree)
@@ -309,7 +310,7 @@ class _Checker:
         problem = f"{variable.name!r} has no value {_show(value)}"
         same = values.of_kind(kind)
         if isinstance(value, str):
-            remedy = self._found.suggest(value, [str(each) for each in same])
+            remedy = suggest(value, [str(each) for each in same[:MOST_NEAR]])
         else:
             remedy = f"its nearest value is {_show(min(same, key=lambda each: abs(each - value)))}"
         self._mistake("not-a-value", problem, remedy)

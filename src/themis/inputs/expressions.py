@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, suggest
+from themis.errors import Mistake
 from themis.inputs.characteristics import Characteristic
 
 MAX_CHARACTERS = 10_000
 MAX_NESTING = 100  # far below the depth at which a recursive walk gives up
-MAX_SUGGESTIONS = 25  # finding near names is slow; the mistakes after these come without one
 
 _PIECE = re.compile(
     r"""(?P<space>\s)
@@ -58,9 +57,6 @@ class Findings:
 
     def add(self, code: str, problem: str, remedy: str = "") -> None:
         self.mistakes.setdefault(Mistake(code, self.where, problem, remedy))
-
-    def suggest(self, name: str, valid: Sequence[str]) -> str:
-        return suggest(name, valid[:1000]) if len(self.mistakes) < MAX_SUGGESTIONS else ""
 
 
 @dataclass(frozen=True)

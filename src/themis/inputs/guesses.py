@@ -34,7 +34,6 @@ FEW_ROWS = 20  # with fewer rows, different values in each prove nothing
 FINE_STEPS = 10_000  # a finer grid than this is made coarser
 WEIGHTED = 2**20  # ranges with more values get no weights
 END_PARTS = 50  # of a range: its ends are rounded to about such a part of it
-OUTLYING = 2  # the largest 1 % reach so many times as far as the rest
 
 _NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
 
@@ -167,7 +166,6 @@ def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]
     if typed.kind == "real" or step != 1:
         spec["step"] = plain(step)
     edges, weights = _quantile_bins(typed, *seen, step)
-    remarks += _outliers(typed)
     if edges and weights:
         spec |= {"bins": edges, "weights": weights}
         remarks.append("bins of about as many rows each, drawn as often as in the rows")
@@ -212,15 +210,6 @@ def _step(typed: Typed, low: Any, high: Any) -> tuple[Any, list[str]]:
         return step, []
     rounded = round_step(high - low)
     return rounded, [f"about {_short(low)} to {_short(high)} in the rows; the step is rounded"]
-
-
-def _outliers(typed: Typed) -> Iterator[str]:
-    """A word on a few rows that stretch the range."""
-    low, high = map(_exact, typed.ends)
-    one, most = (_exact(_quantile(typed, share)) for share in (0.01, 0.99))
-    middle = most - one
-    if middle > 0 and (high - most > OUTLYING * middle or one - low > OUTLYING * middle):
-        yield f"98 % of the rows lie between about {_short(one)} and {_short(most)}: narrow it?"
 
 
 def _short(number: Any) -> str:
