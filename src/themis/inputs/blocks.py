@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,34 +57,6 @@ REJECTION_TRIALS = 2_000_000  # proposals without a valid input before we give u
 
 
 CodeRange = tuple[int, int]  # first code, and the one behind the last
-
-
-class Block(Protocol):
-    """Characteristics that are drawn together, independently of all others."""
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """The columns that it draws."""
-
-    @property
-    def size(self) -> int | None:
-        """The number of combinations that occur; None when it is not known."""
-
-    @property
-    def uniform(self) -> bool:
-        """Whether all combinations are equally likely."""
-
-    def draw(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
-        """Random combinations of codes, one per row."""
-
-    def combinations(self, indices: NDArray[np.int64]) -> NDArray[Any]:
-        """The combinations with these numbers, one per row; only where `size` is known."""
-
-    def probabilities(self) -> NDArray[np.float64]:
-        """The probability of each combination, in order; only where `size` is known."""
-
-    def restricted(self, ranges: Mapping[int, CodeRange]) -> Block | None:
-        """The block given that some columns lie in these ranges; None if that never occurs."""
 
 
 @dataclass(frozen=True)
@@ -292,6 +264,14 @@ class RejectionBlock:
         except SchemaError:
             return None
         return block
+
+
+# Characteristics that are drawn together, independently of all others. `columns` are those that it
+# draws, `size` is the number of combinations that occur, None where that is not known. `draw` gives
+# random ones, one per row; where the size is known, `combinations` gives those with some numbers,
+# and `probabilities` how likely each is. `restricted` is the block given that some columns lie in
+# ranges, None if that never occurs.
+Block: TypeAlias = ColumnBlock | MissingBlock | TableBlock | RejectionBlock
 
 
 def nothing_found(block: RejectionBlock, tried: int) -> Mistake:
