@@ -150,11 +150,11 @@ class Forecaster:
         if self._is_exact_of_people(assignments, measure):
             self._exact.add((columns, measure))
             changed = columns if measure == "causal" else ()
-            return round(self._cover(changed, self._size(), self._saved(columns, measure)))
+            return round(self._cover(changed, self._size()))
         if measure == "group" and not shares_contexts(self.sampler, assignments):
             return self._rows_of(columns, measure) * self._width(assignments)
         rows = self._rows_of(columns, measure)
-        return round(self._cover(columns, rows, self._saved(columns, measure)))
+        return round(self._cover(columns, rows))
 
     def _size(self) -> int:
         return self.sampler.population.size or 0
@@ -198,18 +198,9 @@ class Forecaster:
 
     def _rows_of(self, columns: tuple[int, ...], measure: Measure) -> int:
         rows = self._causal_rows(columns) if measure == "causal" else self._group_rows(columns)
-        if not self.sampler.population.profile:
-            return rows
-        return round(float(_distinct(rows, np.array([self._size()]))[0]))
+        return min(rows, self._size()) if self.sampler.population.profile else rows
 
-    def _saved(self, columns: tuple[int, ...], measure: Measure) -> float:
-        """The part of a row that is left out since it flips early; small rows are run whole."""
-        assignments = self.sampler.assignments(columns)
-        if measure == "group" or self._width(assignments) <= 2 or self.sampler.runner.saves_calls:
-            return 0.0
-        return self._seen[columns].flips / 2
-
-    def _cover(self, columns: tuple[int, ...], rows: int, saved: float) -> float:
+    def _cover(self, columns: tuple[int, ...], rows: int) -> float:
         """The cells of these rows that no set before ran: by which columns are changed."""
         schema, new = self.sampler.runner.schema, 0.0
         density = self._seen[columns].density if columns in self._seen else 1.0
@@ -218,8 +209,7 @@ class Forecaster:
             levels = math.prod(schema.characteristics[c].possible_count - 1 for c in changed)
             levels = min(levels, self.settings.max_assignments)
             known = self._covered.get(changed, 0)
-            part = (1.0 - saved) * density if changed else 1.0
-            new += levels * max(rows - known, 0) * part
+            new += levels * max(rows - known, 0) * (density if changed else 1.0)
             self._covered[changed] = max(rows, known)
         return new
 
@@ -329,7 +319,7 @@ class Forecaster:
         if flips < threshold:  # else most of them contain a set that was found
             rows = self._rule.first_look
             rows = min(rows, self._size()) if self.sampler.population.profile else rows
-            cells = sum(self._cover(each, rows, 0.0) for each in _larger(among, max_size))
+            cells = sum(self._cover(each, rows) for each in _larger(among, max_size))
         found = flips > max(threshold - self.settings.error, 1 / PILOT)
         return round(cells + SEARCH_SHARE * scores * found)
 
@@ -366,8 +356,3 @@ def _larger(among: Sequence[int], max_size: int | None) -> Iterator[tuple[int, .
     size = min(max_size or len(among), len(among))
     larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
     return islice(larger, MOST_SETS)
-
-
-def _distinct(draws: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How many different ones so many draws from each of these meet, as is to be expected."""
-    return np.asarray(sizes * -np.expm1(-draws / sizes))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.checker import run_checks
@@ -162,7 +162,30 @@ class AuditInTest:
         self.unsure(unsure)
 
 
-class ScoreInTest:
+class ClaimInTest(Generic[Gives]):
+    """Something that is measured, when a test uses it, at the audit's error and confidence."""
+
+    _known: Gives | None = None
+
+    def _ask(self) -> Gives:
+        raise NotImplementedError
+
+    @property
+    def measured(self) -> Gives:
+        """What was measured, once."""
+        __tracebackhide__ = True
+        if self._known is None:
+            self._known = plainly(self._ask)
+        return self._known
+
+    def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
+        if name.startswith("_"):  # nothing that pytest or a debugger looks for is worth a run
+            raise AttributeError(name)
+        return getattr(self.measured, name)
+
+
+class ScoreInTest(ClaimInTest[Score]):
     """A score of an `AuditInTest`; it has the attributes of the score besides its assertions."""
 
     def __init__(
@@ -178,7 +201,6 @@ class ScoreInTest:
         self._test, self._measure, self._settings = test, measure, settings
         self._against = tuple(test.audit.schema.names[column] for column in columns)
         self._output = output
-        self._score: Score | None = None
 
     def assert_below(self, limit: float) -> None:
         """Pass if the score is shown to be within the limit; the interval is narrowed until then.
@@ -195,31 +217,17 @@ class ScoreInTest:
         __tracebackhide__ = True
         self._test.settle(lambda: assert_conclusive(self.measured))
 
-    @property
-    def measured(self) -> Score:
-        """The score at the audit's error and confidence."""
-        __tracebackhide__ = True
-        if self._score is None:
-            self._score = plainly(self._ask)
-        return self._score
-
     def _ask(self) -> Score:
         with self._test.measuring_once(self._settings, self._measure) as audit:
             measure = audit.causal if self._measure == "causal" else audit.group
             return measure(*self._against, output=self._output)
 
-    def __getattr__(self, name: str) -> Any:
-        __tracebackhide__ = True
-        if name.startswith("_"):  # nothing that pytest or a debugger looks for is worth a run
-            raise AttributeError(name)
-        return getattr(self.measured, name)
-
     def __repr__(self) -> str:
-        known = self._score
+        known = self._known
         return str(known) if known else f"{self._measure} score against {','.join(self._against)}"
 
 
-class SearchInTest:
+class SearchInTest(ClaimInTest[SearchResult]):
     """A search of an `AuditInTest`; it has the attributes of the result besides its assertion."""
 
     def __init__(
@@ -230,31 +238,16 @@ class SearchInTest:
         settings: Mapping[str, Any],
     ) -> None:
         self._test, self._check, self._scope, self._settings = test, check, scope, settings
-        self._found: SearchResult | None = None
 
     def assert_nothing_found(self) -> None:
         """Pass if certainly no set is above the threshold (+ error, when inputs were sampled)."""
         __tracebackhide__ = True
         self._test.decide(self._check, self._settings, **self._scope)
 
-    @property
-    def measured(self) -> SearchResult:
-        """The search at the audit's error and confidence."""
-        __tracebackhide__ = True
-        if self._found is None:
-            self._found = plainly(self._ask)
-        return self._found
-
     def _ask(self) -> SearchResult:
         check = self._check
         with self._test.measuring_once(self._settings, check.measure) as audit:
             return audit.search(check.max_score, check.measure, output=check.output, **self._scope)
-
-    def __getattr__(self, name: str) -> Any:
-        __tracebackhide__ = True
-        if name.startswith("_"):  # nothing that pytest or a debugger looks for is worth a run
-            raise AttributeError(name)
-        return getattr(self.measured, name)
 
 
 def plainly(work: Callable[[], Gives]) -> Gives:
