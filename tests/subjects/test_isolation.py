@@ -77,15 +77,11 @@ def test_inputs_that_failed_only_among_others_are_known_as_such(
     assert all(map(fails, alone))
 
 
-def blamed(
-    culprits: NDArray[np.bool_], *, left_out: bool = False
-) -> tuple[NDArray[np.bool_], Answers]:
-    """Who is blamed where these fail, or have no output and are left out, and the answers."""
+def blamed(culprits: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Answers]:
+    """Who is blamed where these fail, and the answers."""
     before = np.concatenate([[0], np.cumsum(culprits)])
 
     def call(start: int, stop: int) -> Any:
-        if left_out:
-            return np.arange(start, stop)[~culprits[start:stop]]
         if before[stop] > before[start]:
             raise ValueError("culprit")
         return [1] * (stop - start)
@@ -110,42 +106,20 @@ def test_nobody_is_blamed_for_others_wherever_they_fail(share: float, first: int
         assert answers.given < 10 * len(culprits)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.03, 0.3])
-def test_rows_that_a_table_function_leaves_out_are_all_found(share: float) -> None:
-    culprits = np.random.default_rng(4).random(2_000) < share
-    culprits[:10] = culprits[-10:] = True
-    failed, answers = blamed(culprits, left_out=True)
-    assert (failed == culprits).all()
-    decided = np.flatnonzero(~culprits)
-    assert [answers.outputs[place] for place in decided] == decided.tolist()
-    said = {(each.message, each.alone) for each in answers.failures.values()}
-    assert said == {("the subject returned 0 outputs for 1 input", True)}
-
-
-@pytest.mark.parametrize("outputs", [2, 16, 1_024])
-def test_a_number_of_outputs_that_fits_by_chance_is_no_answer(outputs: int) -> None:
-    answers = isolate_failures(lambda start, stop: [1] * outputs, 65_536)
-    assert len(answers.failures) == 65_536
-    assert answers.calls == 3
-    reasons = {each.message for each in answers.failures.values()}
-    assert reasons == {f"the subject returned {outputs:,} outputs for 65,536 inputs"}
-
-
-@pytest.mark.parametrize("place", [0, 600, 999])
-def test_one_input_with_several_outputs_is_to_blame_alone(place: int) -> None:
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("outputs", [0, 1, 2, 16, 1_024, 65_535])
+def test_a_number_of_outputs_that_fits_by_chance_is_no_answer(outputs: int, raises: bool) -> None:
     def call(start: int, stop: int) -> list[int]:
-        return [1] * (stop - start + (start <= place < stop))
+        if raises and stop - start == 65_536:
+            raise ValueError("not so many")
+        return [1] * outputs
 
-    assert list(isolate_failures(call, 1_000).failures) == [place]
-
-
-def test_where_most_rows_are_left_out_it_is_soon_given_up() -> None:
-    culprits = np.random.default_rng(4).random(2_000) < 0.8
-    failed, answers = blamed(culprits, left_out=True)
-    assert failed[culprits].all()
-    assert answers.calls < 120
-    said = {each.message for each in answers.failures.values()}
-    assert said == {f"the subject returned {(~culprits).sum()} outputs for 2,000 inputs"}
+    answers = isolate_failures(call, 65_536)
+    assert len(answers.failures) == 65_536
+    assert answers.calls == 1 + raises
+    (reason,) = {each.message for each in answers.failures.values()}
+    assert reason.startswith("the subject returned ")
+    assert not any(each.alone for each in answers.failures.values())
 
 
 def test_a_table_function_that_fails_for_many_inputs_is_hardly_ever_given_up() -> None:
@@ -225,7 +199,7 @@ def test_how_long_calls_are_is_learned_where_each_has_a_failing_row(
         before = len(sizes)
         cells = audit.runner.perform(codes)
         assert (cells < 0).sum() == 20
-    assert max(sizes[before:]) == 64  # 0.64 seconds
+    assert 0.5 <= 0.01 * max(sizes[before:]) <= 2.0  # seconds: none is longer
 
 
 def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:

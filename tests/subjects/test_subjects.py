@@ -16,7 +16,6 @@ import themis
 from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
-from themis.subjects.base import isolate_failures
 from themis.subjects.decisions import CRASH, FAILED, INVALID, is_decision
 from themis.subjects.label_parts import DECISION_LIMIT
 from themis.subjects.labels import Labels
@@ -264,26 +263,6 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
         themis.Audit(themis.batch(lambda t: np.zeros((len(t), 2))), SCHEMA).causal("race")
 
 
-@pytest.mark.parametrize("count", [2, 8, 212])
-@pytest.mark.parametrize(
-    ("outputs", "said"),
-    [
-        (lambda start, stop: [1] * (stop - start - 1), r"returned {} outputs? for {} inputs"),
-        (lambda start, stop: {"a": [1] * (stop - start - 1)}, r"'a' has {} outputs? for {} inputs"),
-    ],
-)
-def test_a_wrong_number_of_outputs_is_that_of_the_call_that_was_asked_for(
-    count: int, outputs: Any, said: str
-) -> None:
-    answers = isolate_failures(outputs, count)
-    failures = answers.failures
-    assert len(failures) == count
-    assert answers.calls < 50  # it ends soon
-    for each in failures.values():
-        assert re.search(said.format(count - 1, count), each.message)
-    assert sum(each.alone for each in failures.values()) == min(count, 28)
-
-
 @pytest.mark.parametrize(
     ("returns", "said"),
     [
@@ -301,20 +280,6 @@ def test_a_wrong_number_of_outputs_is_that_of_the_call_that_was_asked_for(
 def test_what_is_no_list_of_outputs_is_called_by_its_name(returns: Any, said: str) -> None:
     with pytest.raises(themis.SubjectError, match=said):
         themis.Audit(themis.batch(returns), SCHEMA).causal("race")
-
-
-def test_a_batch_function_that_answers_one_by_one_only_is_found_out() -> None:
-    with pytest.raises(themis.SubjectError, match=r"returned 1 output for \d+ inputs"):
-        themis.Audit(themis.batch(lambda table: [1]), SCHEMA).causal("race")
-
-    def drops(table: themis.InputTable) -> Any:  # what it can't decide
-        return np.ones(len(table))[table["age"] < 80]
-
-    for ages in ([3, 90], [3, 90, 4, 5], [90, 91]):
-        codes = np.zeros((len(ages), 5), dtype=np.int64)
-        codes[:, 1] = ages
-        answers = subject_from(themis.batch(drops), SCHEMA).load(codes).run()
-        assert sorted(answers.failures) == [i for i, age in enumerate(ages) if age >= 80]
 
 
 def test_small_domains_are_never_run_twice() -> None:

@@ -15,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -227,15 +227,7 @@ class Subject(ABC):
 
 
 class WrongOutputsError(ValueError):
-    """A batch of inputs got something else than one output each."""
-
-
-class WrongLengthError(WrongOutputsError):
-    """A batch of inputs got another number of outputs, if it is known this one."""
-
-    def __init__(self, message: str, outputs: int = 0) -> None:
-        super().__init__(message)
-        self.outputs = outputs
+    """A batch of inputs got something else than one output each; nobody knows whose is whose."""
 
 
 class CulpritSearch:
@@ -342,18 +334,22 @@ def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
 def isolate_failures(
     call: Callable[[int, int], Any], count: int, subject: Subject | None = None
 ) -> Answers:
-    """Run a whole-batch call; when it fails, halve the batch until the culprits are alone.
+    """Run a whole-batch call; when it raises, halve the batch until the culprits are alone.
 
     `call(start, stop)` returns that part's outputs or raises. How often inputs are run again
     depends on how they were batched, so that no budget counts it; only the time ends it, which the
-    subject has. Of an isolation that is interrupted it keeps what that cost.
+    subject has. Of an isolation that is interrupted it keeps what that cost. Where outputs are not
+    one for each input all fail: a smaller part might get a number of them that fits by chance.
     """
     try:
         return Answers(_checked(call(0, count), count))
     except MistakesError:  # the user's, not the subject's
         raise
     except (Exception, SystemExit) as error:
-        isolation = _Isolation(call, count, error)
+        failures = dict.fromkeys(range(count), crash_of(error, alone=count == 1))
+        if count == 1 or isinstance(error, WrongOutputsError):
+            return Answers([None] * count, failures)
+    isolation = _Isolation(call, failures)
     try:
         return isolation.run(math.inf if subject is None else subject.deadline)
     except BaseException:
@@ -365,80 +361,38 @@ def isolate_failures(
 class _Isolation:
     """A batch whose call failed, and what its parts do."""
 
-    def __init__(
-        self, call: Callable[[int, int], Any], count: int, error: Exception | SystemExit
-    ) -> None:
-        self._call, self._count = call, count
-        self._whole = crash_of(error, alone=count == 1)
-        self._is_malformed = isinstance(error, WrongOutputsError)
-        self._failures = dict.fromkeys(range(count), self._whole)
-        self._outputs: list[Any] = [None] * count
-        self.given, self.calls = count, 1
+    def __init__(self, call: Callable[[int, int], Any], failures: dict[int, Failure]) -> None:
+        self._call, self._failures = call, failures
+        self._outputs: list[Any] = [None] * len(failures)
+        self.given, self.calls = len(failures), 1
         self._largest = (0, 0.0)
 
     def run(self, deadline: float) -> Answers:
         """The answers, with those failures for which inputs are to blame, as far as can be told."""
-        heed(deadline)
-        if self._is_malformed and self._count > 1 and self._gives_one_several():
-            return self._answers(dict.fromkeys(range(self._count), self._whole))
-        odd_pairs: list[Sequence[int]] = []  # they got another number of outputs than two
-        several_work = False
-        halves = _halves(range(self._count)) if self._count > 1 else []
-        search = CulpritSearch(halves[::-1])
+        search = CulpritSearch(_halves(range(len(self._outputs)))[::-1])
         for part in search:
             heed(deadline)
             try:
-                reason = self._try(part)
+                self._try(part)
             except (Exception, SystemExit) as error:
                 failure = crash_of(error, alone=len(part) == 1)
+                if isinstance(error, WrongOutputsError) and len(part) > 1:
+                    self._failures = dict.fromkeys(range(len(self._outputs)), failure)
+                    break
                 self._failures |= dict.fromkeys(part, failure)
-                if len(part) == 2 and isinstance(error, WrongLengthError):
-                    odd_pairs.append(part)
                 search.halve(part)
-                continue
-            several_work = several_work or len(part) > 1
-            if not several_work and any(map(self._failures.keys().isdisjoint, odd_pairs)):
-                # Two that fail only together: it does not answer a batch at all.
-                reason = self._whole if self._is_malformed else reason
-                return self._answers(dict.fromkeys(range(self._count), reason))
-        return self._answers(self._told())
+        return Answers(self._outputs, self._failures, self.given, self.calls, self._largest)
 
-    def _gives_one_several(self) -> bool:
-        """Whether inputs get several outputs alone: where their number fits, it is chance.
-
-        Of the first input only, it may be to blame itself.
-        """
-        for place in (0, self._count - 1):
-            try:
-                self._failures[place] = self._try(range(place, place + 1))
-            except (Exception, SystemExit) as error:
-                if isinstance(error, WrongLengthError) and error.outputs > 1:
-                    continue
-            return False
-        return True
-
-    def _try(self, part: Sequence[int]) -> Failure:
-        """Have a part answered, or raise; why it was in doubt before."""
+    def _try(self, part: Sequence[int]) -> None:
+        """Have a part answered, or raise."""
         start, stop = part[0], part[-1] + 1
         self.given, self.calls = self.given + len(part), self.calls + 1
         started = time.perf_counter()
         outputs = _checked(self._call(start, stop), len(part))
         self._largest = max(self._largest, (len(part), time.perf_counter() - started))
         self._outputs[start:stop] = outputs if isinstance(outputs, list) else outputs.tolist()
-        return [self._failures.pop(place) for place in part][-1]
-
-    def _told(self) -> dict[int, Failure]:
-        """The failures, each as it is best told."""
-        failures, whole = self._failures, self._whole
-        all_found = all(each.alone for each in failures.values())
-        if not self._is_malformed or (all_found and len(failures) < self._count):
-            return failures
-        # What is wrong is its outputs to any call, best seen in the one that was asked for.
-        alone = replace(whole, alone=True)
-        return {place: alone if each.alone else whole for place, each in failures.items()}
-
-    def _answers(self, failures: dict[int, Failure]) -> Answers:
-        return Answers(self._outputs, failures, self.given, self.calls, self._largest)
+        for place in part:
+            self._failures.pop(place)
 
 
 def _checked(outputs: Any, count: int) -> Any:
@@ -458,7 +412,7 @@ def _checked(outputs: Any, count: int) -> Any:
     if len(outputs) != count:
         returned = count_of(len(outputs), "output")
         message = f"the subject returned {returned} for {count_of(count, 'input')}"
-        raise WrongLengthError(message, len(outputs))
+        raise WrongOutputsError(message)
     return outputs
 
 
@@ -466,7 +420,7 @@ def _columns(columns: Mapping[Any, Any], count: int) -> OutputColumns:
     try:
         return OutputColumns(columns, count)
     except ValueError as error:
-        raise WrongLengthError(str(error)) from None
+        raise WrongOutputsError(str(error)) from None
 
 
 def _named(outputs: Any, array: NDArray[Any]) -> str:
