@@ -20,8 +20,6 @@ from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.row_files import PARQUET_START
 from themis.inputs.schema import Schema
 
-# Up to so many values, all texts of a characteristic are kept; twice as many are some megabytes.
-TABLE_LIMIT = 65_536
 GROUP_ROWS = 65_536  # built at once: memory stays flat; half or twice changes little
 FLUSH_SECONDS = 1.0  # of rows at most are lost if the process is killed
 
@@ -183,17 +181,49 @@ def is_no_loss(path: Path) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class _Column:
+    """One column of some rows: distinct values, None for nothing, and which of them is whose."""
+
+    values: Sequence[Any]
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, codes: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[Any]]) -> _Column:
+        """A column of codes."""
+        present, places = np.unique(codes, return_inverse=True)
+        return cls(decode(present).tolist(), places)
+
+
+def _columns(rows: SuiteRows, schema: Schema, own: OwnColumns) -> Iterator[_Column]:
+    """The columns of some rows, in their order."""
+    everywhere = np.zeros(len(rows), dtype=np.int64)
+    tests = _Column.of(rows.tests, np.asarray)
+    yield _Column([number or None for number in tests.values], tests.places)
+    yield _Column([rows.against], everywhere)
+    yield _Column([False, True], rows.base.astype(np.int64))
+    for place, characteristic in enumerate(schema):
+        yield _Column.of(rows.codes[:, place], characteristic.decode)
+    for each in rows.outputs:
+        places = np.where(each.places < 0, len(each.values), each.places)
+        yield _Column([*each.values, None], places)
+        yield _Column([*each.favourable, None], places)
+    kinds = [*dict.fromkeys(rows.failures)] or [""]
+    places = np.array([kinds.index(kind) for kind in rows.failures], dtype=np.int64)
+    yield _Column([kind or None for kind in kinds], places if rows.failures else everywhere)
+    if own.of_people:
+        yield _Column([True], everywhere)
+
+
 # Text -------------------------------------------------------------------------------------
 class _TextFile:
     """CSV, or one JSON object per line; what was written is kept even if the process is killed."""
 
     def __init__(self, path: Path, schema: Schema, own: OwnColumns, *, csv: bool) -> None:
+        self._schema, self._own, self._spell = schema, own, spell_csv if csv else spell_json
         names = [own.test, own.against, own.base, *schema.names, *own.back]
-        self._spell = spell_csv if csv else spell_json
         self._names = [""] * len(names) if csv else [f"{spell_json(name)}: " for name in names]
         self._between, self._ends = ("," if csv else ", "), ("", "") if csv else ("{", "}")
-        self._columns = [_Texts(each, self._spell) for each in schema]
-        self._last = [True] if own.of_people else []
         self._file = path.open("w", encoding="utf-8", errors="replace", newline="\n")
         self._flushed = time.monotonic()
         if csv:
@@ -202,12 +232,9 @@ class _TextFile:
     def write(self, rows: SuiteRows) -> None:
         start, end = self._ends
         for first in range(0, len(rows), GROUP_ROWS):
-            columns = self._texts(rows.part(first, first + GROUP_ROWS))
-            named = [
-                texts if not name else [name + text for text in texts]
-                for name, texts in zip(self._names, columns, strict=True)
-            ]
-            lines = map(self._between.join, zip(*named, strict=True))
+            columns = _columns(rows.part(first, first + GROUP_ROWS), self._schema, self._own)
+            texts = map(self._texts, self._names, columns)
+            lines = map(self._between.join, zip(*texts, strict=True))
             self._file.writelines(f"{start}{line}{end}\n" for line in lines)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self._file.flush()
@@ -216,51 +243,11 @@ class _TextFile:
     def close(self) -> None:
         self._file.close()
 
-    def _texts(self, rows: SuiteRows) -> Iterator[list[str]]:
-        """Each column's texts."""
-        spell, count = self._spell, len(rows)
-        nothing = spell(None)
-        yield [str(test) if test else nothing for test in rows.tests.tolist()]
-        yield [spell(rows.against)] * count
-        yield _take([spell(False), spell(True)], rows.base.astype(np.int64))
-        for place, column in enumerate(self._columns):
-            yield column.of(rows.codes[:, place]).tolist()
-        for each in rows.outputs:  # −1 as a place means the last entry
-            yield _take([*map(spell, each.values), nothing], each.places)
-            yield _take([*map(spell, each.favourable), nothing], each.places)
-        yield [spell(kind or None) for kind in rows.failures] or [nothing] * count
-        for value in self._last:
-            yield [spell(value)] * count
-
-
-class _Texts:
-    """The texts of one characteristic's values, made once where there are not too many."""
-
-    def __init__(self, characteristic: Characteristic, spell: Callable[[Any], str | None]) -> None:
-        self._characteristic, self._spell = characteristic, spell
-        self._known: NDArray[Any] | None = None
-        if characteristic.code_count <= TABLE_LIMIT:
-            self._known = self._spelled(np.arange(characteristic.code_count))
-
-    def of(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """The texts of these codes."""
-        texts, places = self._known, codes
-        if texts is None:
-            present, places = np.unique(codes, return_inverse=True)
-            texts = self._spelled(present)
-        taken: NDArray[Any] = texts[places]
+    def _texts(self, name: str, column: _Column) -> list[str]:
+        """The texts of a column, each behind its name where a line has names."""
+        texts = np.array([name + self._spell(value) for value in column.values], dtype=object)
+        taken: list[str] = texts[column.places].tolist()
         return taken
-
-    def _spelled(self, codes: NDArray[Any]) -> NDArray[Any]:
-        values = self._characteristic.decode(codes).tolist()
-        texts = np.empty(len(values), dtype=object)
-        texts[:] = [*map(self._spell, values)]
-        return texts
-
-
-def _take(texts: list[str], places: NDArray[np.int64]) -> list[str]:
-    taken: list[str] = np.array(texts, dtype=object)[places].tolist()
-    return taken
 
 
 def spell_csv(value: Any) -> str:
@@ -290,19 +277,13 @@ class _ParquetFile:
         except ImportError:
             remedy = "pip install 'themis-fairness[frames]', or end it in .csv"
             raise suite_mistake(path, "needs pyarrow, which is not installed", remedy) from None
-        self._pa = pa
-        self._columns = [_ArrowColumn(each) for each in schema]
-        kinds = dict.fromkeys(own.back, pa.string())
-        kinds |= dict.fromkeys((*own.favourable, own.personal), pa.bool_())
-        self._last = [True] if own.of_people else []
-        fields = [
-            (own.test, pa.int64()),
-            (own.against, pa.string()),
-            (own.base, pa.bool_()),
-            *((each.name, column.kind) for each, column in zip(schema, self._columns, strict=True)),
-            *((name, kinds[name]) for name in own.back),
-        ]
-        self._schema = pa.schema(fields)
+        self._pa, self._inputs, self._own = pa, schema, own
+        kinds = dict.fromkeys(own.back, "string")
+        kinds |= dict.fromkeys((*own.favourable, own.personal), "bool_")
+        fields = {own.test: "int64", own.against: "string", own.base: "bool_"}
+        fields |= {each.name: _arrow_kind(each) for each in schema}
+        fields |= {name: kinds[name] for name in own.back}
+        self._schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in fields.items()])
         self._writer = parquet.ParquetWriter(path, self._schema)
         self._waiting: list[Any] = []
         self._rows = 0
@@ -310,7 +291,9 @@ class _ParquetFile:
     def write(self, rows: SuiteRows) -> None:
         for start in range(0, len(rows), GROUP_ROWS):
             part = rows.part(start, start + GROUP_ROWS)
-            self._waiting.append(self._batch(part))
+            columns = _columns(part, self._inputs, self._own)
+            arrays = [*map(self._array, self._schema.types, columns)]
+            self._waiting.append(self._pa.record_batch(arrays, schema=self._schema))
             self._rows += len(part)
             if self._rows >= GROUP_ROWS:
                 self._flush()
@@ -325,52 +308,16 @@ class _ParquetFile:
             self._writer.write_table(table)
         self._waiting, self._rows = [], 0
 
-    def _batch(self, rows: SuiteRows) -> Any:
-        pa = self._pa
-        arrays = [
-            pa.array(rows.tests, mask=rows.tests == 0),
-            pa.repeat(rows.against, len(rows)),
-            pa.array(rows.base),
-            *(column.array(rows.codes[:, place]) for place, column in enumerate(self._columns)),
-            *(column for each in rows.outputs for column in self._output(each)),
-            pa.array([each or None for each in rows.failures], pa.string())
-            if rows.failures
-            else pa.nulls(len(rows), pa.string()),
-            *(pa.repeat(each, len(rows)) for each in self._last),
-        ]
-        return pa.record_batch(arrays, schema=self._schema)
-
-    def _output(self, column: OutputColumn) -> Iterator[Any]:
-        """An output as text, and whether it is favourable."""
-        pa = self._pa
-        places = pa.array(column.places, mask=column.places < 0)
-        yield pa.array([plain_text(value) for value in column.values], pa.string()).take(places)
-        yield pa.array(column.favourable, pa.bool_()).take(places)
+    def _array(self, kind: Any, column: _Column) -> Any:
+        values = column.values
+        if self._pa.types.is_string(kind):
+            values = [None if value is None else plain_text(value) for value in values]
+        return self._pa.array(values, kind).take(self._pa.array(column.places))
 
 
-class _ArrowColumn:
-    """The values of one characteristic as Arrow has them."""
-
-    def __init__(self, characteristic: Characteristic) -> None:
-        import pyarrow as pa
-
-        self._decode: Callable[[NDArray[Any]], NDArray[Any]] = characteristic.decode
-        if not isinstance(characteristic, Values) or characteristic.numeric:
-            given = (characteristic.value(0), *characteristic.extra)
-            whole = all(isinstance(each, int) for each in given)
-            self.kind = pa.int64() if whole else pa.float64()
-        elif characteristic.boolean:
-            self.kind = pa.bool_()
-        else:
-            self.kind = pa.string()
-            self._decode = _Texts(characteristic, _text_or_nothing).of
-
-    def array(self, codes: NDArray[Any]) -> Any:
-        """The values of these codes."""
-        import pyarrow as pa
-
-        return pa.array(self._decode(codes), self.kind)
-
-
-def _text_or_nothing(value: Any) -> str | None:
-    return None if value is None else plain_text(value)
+def _arrow_kind(characteristic: Characteristic) -> str:
+    """What Arrow calls the values of a characteristic."""
+    if not isinstance(characteristic, Values) or characteristic.numeric:
+        given = (characteristic.value(0), *characteristic.extra)
+        return "int64" if all(isinstance(each, int) for each in given) else "float64"
+    return "bool_" if characteristic.boolean else "string"
