@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.audit.outcomes import Outcome, Pairs, sides_now, unique_rows
 from themis.inputs.assignments import Places
-from themis.inputs.keys import InputKeys
+from themis.results.replays import STATES
 from themis.statistics.reruns import lasts_beyond_noise
 from themis.subjects.decisions import NOT_RUN, Cells
 
@@ -18,63 +19,58 @@ FIRST = 0.8 * (1.0 - CONFIDENCE)  # of what may be wrong, for the first pair of 
 SECOND = 1.0 - CONFIDENCE - FIRST  # the rest is for the other pairs of tests whose first one fell
 TRIES = 5  # of running a pair again: a failure says nothing of chance
 
-Flags = NDArray[np.bool_]
-
-# Cells of some inputs, by their numbers, in one more run: NOT_RUN where the budget ended before.
-Again = Callable[[Places], Cells]
-# Which pairs have outputs then and now, and which came out the same: of cells of the pairs.
-Comparison = Callable[[Cells, Cells, Places], tuple[Flags, Flags]]
+Flags: TypeAlias = NDArray[np.bool_]
+# The cells of these rows of the saved tests, run once more: NOT_RUN where the budget ended before.
+Again: TypeAlias = Callable[[Places], Cells]
 
 
-@dataclass
 class Confirmation:
-    """Pairs of inputs with different outputs, of several kinds that are judged apart.
+    """Pairs of saved tests that differ, to be run again; `alpha` may be wrong about all of them.
 
     A pair is confirmed where it came out the same in every rerun, and the pairs of its kind that
-    did are more than noise leaves. Of a test with several pairs, one is enough.
+    did are more than noise leaves. A kind is an output in which tests differ, and whether they did
+    before. Of a test with several pairs, one is enough.
     """
 
-    inputs: NDArray[np.int64]  # of each pair, the numbers of two inputs
-    kinds: Places
-    tests: Places  # that the pairs are of
-    alpha: float  # what may be wrong about all of them
-    lasting: Flags = field(init=False)  # came out the same so far
-    confirmed: Flags = field(init=False)
-    apart: Flags = field(init=False)  # no two of these of one kind share an input
-
-    def __post_init__(self) -> None:
-        self.apart = np.zeros(len(self.kinds), dtype=bool)
-        for own in self._by_kind():
+    def __init__(self, outcome: Outcome, pairs: Pairs, alpha: float, again: Again) -> None:
+        self.outcome, self.tests, self.rows, self.again = outcome, pairs.tests, pairs.rows, again
+        self.outputs = pairs.outputs
+        places, numbers = unique_rows(outcome.saved.codes[pairs.rows.reshape(-1)])
+        self.one_of_each = pairs.rows.reshape(-1)[places]  # a row of each input
+        self.inputs = numbers.reshape(-1, 2)
+        self.first = outcome.now[self.one_of_each].astype(outcome.runner.labels.dtype)
+        kinds = 2 * pairs.outputs + outcome.did[pairs.tests]
+        self.kinds: list[Flags] = [kinds == kind for kind in np.unique(kinds)]
+        self.alpha = alpha / max(len(self.kinds), 1)
+        self.apart = np.zeros(len(kinds), dtype=bool)  # no two of these of one kind share an input
+        for own in self.kinds:
             self.apart[own] = sharing_none(self.inputs[own])
-        self.lasting = np.ones(len(self.kinds), dtype=bool)
-        self.confirmed = np.zeros(len(self.kinds), dtype=bool)
+        self.lasting = np.ones(len(kinds), dtype=bool)  # came out the same so far
+        self.confirmed = np.zeros(len(kinds), dtype=bool)
 
-    def run(self, first: Cells, again: Again, compare: Comparison) -> bool:
-        """Run the pairs again as often as it takes; whether the budget was enough for that.
-
-        `first` has the cells of all inputs as they were first.
-        """
-        active, reruns, enough = np.arange(len(self.kinds)), 0, True
-        while active.size and enough:
-            reruns += 1
-            same, enough = self._rerun(active, first, again, compare)
-            active = active[same]
-            self._judge(active, reruns)
-            active = active[~np.isin(self.tests[active], self.tests[self.confirmed])]
+    def run(self) -> bool:
+        """Run the pairs again as often as it takes; whether the budget was enough for that."""
+        active, reruns, enough = np.arange(len(self.tests)), 0, True
+        try:
+            while active.size and enough:
+                reruns += 1
+                same, enough = self._rerun(active)
+                active = active[same]
+                self._judge(active, reruns)
+                active = active[~np.isin(self.tests[active], self.tests[self.confirmed])]
+        finally:  # also where it is interrupted, or fails too often
+            self._tell()
         return enough
 
-    def _rerun(
-        self, active: Places, first: Cells, again: Again, compare: Comparison
-    ) -> tuple[Flags, bool]:
+    def _rerun(self, active: Places) -> tuple[Flags, bool]:
         """Which of these pairs came out the same once more; whether the budget was enough."""
         came, missing = np.zeros(len(active), dtype=bool), np.arange(len(active))
         for _ in range(TRIES):
             which = active[missing]
-            pairs = self.inputs[which]
-            asked = np.unique(pairs)
-            cells = np.full(len(first), NOT_RUN, dtype=first.dtype)
-            cells[asked] = again(asked)
-            known, same = compare(first[pairs], cells[pairs], which)
+            asked = np.unique(self.inputs[which])
+            cells = np.full(len(self.first), NOT_RUN, dtype=self.first.dtype)
+            cells[asked] = self.again(self.one_of_each[asked])
+            known, same = self._compare(which, cells)
             self.lasting[which[known & ~same]] = False
             came[missing] = same
             missing = missing[~known]
@@ -84,22 +80,39 @@ class Confirmation:
                 break
         return came, True
 
+    def _compare(self, which: Places, now: Cells) -> tuple[Flags, Flags]:
+        """Which pairs have an output, then and now; which differ in it as they did."""
+        outputs, pairs, size = self.outputs[which], self.inputs[which].T, len(which)
+        cells = np.concatenate([self.first[pairs].reshape(-1), now[pairs].reshape(-1)])
+        places = np.arange(4 * size).reshape(4, size)
+        known, same = np.zeros((2, size), dtype=bool)
+        for output, side in enumerate(sides_now(self.outcome.runner, cells)):
+            has = (side.numbers.reshape(4, size) >= 0).all(axis=0) & (outputs == output)
+            known |= has
+            same[has] = side.differs_alike(*places[:, has]) if has.any() else False
+        return known, same
+
     def _judge(self, came: Places, reruns: int) -> None:
         """Confirm pairs that came out the same in all reruns, if noise would leave fewer."""
-        alpha = self.alpha / max(len(np.unique(self.kinds)), 1)
-        for own in self._by_kind():
+        for own in self.kinds:
             lasting = came[own[came]]
             self.confirmed[lasting] |= lasts_beyond_noise(
                 len(lasting),
                 int(own.sum()),
                 int(self.apart[lasting].sum()),
                 reruns,
-                alpha,
+                self.alpha,
                 all_last=bool(self.lasting[own].all()),
             )
 
-    def _by_kind(self) -> Iterator[Flags]:
-        yield from (self.kinds == kind for kind in np.unique(self.kinds))
+    def _tell(self) -> None:
+        """Say what became of the tests; what was not run again often enough is left as it is."""
+        outcome = self.outcome
+        outcome.states[self.tests[~self.lasting]] = STATES.index("unclear")
+        for place in np.flatnonzero(self.confirmed).tolist():
+            test = int(self.tests[place])
+            outcome.states[test] = STATES.index("still" if outcome.did[test] else "new")
+            outcome.shown.setdefault(test, tuple(self.rows[place].tolist()))
 
 
 def sharing_none(pairs: NDArray[np.int64]) -> Flags:
@@ -111,13 +124,3 @@ def sharing_none(pairs: NDArray[np.int64]) -> Flags:
             taken.update(pair)
             apart[place] = True
     return apart
-
-
-def unique_rows(codes: NDArray[np.int64]) -> tuple[Places, Places]:
-    """The places of the first of equal rows, in order; and for each row, which of them it is."""
-    keys = InputKeys.among(codes).of(codes)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import unique_rows
 from themis.audit.saved_tests import SavedOutput, SavedTests, as_written
 from themis.engine.runner import Runner
 from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import Value
+from themis.inputs.keys import InputKeys
 from themis.inputs.personal import SHARED
 from themis.results.parts import Rare
 from themis.results.replays import STATES, ReplayedSet, ReplayedTest, State
@@ -331,3 +331,13 @@ def sides_now(runner: Runner, now: Places) -> Iterator[Side]:
     for place, part in enumerate(labels.parts):
         numbers = labels.part_cells(place, now).astype(np.int64)
         yield Side(numbers, part.labels.__getitem__, part)
+
+
+def unique_rows(codes: NDArray[np.int64]) -> tuple[Places, Places]:
+    """The places of the first of equal rows, in order; and for each row, which of them it is."""
+    keys = InputKeys.among(codes).of(codes)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import FIRST, SECOND, Confirmation, Flags, unique_rows
+from themis.audit.confirming import FIRST, SECOND, Confirmation
 from themis.audit.notes import executor_of
-from themis.audit.outcomes import Outcome, Pairs, sides_now
+from themis.audit.outcomes import Outcome, unique_rows
 from themis.audit.saved_tests import SavedTests
 from themis.engine.failures import TooManyFailuresError, number_answers
 from themis.engine.runner import Runner
@@ -150,58 +150,22 @@ def _confirm(outcome: Outcome, failing: Places) -> bool:
     are, in any output: what is noise in one pair may hide what is none in another. A test that was
     not run again often enough stays unconfirmed. False if the budget ended.
     """
-    pairs, times = outcome.differing_pairs(failing), count(1)
-    first = np.zeros(len(pairs.tests), dtype=bool)
-    first[np.unique(pairs.tests, return_index=True)[1]] = True
-    one = _Again(outcome, pairs.part(first), FIRST)
-    enough = one.run(times)
-    fallen = one.pairs.tests[~one.checked.lasting]
-    others = _Again(outcome, pairs.part(~first & np.isin(pairs.tests, fallen)), SECOND)
-    return others.run(times) and enough
+    pairs, times, runner = outcome.differing_pairs(failing), count(1), outcome.runner
 
-
-class _Again:
-    """Pairs of tests that are run again, and what became of the tests."""
-
-    def __init__(self, outcome: Outcome, pairs: Pairs, alpha: float) -> None:
-        self.outcome, self.pairs, self.runner = outcome, pairs, outcome.runner
-        places, numbers = unique_rows(outcome.saved.codes[pairs.rows.reshape(-1)])
-        self.rows = pairs.rows.reshape(-1)[places]
-        kinds = 2 * pairs.outputs + outcome.did[pairs.tests]
-        self.checked = Confirmation(numbers.reshape(-1, 2), kinds, pairs.tests, alpha)
-
-    def run(self, times: Iterator[int]) -> bool:
-        """Run them as often as it takes; whether the budget was enough."""
-        outcome, checked = self.outcome, self.checked
-        first = outcome.now[self.rows].astype(self.runner.labels.dtype)
-        try:
-            return checked.run(first, lambda which: self._repeat(which, next(times)), self._compare)
-        finally:  # also where it is interrupted, or fails too often
-            outcome.states[checked.tests[~checked.lasting]] = STATES.index("unclear")
-            for place in np.flatnonzero(checked.confirmed).tolist():
-                test = int(checked.tests[place])
-                outcome.states[test] = STATES.index("still" if outcome.did[test] else "new")
-                outcome.shown.setdefault(test, tuple(self.pairs.rows[place].tolist()))
-
-    def _repeat(self, which: Places, time: int) -> Cells:
-        """Run inputs once more, in another order, as far as the budget goes."""
-        order = np.random.default_rng([len(which), time]).permutation(len(which))
-        cells = np.full(len(which), NOT_RUN, dtype=self.runner.labels.dtype)
-        codes = self.outcome.saved.codes[self.rows[which[order]]]
-        _run(self.runner, codes, cells, partial(self.runner.repeat, again=time))
+    def again(rows: Places) -> Cells:
+        time = next(times)
+        order = np.random.default_rng([len(rows), time]).permutation(len(rows))
+        cells = np.full(len(rows), NOT_RUN, dtype=runner.labels.dtype)
+        codes = outcome.saved.codes[rows[order]]
+        _run(runner, codes, cells, partial(runner.repeat, again=time))
         return cells[np.argsort(order)]
 
-    def _compare(self, then: Cells, now: Cells, which: Places) -> tuple[Flags, Flags]:
-        """Which pairs have an output, by cells then and now; which differ in it as they did."""
-        outputs, size = self.pairs.outputs[which], len(then)
-        cells = np.concatenate([then.T.reshape(-1), now.T.reshape(-1)])
-        places = np.arange(4 * size).reshape(4, size)
-        known, same = np.zeros((2, size), dtype=bool)
-        for output, side in enumerate(sides_now(self.runner, cells)):
-            has = (side.numbers.reshape(4, size) >= 0).all(axis=0) & (outputs == output)
-            known |= has
-            same[has] = side.differs_alike(*places[:, has]) if has.any() else False
-        return known, same
+    first = np.zeros(len(pairs.tests), dtype=bool)
+    first[np.unique(pairs.tests, return_index=True)[1]] = True
+    one = Confirmation(outcome, pairs.part(first), FIRST, again)
+    enough = one.run()
+    fallen = np.isin(pairs.tests, one.tests[~one.lasting])
+    return Confirmation(outcome, pairs.part(~first & fallen), SECOND, again).run() and enough
 
 
 def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[Note]:
