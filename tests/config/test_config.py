@@ -304,7 +304,7 @@ def test_of_many_unknown_keys_the_first_fifty_are_named(tmp_path: Path) -> None:
 def test_faulty_characteristic_is_not_called_unknown(tmp_path: Path) -> None:
     text = config_text(
         inputs='age = { min = 9, max = 1 }\n"odd name" = []\nrace = ["green"]',
-        rest='[constraints]\na = "age > 3"\nb = "`odd name` == 1 and rac == 1"\n'
+        rest='[constraints]\na = "age > 3"\nb = "rac == 1 and `odd name` == 1"\n'
         '[[checks]]\nagainst = ["age", "odd name"]\nmax_score = 0.1',
     )
     assert messages(tmp_path, text) == [

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from themis.errors import SchemaError, suggest
 from themis.inputs import expressions as ex
 from themis.inputs.characteristics import Characteristic
-from themis.inputs.expressions import FALSE, TRUE, UNKNOWN, Array, Findings, Kind, Node, Reading
+from themis.inputs.expressions import FALSE, TRUE, Array, ExpressionError, Kind, Node, Reading
 
 MAX_LISTED_VALUES = 100_000  # with more, a literal is only compared to the first and last value
 MOST_NEAR = 1_000  # names or values among which the nearest is looked for
@@ -50,19 +50,19 @@ class Constraint:
 
 
 def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: str) -> Constraint:
-    """The constraint that the text describes; raises SchemaError with all of its mistakes.
+    """The constraint that the text describes; raises SchemaError with its first mistake.
 
     Nothing of the text is run. Each part that reads a single characteristic of at most
     MAX_TABLE_SIZE values is computed here for all of them, and only looked up later.
     """
-    found = Findings(f"constraint {name!r}")
     known = {variable.name: variable for variable in variables}
-    reading = ex.read_expression(text, known.__contains__, found)
-    root = _Checker(reading, known, found).condition(reading.tree) if reading else UNKNOWN
-    if found.mistakes:
-        raise SchemaError(found.mistakes)
-    reads = root.reads
-    ordered = tuple(variable for variable in known if variable in reads)
+    try:
+        reading = ex.read_expression(text, known.__contains__)
+        root = _Checker(reading, known).condition(reading.tree)
+    except ExpressionError as error:
+        code, problem, remedy = error.mistake
+        raise SchemaError.one(code, f"constraint {name!r}", problem, remedy) from None
+    ordered = tuple(variable for variable in known if variable in root.reads)
     return Constraint(name, text, ordered, ex.tabulate(root))
 
 
@@ -102,14 +102,11 @@ _UNSUPPORTED: Mapping[type[ast.AST], tuple[str, str]] = {
 
 
 class _Checker:
-    """Turns the tree of an expression into nodes and reports whatever has no sensible meaning."""
+    """Turns the tree of an expression into nodes; ExpressionError for what has no meaning."""
 
-    def __init__(
-        self, reading: Reading, known: Mapping[str, Characteristic], found: Findings
-    ) -> None:
+    def __init__(self, reading: Reading, known: Mapping[str, Characteristic]) -> None:
         self._reading = reading
         self._known = known
-        self._found = found
         self._values: dict[str, _Values] = {}
         self._nodes: dict[str, Node] = {}  # one for each characteristic: it is decoded once
 
@@ -122,10 +119,10 @@ class _Checker:
             if not node.reads:
                 remedy = "repeat the comparison on each side of and, or; or use in [...]"
             problem = f"a condition is needed, {source} is {node.kind.value}"
-            return self._mistake("not-a-condition", problem, remedy)
+            raise ExpressionError("not-a-condition", problem, remedy)
         if node.kind is Kind.BOOLEAN and not node.reads:
             problem = f"{source} reads no characteristic, so it is the same for every input"
-            return self._mistake("constant-condition", problem, "remove it or read one")
+            raise ExpressionError("constant-condition", problem, "remove it or read one")
         return node
 
     def _expression(self, tree: ast.expr) -> Node:
@@ -146,14 +143,14 @@ class _Checker:
                 return self._arithmetic(tree)
             case ast.Compare():
                 return self._comparison(tree)
-        return self._unsupported(tree, self._reading.source(tree))
+        raise self._unsupported(tree, self._reading.source(tree))
 
     def _literal(self, value: float | str, tree: ast.expr) -> Node:
         if isinstance(value, str):
             return ex.literal(Kind.TEXT, value)
         if not abs(value) <= sys.float_info.max:
             problem = f"the number {self._reading.source(tree)} is too large"
-            return self._mistake("invalid-number", problem, "stay below 1e308")
+            raise ExpressionError("invalid-number", problem, "stay below 1e308")
         return ex.literal(Kind.NUMBER, float(value))
 
     def _named(self, tree: ast.Name) -> Node:
@@ -163,7 +160,7 @@ class _Checker:
         name = name.strip("`")
         if name not in self._known:
             problem = f"there is no characteristic {ex.quote(name)}"
-            return self._mistake("unknown-name", problem, self._explain_unknown(name))
+            raise ExpressionError("unknown-name", problem, self._explain_unknown(name))
         if name not in self._nodes:
             node = ex.value_of(self._known[name])
             self._nodes[name] = _known(node) if node.kind is Kind.BOOLEAN else node
@@ -180,20 +177,20 @@ class _Checker:
 
     def _number(self, tree: ast.expr) -> Node:
         node = self._expression(tree)
-        if node.kind in {Kind.NUMBER, Kind.UNKNOWN}:
+        if node.kind is Kind.NUMBER:
             return node
         problem = f"arithmetic needs numbers, {self._reading.source(tree)} is {node.kind.value}"
-        return self._mistake("not-a-number", problem, "use it in a comparison instead")
+        raise ExpressionError("not-a-number", problem, "use it in a comparison instead")
 
     def _arithmetic(self, tree: ast.BinOp) -> Node:
         parts = [self._number(tree.left), self._number(tree.right)]
         function = _ARITHMETIC.get(type(tree.op))
         source = self._reading.source(tree)
         if function is None:
-            return self._unsupported(tree.op, source)
+            raise self._unsupported(tree.op, source)
         divisor = parts[1]
         if isinstance(tree.op, _DIVISIONS) and _is_constant(divisor) and _constant(divisor) == 0:
-            return self._mistake(
+            raise ExpressionError(
                 "division-by-zero", f"{source} divides by zero", "divide by another number"
             )
         return ex.apply(Kind.NUMBER, function, parts)
@@ -206,11 +203,7 @@ class _Checker:
         operands = [self._expression(operand) for operand in (tree.left, *tree.comparators)]
         pairs = zip(tree.ops, operands, operands[1:], strict=False)
         source = self._reading.source(tree)
-        compares = [self._comparator(op, left, right, source) for op, left, right in pairs]
-        links = [
-            _link(compare, left, right)
-            for compare, left, right in zip(compares, operands, operands[1:], strict=False)
-        ]
+        links = [self._link(op, left, right, source) for op, left, right in pairs]
         return links[0] if len(links) == 1 else ex.apply(Kind.BOOLEAN, ex.all_hold, links)
 
     def _is_missing(self, tree: ast.expr) -> bool:
@@ -220,71 +213,63 @@ class _Checker:
         """`income is missing`, or `is not`."""
         node = self._expression(tree.left)
         source = self._reading.source(tree)
-        if node.kind is Kind.UNKNOWN:
-            return UNKNOWN
         if len(tree.ops) > 1 or not isinstance(tree.left, ast.Name) or not node.reads:
             problem = f"only the value of a characteristic can be missing, received {source}"
-            return self._mistake("not-a-characteristic", problem, "write: income is missing")
+            raise ExpressionError("not-a-characteristic", problem, "write: income is missing")
         (variable,) = node.reads.values()
         if variable.missing is None:
             problem = f"{variable.name!r} is never missing"
             remedy = "remove the condition, or give the share of inputs without it: missing = 0.07"
-            return self._mistake("never-missing", problem, remedy)
-        absent = ex.absence_of(variable)
-        return (
-            absent
-            if isinstance(tree.ops[0], ast.Is)
-            else ex.apply(absent.kind, ex.negated, [absent])
-        )
+            raise ExpressionError("never-missing", problem, remedy)
+        absent, is_it = ex.absence_of(variable), isinstance(tree.ops[0], ast.Is)
+        return absent if is_it else ex.apply(absent.kind, ex.negated, [absent])
+
+    def _link(self, op: ast.cmpop, left: Node, right: Node, source: str) -> Node:
+        """One comparison of a chain; of numbers and texts unsure where one of them is missing."""
+        compare = self._comparator(op, left, right, source)
+        truth = ex.apply(Kind.BOOLEAN, compare, [left, right])
+        return truth if left.kind is Kind.BOOLEAN else _known(truth)
 
     def _comparator(
         self, op: ast.cmpop, left: Node, right: Node, source: str
-    ) -> Callable[..., Array] | None:
-        """The function that gives the truth, or None where the comparison has no meaning."""
+    ) -> Callable[..., Array]:
+        """The function that gives the truth."""
         if isinstance(op, ast.Is | ast.IsNot):
             meant = "==" if isinstance(op, ast.Is) else "!="
-            self._mistake("wrong-operator", f"{source} uses 'is'", f"write {meant!r} instead")
-        if Kind.UNKNOWN in {left.kind, right.kind}:
-            return None
+            problem, remedy = f"{source} uses 'is'", f"write {meant!r} instead"
+            raise ExpressionError("wrong-operator", problem, remedy)
         if type(op) in _ORDER:
-            ordered = self._have_order(left, right, source)
-            return partial(ex.compared, comparison=_ORDER[type(op)]) if ordered else None
-        if not self._comparable(left, right, source):
-            return None
-        equal = isinstance(op, ast.Eq | ast.Is)
+            for node in (left, right):
+                if node.kind is not Kind.NUMBER:
+                    problem = f"only numbers have an order, {source} orders {node.kind.value}"
+                    raise ExpressionError("not-ordered", problem, "use ==, != or in")
+            return partial(ex.compared, comparison=_ORDER[type(op)])
+        self._check_comparable(left, right, source)
+        equal = isinstance(op, ast.Eq)
         if left.kind is right.kind is Kind.BOOLEAN:
             return ex.same_truth if equal else ex.other_truth
         unequal = ex.differ if left.kind is right.kind is Kind.NUMBER else operator.ne
         return partial(ex.compared, comparison=operator.eq if equal else unequal)
 
-    def _have_order(self, left: Node, right: Node, source: str) -> bool:
-        for node in (left, right):
-            if node.kind is not Kind.NUMBER:
-                problem = f"only numbers have an order, {source} orders {node.kind.value}"
-                self._mistake("not-ordered", problem, "use ==, != or in")
-                return False
-        return True
-
-    def _comparable(self, left: Node, right: Node, source: str) -> bool:
-        """Whether == can be true; the reason is reported otherwise."""
+    def _check_comparable(self, left: Node, right: Node, source: str) -> None:
+        """Raise ExpressionError where == can't be true."""
         for node, other in ((left, right), (right, left)):
             variable = _variable(node)
             if variable is not None and _is_constant(other):
-                return self._check_value(variable, node.kind, _constant(other), source)
-        return left.kind is right.kind or self._report_kinds(left.kind, right.kind, source)
+                self._check_value(variable, node.kind, _constant(other), source)
+                return
+        _check_kinds(left.kind, right.kind, source)
 
     def _membership(self, tree: ast.Compare) -> Node:
         if len(tree.ops) > 1:
             problem = f"in can't be part of a chain, received {self._reading.source(tree)}"
-            return self._mistake("chained-in", problem, "write two comparisons joined by and")
+            raise ExpressionError("chained-in", problem, "write two comparisons joined by and")
         left = self._expression(tree.left)
         listed = tree.comparators[0]
         if not isinstance(listed, ast.List | ast.Tuple | ast.Set) or not listed.elts:
             problem = f"in needs a list of values, received {self._reading.source(listed)}"
-            return self._mistake("not-a-list", problem, 'write it like ["green", "purple"]')
+            raise ExpressionError("not-a-list", problem, 'write it like ["green", "purple"]')
         members = [self._member(left, element) for element in listed.elts]
-        if any(member.kind is Kind.UNKNOWN for member in members):
-            return UNKNOWN
         values = frozenset(_constant(member) for member in members)
         if left.kind is Kind.BOOLEAN:
             values = frozenset(TRUE if value else FALSE for value in values)
@@ -296,47 +281,32 @@ class _Checker:
         source = self._reading.source(tree)
         if node.reads:
             problem = f"a list holds literal values, {source} names a characteristic"
-            return self._mistake("not-a-literal", problem, "compare with == and join by or")
-        if Kind.UNKNOWN in {left.kind, node.kind} or self._comparable(left, node, source):
-            return node
-        return UNKNOWN
+            raise ExpressionError("not-a-literal", problem, "compare with == and join by or")
+        self._check_comparable(left, node, source)
+        return node
 
-    def _check_value(self, variable: Characteristic, kind: Kind, value: Any, source: str) -> bool:
+    def _check_value(self, variable: Characteristic, kind: Kind, value: Any, source: str) -> None:
         values = self._list(variable)
         if values.include(value):
-            return True
-        if _kind_of(value) is not kind:
-            return self._report_kinds(kind, _kind_of(value), source)
-        problem = f"{variable.name!r} has no value {_show(value)}"
+            return
+        _check_kinds(kind, _kind_of(value), source)
         same = values.of_kind(kind)
         if isinstance(value, str):
             remedy = suggest(value, [str(each) for each in same[:MOST_NEAR]])
         else:
             remedy = f"its nearest value is {_show(min(same, key=lambda each: abs(each - value)))}"
-        self._mistake("not-a-value", problem, remedy)
-        return False
+        problem = f"{variable.name!r} has no value {_show(value)}"
+        raise ExpressionError("not-a-value", problem, remedy)
 
     def _list(self, variable: Characteristic) -> _Values:
         if variable.name not in self._values:
             self._values[variable.name] = _Values(variable)
         return self._values[variable.name]
 
-    def _report_kinds(self, left: Kind, right: Kind, source: str) -> bool:
-        problem = f"{left.value} can't equal {right.value}, received {source}"
-        remedy = "write numbers without quotes and text in quotes"
-        if Kind.BOOLEAN in {left, right}:
-            remedy = "compare it with true or false, written without quotes"
-        self._mistake("different-kinds", problem, remedy)
-        return False
-
-    def _unsupported(self, tree: ast.AST, source: str) -> Node:
+    def _unsupported(self, tree: ast.AST, source: str) -> ExpressionError:
         what, remedy = _UNSUPPORTED.get(type(tree), ("such an expression", _ALLOWED))
         problem = f"{what} is not part of a constraint, received {source}"
-        return self._mistake("unsupported-syntax", problem, remedy)
-
-    def _mistake(self, code: str, problem: str, remedy: str) -> Node:
-        self._found.add(code, problem, remedy)
-        return UNKNOWN
+        return ExpressionError("unsupported-syntax", problem, remedy)
 
 
 class _Values:
@@ -359,12 +329,15 @@ class _Values:
         return kind is not Kind.NUMBER or min(same) <= value <= max(same)
 
 
-def _link(compare: Callable[..., Array] | None, left: Node, right: Node) -> Node:
-    """One comparison of a chain; of numbers and texts unsure where one of the two is missing."""
-    if compare is None:
-        return UNKNOWN
-    truth = ex.apply(Kind.BOOLEAN, compare, [left, right])
-    return truth if left.kind is Kind.BOOLEAN else _known(truth)
+def _check_kinds(left: Kind, right: Kind, source: str) -> None:
+    """Raise ExpressionError for kinds that are never equal."""
+    if left is right:
+        return
+    problem = f"{left.value} can't equal {right.value}, received {source}"
+    remedy = "write numbers without quotes and text in quotes"
+    if Kind.BOOLEAN in {left, right}:
+        remedy = "compare it with true or false, written without quotes"
+    raise ExpressionError("different-kinds", problem, remedy)
 
 
 def _known(truth: Node) -> Node:
@@ -379,7 +352,7 @@ def _variable(node: Node) -> Characteristic | None:
 
 
 def _is_constant(node: Node) -> bool:
-    return node.kind is not Kind.UNKNOWN and not node.reads
+    return not node.reads
 
 
 def _constant(node: Node) -> Any:

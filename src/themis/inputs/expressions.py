@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake
 from themis.inputs.characteristics import Characteristic
 
 MAX_CHARACTERS = 10_000
@@ -48,15 +47,12 @@ _REPAIRS = {
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")  # NUL, or half of a character
 
 
-@dataclass
-class Findings:
-    """The mistakes of one expression, each said once, in the order in which they were found."""
+class ExpressionError(Exception):
+    """What is wrong with an expression: a code, the problem and the remedy."""
 
-    where: str
-    mistakes: dict[Mistake, None] = field(default_factory=dict)
-
-    def add(self, code: str, problem: str, remedy: str = "") -> None:
-        self.mistakes.setdefault(Mistake(code, self.where, problem, remedy))
+    def __init__(self, code: str, problem: str, remedy: str = "") -> None:
+        super().__init__(code, problem, remedy)
+        self.mistake = code, problem, remedy
 
 
 @dataclass(frozen=True)
@@ -86,32 +82,25 @@ def quote(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
-def read_expression(
-    text: object, is_name: Callable[[str], bool], found: Findings
-) -> Reading | None:
-    """The tree of the text, or None where it can't be read; what is wrong goes to `found`."""
+def read_expression(text: object, is_name: Callable[[str], bool]) -> Reading:
+    """The tree of the text; raises ExpressionError where it can't be read."""
     if not isinstance(text, str):
-        found.add("not-text", f"a constraint is written as text, not {type(text).__name__}")
-    elif len(text) > MAX_CHARACTERS:
+        problem = f"a constraint is written as text, not {type(text).__name__}"
+        raise ExpressionError("not-text", problem)
+    if len(text) > MAX_CHARACTERS:
         problem = f"has {len(text)} characters, at most {MAX_CHARACTERS} are read"
-        found.add("too-long", problem, "split it into several constraints")
-    elif not text.strip():
-        found.add("empty-constraint", "is empty", 'write a condition, such as "age >= 18"')
-    else:
-        names: list[str] = []
-
-        def piece(match: re.Match[str]) -> str:
-            return _parsed_as(match, is_name, names, found)
-
-        code = _PIECE.sub(piece, text.strip())
-        return None if found.mistakes else _parse(text, code, names, found)
-    return None
+        raise ExpressionError("too-long", problem, "split it into several constraints")
+    if not text.strip():
+        raise ExpressionError(
+            "empty-constraint", "is empty", 'write a condition, such as "age >= 18"'
+        )
+    names: list[str] = []
+    code = _PIECE.sub(lambda match: _parsed_as(match, is_name, names), text.strip())
+    return _parse(text, code, names)
 
 
-def _parsed_as(
-    match: re.Match[str], is_name: Callable[[str], bool], names: list[str], found: Findings
-) -> str:
-    """What Python's parser gets for a piece of the text; what can't be meant is reported."""
+def _parsed_as(match: re.Match[str], is_name: Callable[[str], bool], names: list[str]) -> str:
+    """What Python's parser gets for a piece of the text."""
     kind, piece = match.lastgroup, match[0]
     if kind == "space":
         return " "
@@ -122,36 +111,36 @@ def _parsed_as(
         return f"_{len(names) - 1}_"
     if kind in ("word", "operator") and piece in _REPAIRS:
         problem = f"{piece!r} is not an operator of constraints"
-        found.add("wrong-operator", problem, f"write {_REPAIRS[piece]!r} instead")
-    elif kind == "other" or (odd := _UNREADABLE.search(piece)):
-        _report_character(odd[0] if kind == "text" and odd else piece, match.start() + 1, found)
+        raise ExpressionError("wrong-operator", problem, f"write {_REPAIRS[piece]!r} instead")
+    if kind == "other" or (odd := _UNREADABLE.search(piece)):
+        raise _odd_character(odd[0] if kind == "text" and odd else piece, match.start() + 1)
     return piece
 
 
-def _report_character(character: str, column: int, found: Findings) -> None:
+def _odd_character(character: str, column: int) -> ExpressionError:
     if character in "\"'`":
         problem = f"the quote {character} opened at column {column} is never closed"
-        found.add("unclosed-quote", problem, "close it, or write \\ before a quote inside text")
-    else:
-        problem = f"the character {character!r} at column {column} has no meaning here"
-        straight = "use straight quotes for text" if character in "“”‘’„«»" else "remove it"
-        found.add("unexpected-character", problem, straight)
+        remedy = "close it, or write \\ before a quote inside text"
+        return ExpressionError("unclosed-quote", problem, remedy)
+    problem = f"the character {character!r} at column {column} has no meaning here"
+    remedy = "use straight quotes for text" if character in "“”‘’„«»" else "remove it"
+    return ExpressionError("unexpected-character", problem, remedy)
 
 
-def _parse(text: str, code: str, names: Sequence[str], found: Findings) -> Reading | None:
+def _parse(text: str, code: str, names: Sequence[str]) -> Reading:
+    deep = f"is nested more than {MAX_NESTING} levels deep"
+    too_deep = ExpressionError("too-deep", deep, "split it into several constraints")
     try:
         with warnings.catch_warnings():  # of escapes in texts that Python does not know
             warnings.simplefilter("ignore")
             tree = ast.parse(code, mode="eval").body
     except SyntaxError as error:
-        _report_syntax(text, code, names, error, found)
-        return None
+        is_deep = "too many nested" in error.msg
+        raise too_deep if is_deep else _syntax_error(text, code, names, error) from None
     except (RecursionError, MemoryError):
-        _report_depth(found)
-        return None
+        raise too_deep from None
     if _is_deep(tree):
-        _report_depth(found)
-        return None
+        raise too_deep
     return Reading(text, tree, code, names)
 
 
@@ -162,20 +151,12 @@ def _is_deep(tree: ast.expr) -> bool:
     return any(isinstance(node, ast.expr) for node in level)
 
 
-def _report_depth(found: Findings) -> None:
-    problem = f"is nested more than {MAX_NESTING} levels deep"
-    found.add("too-deep", problem, "split it into several constraints")
-
-
-def _report_syntax(
-    text: str, code: str, names: Sequence[str], error: SyntaxError, found: Findings
-) -> None:
-    if "too many nested" in error.msg:
-        _report_depth(found)
-        return
+def _syntax_error(
+    text: str, code: str, names: Sequence[str], error: SyntaxError
+) -> ExpressionError:
     if "integer string conversion" in error.msg:
-        found.add("invalid-number", "a number has too many digits", "stay below 1e308")
-        return
+        problem = "a number has too many digits"
+        return ExpressionError("invalid-number", problem, "stay below 1e308")
     before = len(text) - len(text.lstrip()) + len(_restored(code[: (error.offset or 1) - 1], names))
     if not error.offset or error.offset > len(code):
         problem = f"ends too early, at column {len(text.rstrip()) + 1}"
@@ -183,7 +164,8 @@ def _report_syntax(
         reason = "" if error.msg.startswith("invalid syntax") else f": {error.msg}"
         near = quote(text[before : before + 20])
         problem = f"can't be read at column {before + 1}, near {near}{reason}"
-    found.add("syntax", problem, "look for a missing operator, value, bracket or quote")
+    remedy = "look for a missing operator, value, bracket or quote"
+    return ExpressionError("syntax", problem, remedy)
 
 
 MAX_TABLE_SIZE = 65_536  # a characteristic with more values is decoded instead of looked up
@@ -197,7 +179,6 @@ class Kind(Enum):
     NUMBER = "a number"
     TEXT = "text"
     BOOLEAN = "true or false"
-    UNKNOWN = "a mistake"  # reported already: it must not lead to further ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,8 +211,6 @@ def absence_of(variable: Characteristic) -> Node:
 
 def apply(kind: Kind, function: Callable[..., Any], parts: Sequence[Node]) -> Node:
     """A function of whole columns, applied to the results of the parts."""
-    if any(part.kind is Kind.UNKNOWN for part in parts):
-        return UNKNOWN
     reads = {name: read for part in parts for name, read in part.reads.items()}
     return Node(kind, function, tuple(parts), reads)
 
@@ -248,9 +227,6 @@ def _decoded(variable: Characteristic, kind: Kind, codes: Array) -> Array:
 
 def _absent(variable: Characteristic, codes: Array) -> Array:
     return truths(np.asarray(codes) == variable.missing_code)
-
-
-UNKNOWN = literal(Kind.UNKNOWN, None)
 
 
 def evaluate(node: Node, columns: Mapping[str, Array]) -> Any:
