@@ -19,7 +19,7 @@ from tests.engine.test_repeats import noisy
 from themis.audit.checker import run_checks
 from themis.cli import app
 from themis.engine.runner import Runner
-from themis.results.model import CausalScore, Result
+from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.verdicts import Check
 from themis.scores.reruns import ENOUGH
@@ -328,10 +328,6 @@ def test_search_of_a_subject_without_noise_is_left_as_it_is(vectorised: bool) ->
 # What is said --------------------------------------------------------------------------------
 def flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def measured() -> Result:
-    return themis.Audit(table_subject(0.01), SCHEMA, error=0.02).score([["race"]])
 
 
 def test_pairs_that_do_not_come_out_again_are_noise_even_if_no_other_input_shows_any() -> None:

@@ -20,7 +20,6 @@ from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.parts import Region
 from themis.scores.explanations import regions
-from themis.scores.explanations.conditions import Condition, meets_all
 from themis.scores.explanations.regions import (
     FEWEST,
     SeenRows,
@@ -28,7 +27,13 @@ from themis.scores.explanations.regions import (
     known_regions,
     sampled_regions,
 )
-from themis.scores.explanations.suggestions import Suggestion, evidence, suggest_regions
+from themis.scores.explanations.suggestions import (
+    Condition,
+    Suggestion,
+    evidence,
+    meets_all,
+    suggest_regions,
+)
 from themis.show.notebook import html_of
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN

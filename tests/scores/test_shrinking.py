@@ -245,14 +245,6 @@ def test_explanations_change_no_number_of_a_score(monkeypatch: pytest.MonkeyPatc
     assert numbers() == explained
 
 
-def test_asking_again_runs_no_explanation_twice() -> None:
-    audit = themis.Audit(loan, SCHEMA, seed=1)
-    first = audit.causal("race")
-    before = audit.runner.executions
-    assert audit.causal("race").witnesses == first.witnesses
-    assert audit.runner.executions == before
-
-
 def test_a_program_is_run_a_few_times_more_and_the_result_counts_it(tmp_path: Path) -> None:
     config = write_command(tmp_path, run="error = 0.1\nconfidence = 0.95")
     with themis.Audit.from_file(config) as audit:

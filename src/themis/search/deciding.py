@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from themis.errors import Mistake, RequestError
+from themis.inputs.schema import Schema
 from themis.results.model import Measure
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
@@ -35,6 +36,10 @@ class SearchRequest:
     def columns_of(self, mask: int) -> tuple[int, ...]:
         """The columns of a set of the search."""
         return tuple(self.columns[place] for place in members(mask))
+
+    def names(self, mask: int, schema: Schema) -> tuple[str, ...]:
+        """The names of a set's characteristics."""
+        return tuple(schema.names[column] for column in self.columns_of(mask))
 
 
 def check_request(threshold: float, max_size: int | None) -> None:
@@ -132,15 +137,25 @@ class KnownScores:
 
     def decision(self, mask: int, known: Scored) -> TestedSet | None:
         """What a score decides of a set; None where failed executions leave it open."""
-        score, limit = known.score, rounded(self.request.threshold)  # as scores are: a third is one
-        decision = exact_decision(Fraction(score.low), Fraction(score.high), limit)
-        if decision == "undecided":
+        score, names = known.score, self.request.names(mask, self.scorer.sampler.population.schema)
+        limit = rounded(self.request.threshold)  # as scores are: a third is one
+        low, high = Fraction(score.low), Fraction(score.high)
+        if exact_decision(low, high, limit) == "undecided":
             return None
-        code = "equals-threshold" if score.low == limit > 0 else "exact-score"
-        schema = self.scorer.sampler.population.schema
-        names = tuple(schema.names[column] for column in self.request.columns_of(mask))
-        reason = Note.of(code, score=score.low)
-        return TestedSet(names, decision, (reason,), score.samples, score.low)
+        return exactly_tested(names, low, low, limit, score.samples)
+
+
+def exactly_tested(
+    names: tuple[str, ...], low: Fraction, high: Fraction, threshold: float, inputs: int
+) -> TestedSet:
+    """What an exact score decides of a set; failed executions leave it between two ends."""
+    decision, least = exact_decision(low, high, threshold), rounded(float(low))
+    reason = Note.of("exact-score", score=least)
+    if high > low:
+        reason = Note.of("score-between", low=least, high=rounded(float(high)))
+    elif threshold > 0 and not compare(low, threshold):
+        reason = Note.of("equals-threshold", score=threshold)
+    return TestedSet(names, decision, (reason,), inputs, least)
 
 
 def exact_decision(low: Fraction, high: Fraction, threshold: float) -> Decision:

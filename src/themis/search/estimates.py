@@ -261,8 +261,7 @@ class Measured:
     """A found set whose score is known, and not explained yet."""
 
     mask: int  # of the book
-    assignments: Assignments
-    settings: Settings
+    question: Question
     seen: SeenFlips
     score: CausalScore
 
@@ -304,7 +303,7 @@ def measure_found(
     )
     account = account_of(question.cost.spent)
     score = replace(score, executions=account.total, account=account)
-    return Measured(mask, assignments, settings, found, score)
+    return Measured(mask, question, found, score)
 
 
 def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:

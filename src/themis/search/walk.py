@@ -21,7 +21,7 @@ from themis.scores.question import Scored, ending_early
 from themis.scores.reruns import Finding
 from themis.search.deciding import Decider, KnownScores, RunAll, SearchRequest
 from themis.search.estimates import Measured
-from themis.search.lattice import Border, Lattice, members
+from themis.search.lattice import Border, Lattice
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
 from themis.subjects.base import BudgetEndedError
@@ -339,8 +339,7 @@ class Search:
 
     def names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
-        schema = self.sampler.population.schema
-        return tuple(schema.names[self.request.columns[place]] for place in members(mask))
+        return self.request.names(mask, self.sampler.population.schema)
 
     def tell(self, mask: int) -> None:
         """Report progress, after something was done for a set."""

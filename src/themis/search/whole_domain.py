@@ -18,14 +18,13 @@ from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.engine.variants import all_variants
 from themis.inputs.assignments import Assignments
-from themis.results.notes import Note
 from themis.results.parts import TestedSet
 from themis.scores.domain import Domain, Pieces, count_missing, rounded, whole_numbers
 from themis.scores.exact import SomeFlips, Table, exact_group
 from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.scores.question import Question
 from themis.scores.reruns import Finding
-from themis.search.deciding import Decider, SearchRequest, compare, exact_decision
+from themis.search.deciding import Decider, SearchRequest, exactly_tested
 from themis.search.lattice import Lattice
 from themis.settings import Settings
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
@@ -181,17 +180,7 @@ class ExactDecider(Decider):
         assignments = self.sampler.assignments(self.request.columns_of(mask))
         low, high = (self._causal if self.request.measure == "causal" else self._group)(assignments)
         inputs = int(np.count_nonzero(self.domain.weights))
-        decision = exact_decision(low, high, self._threshold)
-        reason = self._reason(low, high)
-        return TestedSet(assignments.names, decision, (reason,), inputs, rounded(float(low)))
-
-    def _reason(self, low: Fraction, high: Fraction) -> Note:
-        if high > low:
-            ends = {"low": rounded(float(low)), "high": rounded(float(high))}
-            return Note.of("score-between", **ends)
-        if self._threshold > 0 and not compare(low, self._threshold):
-            return Note.of("equals-threshold", score=self._threshold)
-        return Note.of("exact-score", score=rounded(float(low)))
+        return exactly_tested(assignments.names, low, high, self._threshold, inputs)
 
     def finding(self, mask: int) -> Finding:
         sampler, assignments = self.sampler, self.sampler.assignments(self.request.columns_of(mask))

@@ -21,8 +21,12 @@ from themis.engine.sampler import LEFT_SHARE
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.parts import Region
-from themis.scores.explanations.conditions import Condition, meets_all
-from themis.scores.explanations.suggestions import evidence, suggest_regions
+from themis.scores.explanations.suggestions import (
+    Condition,
+    evidence,
+    meets_all,
+    suggest_regions,
+)
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading
