@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 import themis
 from tests.engine.test_suites import read
 from tests.projects import enter, run
-from themis.inputs.people import people_of
-from themis.inputs.row_files import rows_of
 
 SCHEMA = themis.Schema(
     race=themis.Values(["green", "blue"], missing=0.2),
@@ -111,41 +108,3 @@ def test_a_file_with_missing_values_is_run_cached_and_shown(project: Path) -> No
     shown = run("report", "first.json", "--format", "html,md,junit,sarif", "-o", "out")
     assert shown.exit_code == 0, shown.output
     assert "10.0 % missing" in run("validate").output
-
-
-def test_rows_of_a_table_make_a_file_that_takes_them_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    lines = ["race,age,rate"]
-    for n in range(40):
-        lines.append(f"{'green' if n % 2 else 'blue'},{20 + n if n % 5 else ''},{n / 4}")
-    lines += ["?,30,1.5"]
-    Path("people.csv").write_text("\n".join(lines) + "\n")
-    assert run("init", "--from", "people.csv", "-o", "themis.toml").exit_code == 0
-    text = Path("themis.toml").read_text()
-    assert "missing = 0.2" in text  # 8 of 41 rows
-    assert "missing = 0.024" in text  # 1 of 41
-    assert "8 rows have no value here" in text
-    inputs = tomllib.loads(text[text.index("[inputs]") :].split("\n[")[0])
-    rows = rows_of("people.csv")
-    people = people_of(rows, themis.Schema.from_dict(inputs), unknown="error")
-    assert people.rows == len(rows) == 41
-
-
-def test_a_json_schema_with_null_makes_a_missing_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    properties = {
-        "age": {"type": ["integer", "null"], "minimum": 18, "maximum": 60},
-        "race": {"enum": ["green", "blue", None]},
-        "member": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
-        "sex": {"enum": ["f", "m"]},
-    }
-    document = {"type": "object", "properties": properties, "required": list(properties)}
-    Path("schema.json").write_text(json.dumps(document))
-    assert run("init", "--from", "schema.json", "-o", "themis.toml").exit_code == 0
-    text = Path("themis.toml").read_text()
-    assert text.count("missing = 0.05") == 3
-    assert 'sex = ["f", "m"]' in text

@@ -13,7 +13,6 @@ import themis
 from tests import row_oracle
 from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
-from themis.inputs.population import Population
 from themis.inputs.row_files import rows_of
 
 
@@ -111,16 +110,6 @@ def test_a_group_search_on_a_profile_is_not_pruned_by_the_causal_one(size: int) 
     causal, group = audit.search_all(0.2, ("causal", "group"), ["race", "savings"]).searches
     assert causal.found == (("savings",),)
     assert group.found == (("race",), ("savings",))
-
-
-def test_no_set_of_a_profile_counts_as_independent() -> None:
-    own = schema(1)
-    codes = np.array([[0, 1, 2, 0], [1, 1, 2, 0]], dtype=np.int32)
-    population = Population.of_people(own, codes, np.array([1.0, 2.0]))
-    for size in range(1, 5):
-        for columns in itertools.combinations(range(4), size):
-            assert not population.is_independent(columns)
-    assert Population.of(own).is_independent((0,))
 
 
 @pytest.mark.slow

@@ -535,6 +535,7 @@ def test_supersets_of_what_was_found_are_above_the_zone() -> None:
     assert bounds == Bounds(0.05, 1.0, pytest.approx(0.01), above_low=True)
     assert known(result(searches=(searched(("race",)),)), Quantity("causal", ("sex",))) is None
     assert known(result(searches=(searched(("race",)),)), Quantity("group", ("race",))) is None
+    assert known(result(searches=(searched(("race",), output="limit"),)), RACE) is None
 
 
 @settings(deadline=None)
@@ -542,38 +543,3 @@ def test_supersets_of_what_was_found_are_above_the_zone() -> None:
 def test_touching_ends_are_a_rise_only_if_one_is_open(end: float, above: bool, below: bool) -> None:
     before, after = Bounds(0, end, 0, below_high=below), Bounds(end, 1, 0, above_low=above)
     assert has_risen(before, after) == (above or below)
-
-
-@pytest.mark.slow
-def test_searches_of_several_outputs_are_compared_each_with_its_own() -> None:
-    schema = themis.Schema(race=["green", "purple"], place=range(100_000))
-    outputs = [
-        themis.Output(name="decision", at="/decision", favourable=[1]),
-        themis.Output(
-            name="limit", at="/limit", min=0, max=1000, distance="threshold", tolerance=100
-        ),
-    ]
-
-    def checked(gap: int, seed: int) -> Result:
-        def decide(person: dict[str, Any]) -> dict[str, int]:
-            less = gap if person["race"] == "green" and person["place"] < 50_000 else 0
-            return {"decision": 1, "limit": 500 - less}
-
-        own = themis.Audit(decide, schema, outputs=outputs, seed=seed)
-        limits = [replace(check(0.1), output=name) for name in ("decision", "limit")]
-        return run_checks(own, limits)
-
-    before, after = checked(0, 1), checked(200, 2)
-    assert [each.output for each in after.searches] == ["decision", "limit"]
-    saved = result_from_dict(json.loads(json.dumps(after.to_dict())))
-    assert [each.output for each in saved.searches] == ["decision", "limit"]
-    found = compare(before, saved)
-    new = [each for each in found.sets if each.change == "new"]
-    assert {each.quantity.output for each in new} == {"limit"}
-    beside = beside_baseline(after, before).checks
-    assert [(each.verdict, each.baseline) for each in beside] == [
-        ("holds", None),
-        ("violated", "new"),
-    ]
-    again = beside_baseline(after, checked(200, 3)).checks
-    assert [each.baseline for each in again] == [None, "known"]

@@ -16,12 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns, plain_text
+from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Value, Values
+from themis.inputs.characteristics import Characteristic, Value
 from themis.inputs.row_files import kind_of, read_table
 from themis.inputs.schema import Schema
 from themis.inputs.tables import MISSING, Column, Encoder, Table
+from themis.inputs.values import encode_values
 from themis.results.model import CausalScore, Result
 from themis.results.notes import Note
 from themis.results.saved import read_result
@@ -155,7 +156,7 @@ def _from_table(
     reasons: Counter[Note] = Counter()
     for place, characteristic in enumerate(schema):
         column = table.columns[characteristic.name]
-        found = _codes(characteristic, column, is_text=table.is_text)
+        found = encode_values(characteristic, column.values).codes[column.codes]
         bad = usable & (found < 0)
         if bad.any():
             reasons[_reason(characteristic, column, bad)] += int(bad.sum())
@@ -249,43 +250,6 @@ def _check_columns(table: Table, own: OwnColumns, source: str, schema: Schema) -
     ]
     if mistakes:
         raise RequestError(mistakes)
-
-
-def _codes(characteristic: Characteristic, column: Column, *, is_text: bool) -> NDArray[np.int64]:
-    """The code of each row, −1 where the characteristic has no such value."""
-    texts: dict[str, int] = {}
-    if isinstance(characteristic, Values):
-        pairs = [
-            *enumerate(characteristic.values),
-            *enumerate(characteristic.extra, characteristic.first_extra),
-        ]
-        texts = {plain_text(value): code for code, value in reversed(pairs)}
-    known = [_code(characteristic, texts, value, is_text) for value in column.values]
-    nothing = texts.get("", -1) if is_text else -1
-    if nothing < 0 and characteristic.missing is not None:
-        nothing = characteristic.missing_code
-    table = np.array([*known, nothing], dtype=np.int64)  # the last one is for MISSING
-    assert MISSING == -1
-    codes: NDArray[np.int64] = table[column.codes]
-    return codes
-
-
-def _code(characteristic: Characteristic, texts: dict[str, int], value: Any, is_text: bool) -> int:
-    code = None if is_text and texts else characteristic.encode(value)
-    if code is None and isinstance(value, str):
-        code = texts.get(value) if texts else characteristic.encode(_number(value))
-        if code is None and texts:
-            code = texts.get(as_written(value))
-    return -1 if code is None else code
-
-
-def _number(text: str) -> int | float | None:
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return None
 
 
 def _reason(characteristic: Characteristic, column: Column, bad: NDArray[np.bool_]) -> Note:
