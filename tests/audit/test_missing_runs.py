@@ -58,6 +58,20 @@ def test_a_suite_never_mixes_values_and_no_value_in_a_test(tmp_path: Path) -> No
     assert all(len(kinds) == 1 for kinds in tests.values())
 
 
+def test_no_value_in_a_suite_is_no_empty_text(tmp_path: Path) -> None:
+    schema = themis.Schema(a=themis.Values(["", "x"], missing=0.3), b=range(4))
+
+    def odd(row: dict[str, Any]) -> int:
+        return int(row["a"] is None and row["b"] > 1)
+
+    path = tmp_path / "suite.jsonl"
+    with themis.Audit(odd, schema, seed=1, suite=path) as audit:
+        audit.causal("b")
+    replay = themis.Audit(odd, schema, seed=1).replay(path)
+    assert replay.count("still") > 0
+    assert replay.changed == 0
+
+
 CONFIG = """
 version = 1
 

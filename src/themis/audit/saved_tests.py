@@ -156,7 +156,10 @@ def _from_table(
     reasons: Counter[Note] = Counter()
     for place, characteristic in enumerate(schema):
         column = table.columns[characteristic.name]
-        found = encode_values(characteristic, column.values).codes[column.codes]
+        code_of = encode_values(characteristic, column.values).codes  # the last is of no value
+        if not table.is_text and characteristic.missing is not None:
+            code_of[-1] = characteristic.missing_code  # and not that of an empty text
+        found = code_of[column.codes]
         bad = usable & (found < 0)
         if bad.any():
             reasons[_reason(characteristic, column, bad)] += int(bad.sum())
