@@ -13,6 +13,7 @@ from typing import Any
 from tests.oracle import Row, World
 
 FAILED = object()
+Weighed = list[tuple[Row, float]]
 
 
 def levels_of(world: World, row: Row, names: set[str]) -> tuple[int, ...]:
@@ -28,7 +29,7 @@ def context_of(world: World, row: Row, names: set[str]) -> Row:
     return tuple(x for v, x in zip(world.variables, row, strict=True) if v.name not in names)
 
 
-def group(world: World, rows: list[tuple[Row, float]], names: set[str]) -> tuple[float, float]:
+def group(world: World, rows: Weighed, names: set[str]) -> tuple[float, float]:
     """The spread of the groups' rates among the rows, at least and at most."""
     low: dict[Any, float] = {}
     high: dict[Any, float] = {}
@@ -46,45 +47,45 @@ def group(world: World, rows: list[tuple[Row, float]], names: set[str]) -> tuple
     return max(0.0, max(lows) - min(highs)), max(highs) - min(lows)
 
 
-def causal_within(
-    world: World, rows: list[tuple[Row, float]], names: set[str]
-) -> tuple[float, float]:
+def others_within(world: World, rows: Weighed, row: Row, names: set[str]) -> list[Row]:
+    """The rows that differ from this one only in the set."""
+    context, levels = context_of(world, row, names), levels_of(world, row, names)
+    return [
+        other
+        for other, _ in rows
+        if context_of(world, other, names) == context and levels_of(world, other, names) != levels
+    ]
+
+
+def variants_of(world: World, row: Row, names: set[str]) -> list[Row]:
+    """All admissible assignments of a row; only for sets without bins."""
+    options = [
+        [value for level in v.levels() for value in level] if v.name in names else [x]
+        for v, x in zip(world.variables, row, strict=True)
+    ]
+    return [each for each in itertools.product(*options) if world.valid(world.row(each))]
+
+
+def causal_within(world: World, rows: Weighed, names: set[str]) -> tuple[float, float]:
     """Definition 3.8 to the letter: another row that differs only in the set, another output."""
     flips = unknown = 0.0
     for row, weight in rows:
-        partners = [
-            other
-            for other, _ in rows
-            if context_of(world, other, names) == context_of(world, row, names)
-            and levels_of(world, other, names) != levels_of(world, row, names)
-        ]
         own = world.output(row)
-        outputs = [world.output(other) for other in partners]
+        outputs = [world.output(other) for other in others_within(world, rows, row, names)]
         if own is not FAILED and any(o is not FAILED and o != own for o in outputs):
             flips += weight
-        elif partners and (own is FAILED or FAILED in outputs):
+        elif outputs and (own is FAILED or FAILED in outputs):
             unknown += weight
     total = sum(weight for _, weight in rows)
     return flips / total, (flips + unknown) / total
 
 
-def causal_generated(
-    world: World, rows: list[tuple[Row, float]], names: set[str]
-) -> tuple[float, float]:
-    """All admissible assignments of each row; only for sets without bins."""
+def causal_generated(world: World, rows: Weighed, names: set[str]) -> tuple[float, float]:
+    """All admissible assignments of each row."""
     flips = unknown = 0.0
     for row, weight in rows:
-        options = [
-            [value for level in v.levels() for value in level] if v.name in names else [x]
-            for v, x in zip(world.variables, row, strict=True)
-        ]
-        outputs = [
-            world.output(variant)
-            for variant in itertools.product(*options)
-            if world.valid(world.row(variant))
-        ]
-        seen = {output for output in outputs if output is not FAILED}
-        if len(seen) > 1:
+        outputs = [world.output(variant) for variant in variants_of(world, row, names)]
+        if len({output for output in outputs if output is not FAILED}) > 1:
             flips += weight
         elif FAILED in outputs:
             unknown += weight
@@ -92,9 +93,7 @@ def causal_generated(
     return flips / total, (flips + unknown) / total
 
 
-def causal_of_members(
-    world: World, rows: list[tuple[Row, float]], names: set[str]
-) -> tuple[float, float, float]:
+def causal_of_members(world: World, rows: Weighed, names: set[str]) -> tuple[float, float, float]:
     """With bins: the least, the expected and the largest score over the members drawn."""
     least = expected = largest = 0.0
     for row, weight in rows:
@@ -108,7 +107,7 @@ def causal_of_members(
 
 def distance(
     world: World,
-    rows: list[tuple[Row, float]],
+    rows: Weighed,
     names: set[str],
     number: Callable[[Row], Any],
     *,
@@ -117,23 +116,9 @@ def distance(
     """The mean of the largest change of a number from 0 to 10, made up or among the rows."""
     low = high = 0.0
     for row, weight in rows:
-        if within:
-            others = [
-                other
-                for other, _ in rows
-                if context_of(world, other, names) == context_of(world, row, names)
-                and levels_of(world, other, names) != levels_of(world, row, names)
-            ]
-        else:
-            options = [
-                [value for level in v.levels() for value in level] if v.name in names else [x]
-                for v, x in zip(world.variables, row, strict=True)
-            ]
-            others = [
-                variant
-                for variant in itertools.product(*options)
-                if world.valid(world.row(variant))
-            ]
+        others = (
+            others_within(world, rows, row, names) if within else variants_of(world, row, names)
+        )
         own = number(row)
         outputs = [number(other) for other in others]
         known = [each for each in outputs if each is not FAILED]
@@ -149,7 +134,7 @@ def distance(
 
 def means(
     world: World,
-    rows: list[tuple[Row, float]],
+    rows: Weighed,
     names: set[str],
     number: Callable[[Row], Any],
 ) -> tuple[float, float]:

@@ -136,14 +136,6 @@ def test_a_value_that_reaches_a_person_is_not_listed(own: list[str], listed: boo
     assert set(job.values) == {"cook", "clerk", *(own if listed else ())}
 
 
-def test_the_rows_of_the_same_table_all_fit() -> None:
-    frame = pd.DataFrame(people()).drop(columns=["name", "good"])
-    schema = Schema.from_frame(frame)
-    audit = themis.Audit(lambda person: person["age"] > 40, schema, profile=frame)
-    assert audit.profile_facts is not None
-    assert (audit.profile_facts["used"], audit.profile_facts["dropped"]) == (200, 0)
-
-
 def test_a_list_of_names_is_one_set() -> None:
     schema = Schema(sex=["f", "m"], age=range(18, 60), city=["A", "B"])
     audit = themis.Audit(lambda p: p["sex"] == "f" and p["age"] > 30, schema)
