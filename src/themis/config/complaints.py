@@ -234,7 +234,7 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
             yield _complaint("both-given", ("subject",), "both file and object are given", _REMOVE)
         elif not given and misspelt.isdisjoint({("subject", "file"), ("subject", "object")}):
             remedy = 'write file = "model.onnx" or object = "loan:model"'
-            yield _complaint("missing-key", ("subject",), "there is no model", remedy)
+            yield _complaint("no-model", ("subject",), "there is no model", remedy)
     for number, check in enumerate(checks if isinstance(checks, list) else []):
         path: KeyPath = ("checks", number)
         if not isinstance(check, Mapping):

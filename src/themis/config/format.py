@@ -23,17 +23,16 @@ from pydantic import (
     Tag,
     WithJsonSchema,
 )
-from pydantic.config import JsonDict
 
 from themis import keys
 from themis.config.tables import (
     VALUE,
     Decision,
     Decisions,
-    ReadFrom,
     Table,
     broken,
     optional,
+    read_from,
     required,
     table_of,
 )
@@ -182,21 +181,9 @@ class PythonSubject(Subject):
     )
 
 
-_OF_WEIGHTS: JsonDict = {"pattern": r"\.(pt|pth)$"}
-
-
 class ModelSubject(Subject):
     """A trained model: a file, or a Python object with a predict method."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": ["file"], "properties": {"object": False}},
-                {"required": ["object"], "properties": {"file": False}},
-                {"required": ["file", "object"], "properties": {"file": _OF_WEIGHTS}},
-            ]
-        }
-    )
     kind: Literal["model"]
     file: Text = optional(
         "A file of ONNX, skops, XGBoost, LightGBM or CatBoost, weights of PyTorch, or a pickle",
@@ -364,17 +351,6 @@ class Report(Table):
     )
 
 
-_ONE_SET: JsonDict = {"required": ["against"], "properties": {"search": {"const": False}}}
-_ALL_SETS: JsonDict = {
-    "required": ["search"],
-    "properties": {
-        "search": {"const": True},
-        "against": False,
-        "max_score": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    },
-}
-
-
 OutputTable = table_of(
     Output,
     "MeasuredOutput",
@@ -405,7 +381,6 @@ CheckTable = table_of(
     Check,
     "Check",
     "A limit that `themis check` enforces: on one set of characteristics, or on all.",
-    json_schema_extra={"oneOf": [_ONE_SET, _ALL_SETS]},
 )
 AcceptedTable = table_of(
     Acceptance, "Accepted", "A finding that `themis check` lets pass for a while, visibly."
@@ -432,24 +407,24 @@ class File(Table):
     constraints: dict[str, str] = optional(
         "Conditions that every input meets, by name", {"adult": "age >= 18"}
     )
-    outputs: dict[str, Annotated[Output, ReadFrom(OutputTable)]] = optional(
+    outputs: dict[str, Annotated[Output, read_from(OutputTable)]] = optional(
         "What is measured, by name, where it is not one plain decision",
         {"limit": {"at": "/limit", "min": 0, "max": 5000, "distance": "relational"}},
         default_factory=dict,
     )
-    run: Annotated[Run, ReadFrom(RunTable)] = optional(
+    run: Annotated[Run, read_from(RunTable)] = optional(
         "Confidence, precision and cost", {"confidence": 0.99}, default_factory=Run
     )
     profile: Profile = optional(
         "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
     )
     report: Report = optional("Words for reports", {"people": "applicants"})
-    checks: list[Annotated[Check, ReadFrom(CheckTable)]] = optional(
+    checks: list[Annotated[Check, read_from(CheckTable)]] = optional(
         "What `themis check` enforces",
         [{"against": ["race"], "max_score": 0.05}],
         default_factory=list,
     )
-    accepted: list[Annotated[Acceptance, ReadFrom(AcceptedTable)]] = optional(
+    accepted: list[Annotated[Acceptance, read_from(AcceptedTable)]] = optional(
         "Findings that `themis check` lets pass, each with a reason and a last day",
         default_factory=list,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import partial
 from types import NoneType
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetPydanticSchema,
     ValidationError,
     WithJsonSchema,
     create_model,
@@ -83,7 +84,7 @@ def optional(description: str, *examples: Any, default: Any = None, **rules: Any
     return Field(description=description, examples=list(examples), **rules)
 
 
-def table_of(cls: type, name: str, meaning: str, **config: Any) -> type[Table]:
+def table_of(cls: type, name: str, meaning: str) -> type[Table]:
     """The table whose keys are the described fields of a dataclass."""
     hints = get_type_hints(cls)
     keys: dict[str, Any] = {
@@ -91,7 +92,7 @@ def table_of(cls: type, name: str, meaning: str, **config: Any) -> type[Table]:
         for each in fields(cls)
         if "description" in each.metadata
     }
-    return create_model(name, __base__=Table, __doc__=meaning, __cls_kwargs__=config, **keys)
+    return create_model(name, __base__=Table, __doc__=meaning, **keys)
 
 
 def _key(
@@ -113,17 +114,14 @@ def _key(
     return hint, optional(description, *examples, default=default, **rest)
 
 
-@dataclass(frozen=True)
-class ReadFrom:
+def read_from(table: type[Table]) -> GetPydanticSchema:
     """Marks a dataclass that is made of what stands in a table."""
 
-    table: type[Table]
+    def schema(cls: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+        made = partial(_made, cls)
+        return core_schema.no_info_after_validator_function(made, handler.generate_schema(table))
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        inner = handler.generate_schema(self.table)
-        return core_schema.no_info_after_validator_function(partial(_made, source), inner)
+    return GetPydanticSchema(schema)
 
 
 def _made(cls: type, table: Table) -> Any:
