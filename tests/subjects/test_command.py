@@ -153,6 +153,8 @@ def test_named_arguments_are_pairs_and_places_take_the_values() -> None:
     schema = Schema(race=["green", "purple"], age=Integers(18, 120))
     named = CommandSubject(schema, ["echo", "-n"], arguments="named")
     assert run(named, [[1, 2]]).outputs == ["race purple age 20"]
+    whole = CommandSubject(schema, ["echo", "{input}"])
+    assert run(whole, [[1, 2]]).outputs == ['{"race": "purple", "age": 20}']
     places = CommandSubject(schema, ["echo", "--age={age}", "{{{race}}}", "{{}}"])
     assert run(places, [[1, 2], [0, 0]]).outputs == [
         "--age=20 {purple} {}",
@@ -164,7 +166,8 @@ def test_named_arguments_are_pairs_and_places_take_the_values() -> None:
     ("command", "options", "words"),
     [
         (["echo", "{rcae}", "{age}"], {}, "did you mean 'race'"),
-        (["echo", "{race}"], {}, "none for 'age'"),
+        (["echo", "{race}"], {}, "no place for 'age'"),
+        (["echo", "{inputs}"], {}, "'{inputs}' is not the place of a characteristic"),
         (["echo", "{"], {}, "double the brace"),
         (["echo", "{race}", "{age}"], {"arguments": "json"}, "use one of them"),
         (["echo"], {"arguments": "named-ish"}, "'named-ish' is no way to pass values"),

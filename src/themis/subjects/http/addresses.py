@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from themis.errors import Mistake
 from themis.inputs.schema import Schema
-from themis.subjects.http.templates import Piece, Place, Template, TemplateWriter, Variable, split
 from themis.subjects.secrets import Secrets
+from themis.subjects.templates import Piece, Place, Template, TemplateWriter, Variable, split
 
 _SENSITIVE = re.compile(
     r"auth$|authori[sz]|token$|secret|session|signature$|^sig$|passw|pwd$|key$|cookie",

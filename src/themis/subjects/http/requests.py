@@ -18,15 +18,15 @@ from themis.subjects.http.addresses import (
     shell_word,
     shown,
 )
-from themis.subjects.http.templates import (
+from themis.subjects.processes.programs import mistake_in, shell_quoted
+from themis.subjects.processes.texts import check_texts, shorten
+from themis.subjects.templates import (
     Body,
     Piece,
     TemplateWriter,
     parse_json_template,
     uncovered,
 )
-from themis.subjects.processes.programs import mistake_in, shell_quoted
-from themis.subjects.processes.texts import check_texts, shorten
 
 METHODS = ("GET", "POST", "PUT", "PATCH")
 

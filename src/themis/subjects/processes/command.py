@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -32,19 +32,20 @@ from themis.subjects.processes.texts import (
     check_texts,
     last_line,
     shorten,
-    text_columns,
     write_csv,
-    write_json,
     write_plain,
 )
 from themis.subjects.secrets import Secrets
+from themis.subjects.templates import (
+    Part,
+    Template,
+    TemplateWriter,
+    csv_parts,
+    json_parts,
+    uncovered,
+)
 
-WRITERS = {"positional": write_plain, "named": write_plain, "json": write_json, "csv": write_csv}
-
-# An argument is a row of literal bytes and of places: the columns whose value goes there.
-Argument: TypeAlias = tuple[bytes | int, ...]
-
-_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+MODES = ("positional", "named", "json", "csv")
 
 
 class Layout:
@@ -56,108 +57,76 @@ class Layout:
 
     def __init__(self, schema: Schema, command: Sequence[str], mode: str) -> None:
         self.mode = mode
-        fixed = _parse_command(command, schema, mode)
-        self.has_places = any(isinstance(part, int) for argument in fixed for part in argument)
-        limit = None if self.feeds else ARGUMENT_LIMIT
-        check_texts(schema, nul=mode == "json", limit=limit)
-        self.write = WRITERS[mode]
-        self.columns = [Column(each, self.write) for each in schema]
-        self._arguments = fixed[1:]
-        if not self.has_places:
-            self._arguments += list(_added_arguments(schema, mode))
-        self._names = [self.write(name) for name in schema.names]
+        self.feeds = mode in ("json", "csv")  # inputs go to standard input
+        arguments = _parse_command(command, schema, mode)
+        check_texts(schema, nul=mode == "json", limit=None if self.feeds else ARGUMENT_LIMIT)
+        has_places = any(each.columns for each in arguments)
+        if not (has_places or self.feeds):
+            for place, each in enumerate(schema):
+                arguments += [Template.of([each.name.encode()])] if mode == "named" else []
+                arguments.append(Template.of([(place, Column(each, write_plain))]))
+        self._arguments = arguments[1:]
+        self._data = Template.of(_fed(schema, mode))
         self._check_lengths(schema)
 
-    @property
-    def feeds(self) -> bool:
-        """Whether inputs go to standard input."""
-        return self.mode in ("json", "csv")
+    def render(self, codes: NDArray[Any]) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
+        """For each input the arguments, and what goes to standard input."""
+        texts = [each.render(codes) for each in self._arguments]
+        arguments = zip(*texts, strict=True) if texts else repeat((), len(codes))
+        return zip(arguments, self._data.render(codes), strict=True)
 
-    def arguments(self, texts: Sequence[bytes]) -> list[bytes]:
-        """The arguments for one input, given the text of each of its values."""
-        return [
-            b"".join([part if isinstance(part, bytes) else texts[part] for part in argument])
-            for argument in self._arguments
-        ]
-
-    def data(self, texts: Sequence[bytes]) -> bytes:
-        """One input on standard input: a JSON object or a CSV table, nothing otherwise."""
-        if self.mode == "json":
-            pairs = zip(self._names, texts, strict=True)
-            return b"{" + b", ".join([name + b": " + text for name, text in pairs]) + b"}\n"
-        if self.mode == "csv":
-            return b",".join(self._names) + b"\n" + b",".join(texts) + b"\n"
-        return b""
+    def render_row(self, row: Mapping[str, Value]) -> tuple[list[bytes], bytes]:
+        """The same for one input that is given by name."""
+        return [each.render_row(row) for each in self._arguments], self._data.render_row(row)
 
     def _check_lengths(self, schema: Schema) -> None:
         """The longest arguments, alone and together, must be within what the system passes on."""
-        longest = [column.longest for column in self.columns]
-        lengths = [
-            sum(len(part) if isinstance(part, bytes) else longest[part] for part in argument)
-            for argument in self._arguments
-        ]
+        lengths = [each.longest for each in self._arguments]
         environment = sum(len(name) + len(value) + 10 for name, value in os.environb.items())
         total = sum(lengths) + 9 * len(lengths) + environment + 4096
         if max(lengths, default=0) > ARGUMENT_LIMIT or total > os.sysconf("SC_ARG_MAX"):
-            name = schema.names[longest.index(max(longest))]
-            problem = f"with its longest value ({max(longest):,} bytes) the arguments are too long"
+            columns = [Column(each, write_plain) for each in schema]
+            longest = max(columns, key=lambda column: column.longest)
+            name, size = longest.characteristic.name, longest.longest
+            problem = f"with its longest value ({size:,} bytes) the arguments are too long"
             remedy = 'shorten it, or use arguments = "json"'
             raise RequestError.one("unpassable-value", f"inputs.{name}", problem, remedy)
 
 
-def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Argument]:
+def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Template]:
     """The command with the places in it; all that is wrong is raised at once."""
     mistakes: list[Mistake] = []
-    if mode not in WRITERS:
+    if mode not in MODES:
         problem = f"{mode!r} is no way to pass values"
-        mistakes.append(mistake_in("arguments", problem, suggest(mode, tuple(WRITERS))))
-    parsed = [_parse_argument(part, schema, mistakes) for part in command]
-    mistakes += _place_mistakes(parsed, schema, mode)
+        mistakes.append(mistake_in("arguments", problem, suggest(mode, MODES)))
+    covered: set[int] = set()
+    parsed: list[Template] = []
+    for argument in command:
+        writer = TemplateWriter(schema, "subject.command")
+        writer.add_argument(argument)
+        parsed.append(writer.template())
+        mistakes += writer.mistakes
+        covered |= writer.covered
+    if covered:
+        if parsed[0].columns:
+            problem = "the program itself has a place"
+            mistakes.append(mistake_in("command", problem, "name one program"))
+        if mode in ("json", "csv"):
+            problem = f"the command has places, and arguments = {mode!r} asks for standard input"
+            mistakes.append(mistake_in("arguments", problem, "use one of them"))
+        mistakes += uncovered(schema, covered, "subject.command")
     if mistakes:
         raise RequestError(mistakes)
     return parsed
 
 
-def _parse_argument(text: str, schema: Schema, mistakes: list[Mistake]) -> Argument:
-    parts: list[bytes | int] = []
-    end = 0
-    for found in _BRACES.finditer(text):
-        parts.append(os.fsencode(text[end : found.start()]))
-        end = found.end()
-        name = found[1]
-        if name in schema.names:
-            parts.append(schema.names.index(name))
-        elif found[0] in ("{{", "}}"):
-            parts.append(found[0][:1].encode())
-        else:
-            problem = f"{found[0]!r} in {text!r} is not the place of a characteristic"
-            remedy = f"{suggest(name or '', schema.names)}, or double the brace to keep it"
-            mistakes.append(mistake_in("command", problem, remedy))
-    return tuple(part for part in [*parts, os.fsencode(text[end:])] if part != b"")
-
-
-def _place_mistakes(parsed: Sequence[Argument], schema: Schema, mode: str) -> Iterator[Mistake]:
-    places = {part for argument in parsed for part in argument if isinstance(part, int)}
-    if not places:
-        return
-    if any(isinstance(part, int) for part in parsed[0]):
-        yield mistake_in("command", "the program itself has a place", "name one program")
-    if mode in ("json", "csv"):
-        problem = f"the command has places, and arguments = {mode!r} asks for standard input"
-        yield mistake_in("arguments", problem, "use one of them")
-    missing = [name for column, name in enumerate(schema.names) if column not in places]
-    if missing:
-        problem = f"the command has places, but none for {missing[0]!r}, which it would never see"
-        yield mistake_in("command", problem, f"add {{{missing[0]}}}")
-
-
-def _added_arguments(schema: Schema, mode: str) -> Iterator[Argument]:
-    """The arguments that come behind those of the command."""
-    for column, name in enumerate(schema.names):
-        if mode == "named":
-            yield (name.encode(),)
-        if mode in ("positional", "named"):
-            yield (column,)
+def _fed(schema: Schema, mode: str) -> list[Part]:
+    """One input on standard input: a JSON object or a CSV table, nothing otherwise."""
+    if mode == "json":
+        return [*json_parts(schema), b"\n"]
+    if mode == "csv":
+        return [b",".join(map(write_csv, schema.names)), b"\n", *csv_parts(schema), b"\n"]
+    return []
 
 
 BATCH = 32  # small: the decisions of a batch are stored at its end, and a kill -9 loses them
@@ -170,8 +139,9 @@ class CommandSubject(Subject):
 
     `arguments` says how an input reaches it: "positional", "named" (name value pairs), or as
     "json" or "csv" on standard input. Places such as `{race}` in the command take the values
-    instead of positional or named arguments; `{{` and `}}` stand for braces. `answer` says where
-    the output is: "last-line", "stdout", "exit-code", or a JSON pointer. Outputs are strings.
+    instead of positional or named arguments, `{input}` all of them as a JSON object; `{{` and `}}`
+    stand for braces. `answer` says where the output is: "last-line", "stdout", "exit-code", or a
+    JSON pointer. Outputs are strings.
     `env` is added to the environment. Values that can't reach a program are refused at once.
     """
 
@@ -216,20 +186,20 @@ class CommandSubject(Subject):
         return secrets
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        texts = [column.text_of(row) for column in self.layout.columns]
-        return self.program.shell_line(self.layout.arguments(texts), data=self.layout.data(texts))
+        arguments, data = self.layout.render_row(row)
+        return self.program.shell_line(arguments, data=data)
 
     def run(self, codes: NDArray[Any]) -> Answers:
         """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
         answers, crew = self.begin(len(codes)), Crew()
-        rows = _SharedRows(zip(*text_columns(self.layout.columns, codes), strict=True))
+        rows = _SharedRows(self.layout.render(codes))
 
         def work() -> None:
-            for place, row in rows:
+            for place, (arguments, data) in rows:
                 if crew.stopped:
                     return
                 heed(self.deadline)
-                outcome = self.execute(row, crew)
+                outcome = self.execute(arguments, data, crew)
                 if isinstance(outcome, Failure):
                     answers.failures[place] = outcome
                 else:
@@ -252,14 +222,14 @@ class CommandSubject(Subject):
             took = time.monotonic() - started
             self._next_sweep = started + max(SWEEP_SECONDS, took / SWEEP_SHARE)
 
-    def execute(self, texts: Sequence[bytes], crew: Crew) -> str | Failure:
+    def execute(self, arguments: Sequence[bytes], data: bytes, crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""
-        layout, started = self.layout, time.monotonic()
-        child = Child(self.program, layout.arguments(texts), crew, feeds=layout.feeds)
+        started = time.monotonic()
+        child = Child(self.program, arguments, crew, feeds=self.layout.feeds)
         in_time = True
         try:
-            if layout.feeds:
-                child.send(layout.data(texts), last=True)
+            if self.layout.feeds:
+                child.send(data, last=True)
             while in_time and not (child.exited or child.overflowed):
                 left = started + self.timeout_seconds - time.monotonic()
                 child.step(min(left, heed(self.deadline)))
@@ -292,11 +262,11 @@ class CommandSubject(Subject):
 class _SharedRows:
     """Numbered rows that several threads take in turn."""
 
-    def __init__(self, rows: Iterable[tuple[bytes, ...]]) -> None:
+    def __init__(self, rows: Iterable[Any]) -> None:
         self._rows = enumerate(rows)
         self._lock = threading.Lock()
 
-    def __iter__(self) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
         while True:
             with self._lock:
                 item = next(self._rows, None)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Protocol
 
-from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.processes.children import OUTPUT_LIMIT
-from themis.subjects.processes.texts import Column, shorten, write_csv, write_json
+from themis.subjects.processes.texts import shorten, write_csv
+from themis.subjects.templates import Template, csv_parts, json_parts
 
 EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
 DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]
@@ -35,7 +35,7 @@ class Format(Protocol):
     name: str
     header: bytes  # what a fresh process gets before the first request
     opening: bytes  # what stands before an id
-    columns: list[Column]
+    row: Template  # what stands behind it
 
     def complete(self, lines: bytes) -> bool:
         """Whether these lines end at the end of a record."""
@@ -44,10 +44,10 @@ class Format(Protocol):
         """The answers one by one; ValueError at the first that is none."""
 
 
-def write_requests(format_: Format, number: int, columns: Sequence[Sequence[bytes]]) -> bytes:
-    """The requests of one exchange, of which `columns` holds the texts."""
+def write_requests(format_: Format, number: int, rows: Sequence[bytes]) -> bytes:
+    """The requests of one exchange, about inputs as its template has them."""
     opening = format_.opening + b"%d" % number
-    return b"".join(chain.from_iterable(zip(repeat(opening), DIGITS, *columns)))
+    return b"".join(chain.from_iterable(zip(repeat(opening), DIGITS, rows)))
 
 
 class JsonLines:
@@ -58,14 +58,7 @@ class JsonLines:
     opening = b'{"id": '
 
     def __init__(self, schema: Schema) -> None:
-        last = len(schema) - 1
-        self.columns = []
-        for place, each in enumerate(schema):
-            before = b", " if place else b', "input": {'
-            before += write_json(each.name) + b": "
-            self.columns.append(
-                Column(each, _Writer(write_json, before, b"}}\n" * (place == last)))
-            )
+        self.row = Template.of([b', "input": ', *json_parts(schema), b"}\n"])
 
     def complete(self, lines: bytes) -> bool:
         return True
@@ -88,12 +81,8 @@ class CsvLines:
     opening = b""
 
     def __init__(self, schema: Schema) -> None:
-        last = len(schema) - 1
         self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
-        self.columns = [
-            Column(each, _Writer(write_csv, b",", b"\n" * (place == last)))
-            for place, each in enumerate(schema)
-        ]
+        self.row = Template.of([b",", *csv_parts(schema), b"\n"])
 
     def complete(self, lines: bytes) -> bool:
         return lines.count(b'"') % 2 == 0
@@ -183,19 +172,6 @@ class Exchange:
 
 
 _MISSING: Any = object()
-
-
-@dataclass(frozen=True)
-class _Writer:
-    """Writes a value between fixed texts."""
-
-    write: Any
-    before: bytes
-    behind: bytes
-
-    def __call__(self, value: Value) -> bytes:
-        text: bytes = self.before + self.write(value) + self.behind
-        return text
 
 
 def _json_failure(answer: dict[str, Any]) -> Failure | None:

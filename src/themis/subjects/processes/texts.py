@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import TABLE_LIMIT, Characteristic, Codes, Value, Values
@@ -63,11 +62,6 @@ class Column:
         return max(map(len, self.texts(np.array([0, *range(each.size - 1, each.code_count)]))))
 
 
-def text_columns(columns: Sequence[Column], codes: NDArray[Any]) -> list[list[bytes]]:
-    """The texts of inputs, column by column."""
-    return [column.texts(codes[:, place]) for place, column in enumerate(columns)]
-
-
 def listed_values(characteristic: Characteristic) -> list[Value]:
     """The values as they were given: 1 stays 1 beside 2.5; None behind them if one may lack."""
     if not isinstance(characteristic, Values):
@@ -101,11 +95,6 @@ def plain_text(value: Value) -> str:
         text = format(Decimal(text), "f")
         return text if "." in text else f"{text}.0"
     return str(value)
-
-
-def write_json(value: Value) -> bytes:
-    """A value in JSON, UTF-8, on one line."""
-    return json.dumps(value, ensure_ascii=False).encode()
 
 
 def write_csv(value: Value) -> bytes:

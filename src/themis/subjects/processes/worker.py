@@ -39,7 +39,7 @@ from themis.subjects.processes.lines import (
     write_requests,
 )
 from themis.subjects.processes.programs import Program, check_limits, find_program
-from themis.subjects.processes.texts import check_texts, last_line, text_columns
+from themis.subjects.processes.texts import check_texts, last_line
 from themis.subjects.secrets import Secrets
 
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
@@ -113,8 +113,8 @@ class WorkerSubject(Subject):
         return secrets
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        columns = [[column.text_of(row)] for column in self.format.columns]
-        data = self.format.header + write_requests(self.format, 1, columns)
+        data = write_requests(self.format, 1, [self.format.row.render_row(row)])
+        data = self.format.header + data
         return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
 
     def note_answered(self) -> None:
@@ -132,7 +132,7 @@ class WorkerSubject(Subject):
         self._staff.crew.reset()
         self._staff.deadline = self.deadline
         answers = self.begin(len(codes))
-        work = _Work(text_columns(self.format.columns, codes), answers, len(self._slots))
+        work = _Work(self.format.row.render(codes), answers, len(self._slots))
         for slot in self._slots:
             slot.given = slot.exchanges = 0
         work_together(self._staff.crew, [partial(work.do, slot) for slot in self._slots])
@@ -163,8 +163,8 @@ def _close(slots: Sequence[Slot]) -> None:
 class _Work:
     """The inputs of a batch, taken in parts by several slots, and what became of them."""
 
-    def __init__(self, columns: Sequence[list[bytes]], answers: Answers, jobs: int) -> None:
-        self._columns = columns
+    def __init__(self, rows: list[bytes], answers: Answers, jobs: int) -> None:
+        self._rows = rows
         self._jobs = jobs
         self._places = range(len(answers.outputs))
         self._lock = threading.Lock()
@@ -198,7 +198,7 @@ class _Work:
         for part in search:
             exchange = slot.new_exchange(len(part))
             try:
-                talk = slot.talk(exchange, self._cut(part))
+                talk = slot.talk(exchange, [self._rows[place] for place in part])
             finally:  # also what was answered before the work was called off
                 self._keep(part, exchange, slot)
             missing = [part[offset] for offset in exchange.missing()]
@@ -222,7 +222,7 @@ class _Work:
                 if self._note(part[offset], exchange, offset) and good is None:
                     good = part[offset]
         if good is not None:
-            slot.note_good([column[good] for column in self._columns])
+            slot.note_good(self._rows[good])
 
     def _note(self, place: int, exchange: Exchange, offset: int) -> bool:
         """Note one answer; whether it holds an output."""
@@ -236,18 +236,13 @@ class _Work:
         """Run a suspect alone in a fresh process, unless it was; whether it is answered."""
         offset = 0
         if not (alone and talk.fresh):
-            talk, offset = slot.run_alone([column[place] for column in self._columns])
+            talk, offset = slot.run_alone(self._rows[place])
         if talk.failure is None:
             self._note(place, talk.exchange, offset)
             return True
         self._failures[place] = talk.failure
         slot.note_failure(talk)
         return False
-
-    def _cut(self, places: Sequence[int]) -> list[list[bytes]]:
-        if isinstance(places, range):
-            return [column[places.start : places.stop] for column in self._columns]
-        return [[column[place] for place in places] for column in self._columns]
 
 
 class Staff:
@@ -321,7 +316,7 @@ class Slot:
         self._child: Child | None = None
         self._served = 0
         self.given = self.exchanges = 0  # inputs sent for one batch, in so many exchanges
-        self._good_row: list[bytes] | None = None  # an input that was answered
+        self._good_row: bytes | None = None  # an input that was answered
         self._size = FIRST_SIZE
 
     @property
@@ -338,7 +333,7 @@ class Slot:
             with suppress(StoppedError):
                 child.end(grace_seconds=grace_seconds)
 
-    def run_alone(self, row: list[bytes]) -> tuple[Talk, int]:
+    def run_alone(self, row: bytes) -> tuple[Talk, int]:
         """One input in a fresh process whose whole output is read; and its place in the exchange.
 
         An input that was answered before goes first: with it the time to start is over.
@@ -347,13 +342,13 @@ class Slot:
         has_room = self._staff.recycle_after > 1
         rows = [self._good_row, row] if self._good_row and has_room else [row]
         exchange = self.new_exchange(len(rows))
-        talk = self.talk(exchange, list(zip(*rows, strict=True)), alone=True)
+        talk = self.talk(exchange, rows, alone=True)
         if talk.exchange.suspect == 0 and len(rows) > 1:
             self._good_row = None  # not so good, after all
             return self.run_alone(row)
         return talk, len(rows) - 1
 
-    def note_good(self, row: list[bytes]) -> None:
+    def note_good(self, row: bytes) -> None:
         """Remember an input that was answered."""
         self._good_row = self._good_row or row
 
@@ -366,9 +361,7 @@ class Slot:
         """What so many inputs will be asked in, and their answers be found in."""
         return Exchange(self._staff.format, next(self._numbers), count)
 
-    def talk(
-        self, exchange: Exchange, rows: Sequence[Sequence[bytes]], *, alone: bool = False
-    ) -> Talk:
+    def talk(self, exchange: Exchange, rows: Sequence[bytes], *, alone: bool = False) -> Talk:
         """Send these inputs and read the answers; a process that failed is gone afterwards."""
         count = len(exchange.outputs)
         data = write_requests(self._staff.format, exchange.number, rows)

@@ -1,11 +1,16 @@
-"""Templates: where the values of an input stand in the body and the address of a request."""
+"""Templates: where the values of an input stand in what a subject gets.
+
+In the arguments and the lines of programs, and in the body and the address of requests.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -15,7 +20,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.processes.texts import Column, plain_text
+from themis.subjects.processes.texts import Column, plain_text, write_csv
 
 WHOLE = ("input", "inputs")  # the places that stand for a whole input, or for a list of them
 
@@ -40,6 +45,7 @@ class Variable:
 
 
 Piece: TypeAlias = str | Place | Variable
+Part: TypeAlias = bytes | tuple[int, Column]  # what is always there, or values and their place
 Encode: TypeAlias = Callable[[str], bytes]
 
 
@@ -50,6 +56,23 @@ class Template:
     format: bytes  # for the operator %
     places: tuple[int, ...]
     columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Template:
+        """These parts one behind the other."""
+        columns = [part for part in parts if isinstance(part, tuple)]
+        texts = [part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in parts]
+        return cls(
+            b"".join(texts),
+            tuple(place for place, _ in columns),
+            tuple(each for _, each in columns),
+        )
+
+    @property
+    def longest(self) -> int:
+        """How many bytes it has with the longest values."""
+        fixed = self.format % ((b"",) * len(self.columns))
+        return len(fixed) + sum(column.longest for column in self.columns)
 
     def render(self, codes: NDArray[Any]) -> list[bytes]:
         """The bytes for each input."""
@@ -119,16 +142,16 @@ class TemplateWriter:
         self.mistakes: list[Mistake] = []
         self.covered: set[int] = set()
         self._schema, self._where = schema, where
-        self._parts: list[bytes | tuple[int, Column]] = []
+        self._parts: list[Part] = []
         self._list: tuple[int, Template, bytes] | None = None  # the place of {inputs}
 
     def add_address(self, pieces: Sequence[Piece]) -> None:
         """An address, without variables; values are percent-encoded."""
-        for piece in pieces:
-            if isinstance(piece, Place):
-                self._add_place(piece, _encode_address)
-            else:
-                self._parts.append(str(piece).encode())
+        self._add_text(pieces, _encode_address, str.encode)
+
+    def add_argument(self, text: str) -> None:
+        """An argument of a program."""
+        self._add_text(split(text), _encode_argument, os.fsencode)
 
     def add_json(self, value: Any) -> None:
         """A JSON value; a string that is nothing but a place becomes the value itself."""
@@ -143,7 +166,7 @@ class TemplateWriter:
 
     def template(self) -> Template:
         """What was written, without {inputs}."""
-        return _template(self._parts)
+        return Template.of(self._parts)
 
     def body(self) -> Body:
         """What was written, as the body of requests."""
@@ -154,7 +177,7 @@ class TemplateWriter:
             problem = "a list of inputs has no room for single values beside it"
             self.mistakes.append(self._mistake(problem, "use {inputs} alone, or {input}"))
             return Body(row, many=True)
-        before, after = _template(self._parts[:place]), _template(self._parts[place:])
+        before, after = Template.of(self._parts[:place]), Template.of(self._parts[place:])
         self.covered = set(range(len(self._schema)))
         return Body(row, True, before.format % (), between, after.format % ())
 
@@ -163,16 +186,19 @@ class TemplateWriter:
         if len(pieces) == 1 and isinstance(pieces[0], Place):
             self._add_place(pieces[0], str.encode, exact=True)
         else:
-            self._add_text(pieces)
+            self._add_quoted(pieces)
 
-    def _add_text(self, pieces: Sequence[Piece]) -> None:
+    def _add_quoted(self, pieces: Sequence[Piece]) -> None:
         self._parts.append(b'"')
+        self._add_text(pieces, _encode_string, _encode_string)
+        self._parts.append(b'"')
+
+    def _add_text(self, pieces: Sequence[Piece], encode: Encode, literally: Encode) -> None:
         for piece in pieces:
             if isinstance(piece, Place):
-                self._add_place(piece, _encode_string)
+                self._add_place(piece, encode)
             else:
-                self._parts.append(_encode_string(str(piece)))
-        self._parts.append(b'"')
+                self._parts.append(literally(str(piece)))
 
     def _add_members(self, start: bytes, members: Sequence[tuple[Any, Any]], end: bytes) -> None:
         self._parts.append(start)
@@ -180,7 +206,7 @@ class TemplateWriter:
             if number:
                 self._parts.append(b", ")
             if key is not None:
-                self._add_text(split(str(key)))
+                self._add_quoted(split(str(key)))
                 self._parts.append(b": ")
             self.add_json(value)
         self._parts.append(end)
@@ -196,36 +222,27 @@ class TemplateWriter:
         if place.name in self._schema.names:
             column = self._schema.names.index(place.name)
             write = _json_text if exact else plain_text
-            self._add_column(column, lambda value: encode(write(value)))
+            self.covered.add(column)
+            of = self._schema.characteristics[column]
+            self._parts.append((column, Column(of, partial(_written, write, encode))))
         elif place.name == "input":
-            self._add_input(encode)
-        elif place.name == "inputs" and encode is not _encode_address:
+            self.covered |= set(range(len(self._schema)))
+            self._parts += json_parts(self._schema, encode)
+        elif place.name == "inputs" and encode not in ONE_INPUT:
             self._add_inputs(encode)
         else:
-            whole = ("input",) if encode is _encode_address else WHOLE
+            whole = WHOLE[:1] if encode in ONE_INPUT else WHOLE
             known = suggest(place.name, (*self._schema.names, *whole))
             problem = f"{place.text!r} is not the place of a characteristic"
             self.mistakes.append(self._mistake(problem, f"{known}, or double the brace to keep it"))
-
-    def _add_column(self, column: int, write: Callable[[Value], bytes]) -> None:
-        self.covered.add(column)
-        self._parts.append((column, Column(self._schema.characteristics[column], write)))
-
-    def _add_input(self, encode: Encode) -> None:
-        """The whole input as a JSON object."""
-        for column, name in enumerate(self._schema.names):
-            self._parts.append(encode(f"{', ' if column else '{'}{_json_text(name)}: "))
-            self._add_column(column, lambda value: encode(_json_text(value)))
-        self._parts.append(encode("}"))
 
     def _add_inputs(self, encode: Encode) -> None:
         """The list of inputs, which may stand in a body only once."""
         if self._list is not None:
             self.mistakes.append(self._mistake("{inputs} appears twice", "remove one"))
-        inner = TemplateWriter(self._schema, self._where)
-        inner._add_input(encode)
         self._parts.append(b"[")
-        self._list = (len(self._parts), inner.template(), encode(", "))
+        row = Template.of(json_parts(self._schema, encode))
+        self._list = (len(self._parts), row, encode(", "))
         self._parts.append(b"]")
 
     def _mistake(self, problem: str, remedy: str) -> Mistake:
@@ -254,12 +271,23 @@ def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake
         yield Mistake("subject", where, problem, f"add {{{missing[0]}}}, or send {{input}}")
 
 
-def _template(parts: Sequence[bytes | tuple[int, Column]]) -> Template:
-    columns = [part for part in parts if isinstance(part, tuple)]
-    texts = [part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in parts]
-    return Template(
-        b"".join(texts), tuple(place for place, _ in columns), tuple(each for _, each in columns)
-    )
+def json_parts(schema: Schema, encode: Encode = str.encode) -> list[Part]:
+    """A whole input as a JSON object."""
+    parts: list[Part] = []
+    for place, each in enumerate(schema):
+        parts.append(encode(f"{', ' if place else '{'}{_json_text(each.name)}: "))
+        parts.append((place, Column(each, partial(_written, _json_text, encode))))
+    return [*parts, encode("}")]
+
+
+def csv_parts(schema: Schema) -> list[Part]:
+    """A whole input as fields between commas."""
+    fields = [(place, Column(each, write_csv)) for place, each in enumerate(schema)]
+    return [part for field in fields for part in (b",", field)][1:]
+
+
+def _written(write: Callable[[Value], str], encode: Encode, value: Value) -> bytes:
+    return encode(write(value))
 
 
 def _json_text(value: Value) -> str:
@@ -272,3 +300,10 @@ def _encode_string(text: str) -> bytes:
 
 def _encode_address(text: str) -> bytes:
     return quote(text, safe="").encode()
+
+
+def _encode_argument(text: str) -> bytes:
+    return text.encode()
+
+
+ONE_INPUT = (_encode_address, _encode_argument)  # where there is no room for a list of inputs
