@@ -8,8 +8,7 @@ inputs come again for other sets, and to sort so many keys might take longer tha
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -156,42 +155,38 @@ class Memory:
 
 
 class StoredRows:
-    """The first rows of one set's table, in the blocks in which they came."""
+    """The first rows of one set's table."""
 
     def __init__(self, assignments: Assignments, dtype: np.dtype[Any]) -> None:
         self.assignments = assignments
         self.count = 0
-        self.bytes = 0
-        self._starts: list[int] = []
-        self._blocks: list[Cells] = []
-        self._none: Cells = np.empty((0, assignments.count), dtype=dtype)
+        self._cells: Cells = np.empty((0, assignments.count), dtype=dtype, order="F")
+
+    @property
+    def bytes(self) -> int:
+        """How much room they take."""
+        return self._cells[: self.count].nbytes
 
     def rows(self, start: int, stop: int) -> Cells:
         """Those of the rows start..stop that are kept: from `start` on, without a gap."""
-        return np.concatenate([self._none, *self._between(start, stop)])
+        return self._cells[start : min(stop, self.count)]
 
     def put(self, start: int, cells: Cells) -> None:
         """Keep rows from `start` on, which is at most `count`; known ones are replaced."""
-        known = min(self.count - start, len(cells))
-        place = 0
-        for part in self._between(start, start + known):
-            part[:] = cells[place : place + len(part)]
-            place += len(part)
-        if known < len(cells):
-            self._starts.append(self.count)
-            self._blocks.append(cells[known:].copy(order="F"))
-            self.count += len(cells) - known
-            self.bytes += self._blocks[-1].nbytes
+        stop = start + len(cells)
+        self._cells = grown(self._cells, stop)
+        self._cells[start:stop] = cells
+        self.count = max(self.count, stop)
 
-    def _between(self, start: int, stop: int) -> Iterator[Cells]:
-        """The blocks' parts that hold these rows, as views."""
-        place = bisect_right(self._starts, start) - 1
-        while 0 <= place < len(self._starts) and self._starts[place] < stop:
-            offset = self._starts[place]
-            part = self._blocks[place][max(start - offset, 0) : stop - offset]
-            if len(part):
-                yield part
-            place += 1
+
+def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """The array with at least so many rows, and room for more; new ones are zeros."""
+    if length <= len(array):
+        return array
+    shape = max(length, len(array) * 5 // 4), *array.shape[1:]
+    larger = np.zeros(shape, dtype=array.dtype, order="F")
+    larger[: len(array)] = array
+    return larger
 
 
 class TableMemory:

@@ -15,7 +15,7 @@ import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,19 +52,6 @@ class Recalled:
 
     cells: Cells
     answers: Answers
-
-
-class Records(Protocol):
-    """How decisions are laid down: one by one, or in batches."""
-
-    def keys(self, codes: NDArray[Any], salt: bytes) -> list[bytes]:
-        """The keys of the records that these inputs have."""
-
-    def read(self, texts: Sequence[bytes | None], count: int) -> Decided:
-        """The decisions on so many inputs in the texts of their records."""
-
-    def write(self, keys: Sequence[bytes], known: Decided, decided: Decided) -> Iterable[Record]:
-        """The records of what is decided, but for those of what was known."""
 
 
 class Seals:
@@ -104,7 +91,7 @@ class Recall:
         self.damaged = 0
         self._tested = subject
         self._by_input = subject.traits.record == "input"
-        self._records: Records = (InputRecords if self._by_input else BatchRecords)(subject.schema)
+        self._records = (InputRecords if self._by_input else BatchRecords)(subject.schema)
         fingerprint = subject.fingerprint() + layout
         self._seals = Seals(fingerprint)
         self._subject = cache.number_of(fingerprint, subject.kind)
@@ -184,9 +171,11 @@ class InputRecords:
         return [salt + _pairs(self._names, row) for row in zip(*texts, strict=True)]
 
     def read(self, texts: Sequence[bytes | None], count: int) -> Decided:
+        """The decisions on so many inputs in the texts of their records."""
         return _numbered(texts)
 
     def write(self, keys: Sequence[bytes], known: Decided, decided: Decided) -> Iterable[Record]:
+        """The records of what is decided, but for those of what was known."""
         texts = [_write(value) for value in decided.values]
         new = np.flatnonzero((known.numbers == UNKNOWN) & (decided.numbers != UNKNOWN)).tolist()
         return [(keys[place], 1, texts[decided.numbers[place]]) for place in new]
@@ -207,6 +196,7 @@ class BatchRecords:
         return [digest.digest()]
 
     def read(self, texts: Sequence[bytes | None], count: int) -> Decided:
+        """The decisions on so many inputs in the text of their record."""
         (text,) = texts
         if text is None:
             return Decided(np.full(count, UNKNOWN, dtype=np.int32), [])

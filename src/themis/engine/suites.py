@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.failures import FailureLog
+from themis.engine.memory import grown
 from themis.engine.replacing import Replacement
 from themis.engine.suite_files import (
     OutputColumn,
@@ -299,7 +300,7 @@ class _Seen:
 
     def give(self, places: Places, first: int) -> None:
         """Number the tests of these base inputs, in their order."""
-        self._numbers = _grown(self._numbers, int(places.max()) + 1)
+        self._numbers = grown(self._numbers, int(places.max()) + 1)
         self._numbers[places] = np.arange(first, first + len(places))
 
     def cells(self, start: int, shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -311,13 +312,5 @@ class _Seen:
 
     def mark(self, start: int, new: NDArray[np.bool_]) -> None:
         """Take note that these cells are written."""
-        self._bits = _grown(self._bits, start + len(new))
+        self._bits = grown(self._bits, start + len(new))
         self._bits[start : start + len(new)] |= np.packbits(new, axis=1)
-
-
-def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    if length <= len(array):
-        return array
-    larger = np.zeros((max(length, len(array) * 5 // 4), *array.shape[1:]), dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
