@@ -160,38 +160,31 @@ def test_the_separator_is_found_in_the_header(
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("rows.csv", "a,b\n1,2\n1,2,3\n", ["rows.csv:3: has 3 cells, the header has 2; put"]),
-        ("rows.csv", "a,a\n1,2\n", ["rows.csv:1: has the column 'a' twice"]),
-        ("rows.csv", "é,e\u0301\n1,2\n", ["rows.csv:1: has the column 'é' (in Unicode forms that"]),
-        ("rows.jsonl", '{"é": 1}\n{"e\u0301": 1}', ["has the column 'é' (in Unicode forms that"]),
-        ("rows.csv", "a,b\n", ["rows.csv: holds no rows"]),
-        ("rows.csv", "\n\n", ["rows.csv: has no header"]),
-        (
-            "rows.csv",
-            'a,b\n1\n1,"2\n3,4\n',
-            ["rows.csv:2: has 1 of 2 cells; write", "rows.csv:3: is no CSV"],
-        ),
-        ("rows.csv", 'a,b\n1,"2"3\n', ["rows.csv:2: is no CSV: ',' expected after '\"'"]),
-        ("rows.csv", "a\n1\n\udcff\n", ["rows.csv:3: is not UTF-8 text; save it as UTF-8"]),
-        ("rows.jsonl", '{"a": 1}\n\n[1]\n', ["rows.jsonl:3: is no JSON object; write"]),
-        ("rows.jsonl", '{"a": 1}\n{"a" 2}', ["rows.jsonl:2: is no JSON object (Expecting ':'"]),
-        ("rows.jsonl", "\n", ["rows.jsonl: holds no rows"]),
-        ("rows.jsonl", "\n{}\n\udcff", ["rows.jsonl:3: is not UTF-8 text"]),
-        ("rows.parquet", "nonsense", ["rows.parquet: can't be read as Parquet"]),
-        ("rows.xls", "nonsense", ["rows.xls: is of no kind that can be read; name a file that"]),
-        ("rows.csv", "a,b\n" + "1\n" * 9, [f"rows.csv:{n}: has 1 of 2" for n in range(2, 7)]),
-        ("rows.jsonl", "1\n" * 9, [f"rows.jsonl:{n}: is no JSON" for n in range(1, 6)]),
+        ("rows.csv", "a,b\n1,2\n1,2,3\n", "rows.csv:3: has 3 cells, the header has 2; put"),
+        ("rows.csv", "a,a\n1,2\n", "rows.csv:1: has the column 'a' twice"),
+        ("rows.csv", "é,e\u0301\n1,2\n", "rows.csv:1: has the column 'é' (in Unicode forms that"),
+        ("rows.jsonl", '{"é": 1}\n{"e\u0301": 1}', "has the column 'é' (in Unicode forms that"),
+        ("rows.csv", "a,b\n", "rows.csv: holds no rows"),
+        ("rows.csv", "\n\n", "rows.csv: has no header"),
+        ("rows.csv", "a,b\n1\n", "rows.csv:2: has 1 of 2 cells; write"),
+        ("rows.csv", 'a,b\n1,"2\n3,4\n', "rows.csv:2: is no CSV"),
+        ("rows.csv", 'a,b\n1,"2"3\n', "rows.csv:2: is no CSV: ',' expected after '\"'"),
+        ("rows.csv", "a\n1\n\udcff\n", "rows.csv:3: is not UTF-8 text; save it as UTF-8"),
+        ("rows.jsonl", '{"a": 1}\n\n[1]\n', "rows.jsonl:3: is no JSON object; write"),
+        ("rows.jsonl", '{"a": 1}\n{"a" 2}', "rows.jsonl:2: is no JSON object (Expecting ':'"),
+        ("rows.jsonl", "\n", "rows.jsonl: holds no rows"),
+        ("rows.jsonl", "\n{}\n\udcff", "rows.jsonl:3: is not UTF-8 text"),
+        ("rows.parquet", "nonsense", "rows.parquet: can't be read as Parquet"),
+        ("rows.xls", "nonsense", "rows.xls: is of no kind that can be read; name a file that"),
     ],
 )
-def test_a_file_that_cant_be_read_tells_every_mistake_with_its_place(
-    tmp_path: Path, name: str, text: str, said: list[str]
+def test_a_file_that_cant_be_read_tells_what_is_wrong_and_where(
+    tmp_path: Path, name: str, text: str, said: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(themis.RequestError) as caught:
         read_table(tmp_path / name)
-    assert len(caught.value.mistakes) == len(said)
-    for mistake, words in zip(caught.value.mistakes, said, strict=True):
-        assert words in str(mistake)
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(

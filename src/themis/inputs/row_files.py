@@ -25,7 +25,6 @@ from themis.inputs.tables import MISSING, Column, Encoder, Table, table_of
 
 CHUNK_CELLS = 2**18  # cells that are held as they are written at once, …
 CHUNK_OBJECTS = 2**12  # … and objects of JSON lines, whose cells are not known before
-SHOWN = 5  # lines with mistakes, after which a file is not read on
 
 PARQUET_START = b"PAR1"
 KINDS = {
@@ -90,7 +89,7 @@ def read_table(
 
 
 class _Reading:
-    """What was read of a file so far: its columns, the lines of its rows, and mistakes in them."""
+    """What was read of a file so far: its columns, and the lines of its rows."""
 
     def __init__(
         self, path: Path, kind: str, exact: bool, only: Collection[str] | None, most: int | None
@@ -102,7 +101,6 @@ class _Reading:
         self.length = 0
         self._kind, self._only = kind, only
         self._encoders: dict[str, Encoder] = {}
-        self._mistakes: list[Mistake] = []
 
     def wants(self, name: str) -> bool:
         return self._only is None or name in self._only
@@ -115,17 +113,6 @@ class _Reading:
             encoder.pad(self.length)
             encoder.add(cells)
         self.length += length
-
-    def add_mistake(self, line: int, problem: str, remedy: str) -> None:
-        """Note what is wrong with a line; after some of them it is not read on."""
-        self._mistakes.append(Mistake("rows", "", problem, remedy, str(self.path), line))
-        if len(self._mistakes) == SHOWN:
-            self.check()
-
-    def check(self) -> None:
-        """Raise RequestError if there are mistakes."""
-        if self._mistakes:
-            raise RequestError(self._mistakes)
 
     def table(self) -> Table:
         for encoder in self._encoders.values():
@@ -145,7 +132,6 @@ def _read_text(
         total = path.stat().st_size
         for _ in read(reading, text):
             listen(RowsRead(min(file.tell(), total), total))
-    reading.check()
 
 
 def encoding_of(path: Path) -> str:
@@ -165,7 +151,6 @@ def _csv_rows(reading: _Reading, text: Iterator[str]) -> Iterator[None]:
     delimiter = _delimiter(reading.path, head[-1] if head else "")
     records = _records(csv.reader(chain(head, text), delimiter=delimiter, strict=True), reading)
     header = next(records, [])
-    reading.check()
     names = header if reading.exact else [name.strip() for name in header]
     if not any(names):
         raise _mistake(reading.path, "has no header", "its first line must name the columns")
@@ -193,22 +178,21 @@ def _records(reader: Any, reading: _Reading) -> Iterator[list[str]]:
             if any(map(str.strip, row)) or row == [""]:  # the only cell may be "", as missing
                 width = width or len(row)
                 if len(row) != width:
-                    _add_width(reading, start, len(row), width)
-                else:
-                    reading.lines.append(start)
-                    yield row
+                    raise _wrong_width(reading, start, len(row), width)
+                reading.lines.append(start)
+                yield row
             start = reader.line_num + 1  # a row with quotes may take several lines
     except csv.Error as error:
-        reading.add_mistake(start, f"is no CSV: {error}", "check its quotes")
+        raise _mistake(reading.path, f"is no CSV: {error}", "check its quotes", start) from None
 
 
-def _add_width(reading: _Reading, line: int, cells: int, width: int) -> None:
+def _wrong_width(reading: _Reading, line: int, cells: int, width: int) -> RequestError:
     """Say how many cells a line has; what is in them is somebody's."""
     problem, remedy = f"has {cells:,} of {count_of(width, 'cell')}", "write a cell for each column"
     if cells > width:
         problem = f"has {count_of(cells, 'cell')}, the header has {width:,}"
         remedy = "put cells that contain a separator in quotes"
-    reading.add_mistake(line, problem, remedy)
+    return _mistake(reading.path, problem, remedy, line)
 
 
 # JSON lines -------------------------------------------------------------------------------
@@ -222,7 +206,6 @@ def _json_rows(reading: _Reading, text: Iterable[str]) -> Iterator[None]:
         cells = {name: [row.get(name) for row in rows] for name in filter(reading.wants, names)}
         reading.add(names, cells, len(rows))
         yield
-    reading.check()
     _check_names(reading.path, list(reading.names))
 
 
@@ -242,8 +225,7 @@ def _object(number: int, line: str, reading: _Reading) -> dict[str, Any]:
     except ValueError:
         reason = " (a number with too many digits)"
     remedy = 'write one object on each line, such as {"race": "green"}'
-    reading.add_mistake(number, f"is no JSON object{reason}", remedy)
-    return {}
+    raise _mistake(reading.path, f"is no JSON object{reason}", remedy, number)
 
 
 # Parquet ----------------------------------------------------------------------------------
