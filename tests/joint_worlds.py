@@ -291,10 +291,6 @@ class JointWorld:
         changes = self.levels_of(row, names) != self.levels_of(other, names)
         return changes and self.variant(row, {name: other[name] for name in names}) == other
 
-    def minimal_sets(self, scores: Mapping[tuple[str, ...], float], threshold: float) -> set[Any]:
-        above = [frozenset(s) for s, score in scores.items() if score >= threshold - 1e-12]
-        return {s for s in above if not any(other < s for other in above)}
-
     # Given rows -----------------------------------------------------------------------------
     def rows(self, features: Features, seed: int, count: int = 24) -> Weighed:
         """Rows as people have them: of any values, in any combination that is valid."""

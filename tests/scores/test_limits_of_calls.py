@@ -67,21 +67,6 @@ def test_calls_that_take_long_with_any_number_of_inputs_are_made_large(
     assert clock.now - begin <= 20 * seconds
 
 
-def test_a_limit_of_an_audit_holds_for_its_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
-    begin = clock.now
-
-    def decide(table: Any) -> Any:
-        clock.now += 0.015 * len(table["sex"])
-        return table["rest"] > 20 + 10 * (table["sex"] == "f")
-
-    protected = {"sex": ["f", "m"], "race": list("abc"), "kids": range(4)}
-    each = {name: themis.Values(list(own), protected=True) for name, own in protected.items()}
-    audit = themis.Audit(themis.batch(decide), themis.Schema(**each, rest=range(50)), max_seconds=3)
-    audit.everything()
-    assert clock.now - begin <= 4.0
-
-
 def slow_at_first(inputs: int, calls: int) -> float:
     return 0.4 if calls else 5.0
 

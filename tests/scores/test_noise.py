@@ -61,49 +61,17 @@ def coins(table: themis.InputTable) -> Any:
     return np.where(table["savings"] % 50 == 0, 0.5, 0.0)
 
 
-# A fair subject never seems to discriminate --------------------------------------------------
-@pytest.mark.parametrize("share", [0.01, coins], ids=["everywhere", "coins"])
-@pytest.mark.parametrize(
-    ("width", "error"),
-    [(2, 0.01), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((5, 0.01), (70, 0.1)))],
-)
-@pytest.mark.slow
-def test_noise_of_a_fair_subject_is_never_taken_for_discrimination(
-    width: int, error: float, share: Any
-) -> None:
-    name = SETS[width]
-    for seed in range(70):
-        audit = themis.Audit(table_subject(share, seed=seed), SCHEMA, seed=seed, error=error)
-        result = run_checks(audit, [limit(name, 0.002)])
-        (score,), (check,) = result.scores, result.checks
-        assert isinstance(score, CausalScore)
-        assert score.low == 0, seed
-        assert check.verdict == "not enough evidence", seed
-        if share != 0.01:
-            continue  # so few coins that they need not show
-        assert score.score > 0
-        assert (score.stopped, score.conclusive) == ("noise", False)
-        assert score.placebo is not None
-        assert score.placebo.low <= score.score + error
-        assert "does not always decide the same: noise alone gives" in check.reason
-
-
-def test_without_the_probe_the_same_subject_is_found_guilty() -> None:
+# A fair subject never seems to discriminate; `audit.test_false_verdicts` has most of it ---------
+def test_noise_of_a_fair_subject_is_said_and_without_the_probe_it_is_found_guilty() -> None:
     for width, error in ((2, 0.01), (5, 0.01), (70, 0.1)):
+        check = limit(SETS[width], 0.002)
+        result = run_checks(themis.Audit(table_subject(0.01), SCHEMA, error=error), [check])
+        (score,), (answer,) = result.scores, result.checks
+        assert answer.verdict == "not enough evidence"
+        assert "does not always decide the same: noise alone gives" in answer.reason
+        assert (score.low, score.stopped, score.conclusive) == (0, "noise", False)
         audit = themis.Audit(table_subject(0.01), SCHEMA, error=error, deterministic=True)
-        result = run_checks(audit, [limit(SETS[width], 0.002)])
-        assert result.checks[0].verdict == "violated"
-
-
-@pytest.mark.parametrize("seed", range(60))
-@pytest.mark.slow
-def test_slow_subjects_are_found_out_with_few_executions(seed: int) -> None:
-    audit = themis.Audit(noisy(0.01, seed=seed), SCHEMA, seed=seed, error=0.05)
-    result = run_checks(audit, [limit("race", 0.005), limit("region", 0.005)])
-    assert [each.verdict for each in result.checks] == ["not enough evidence"] * 2
-    for score in result.scores:
-        assert score.low == 0
-    assert result.spent.noise < 3 * ENOUGH + 2 * 1_000 + 4 * ENOUGH
+        assert run_checks(audit, [check]).checks[0].verdict == "violated"
 
 
 @pytest.mark.parametrize("seed", range(40))

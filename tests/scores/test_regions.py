@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import comb
 from typing import Any
 
@@ -14,8 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import themis
-from tests.report_results import plain
-from tests.show.test_display import causal, result, text
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.parts import Region
@@ -34,7 +31,6 @@ from themis.scores.explanations.suggestions import (
     meets_all,
     suggest_regions,
 )
-from themis.show.notebook import html_of
 from themis.statistics.intervals import clopper_pearson
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -240,21 +236,6 @@ def test_flips_everywhere_have_no_region() -> None:
     assert themis.Audit(themis.batch(decide), SCHEMA, seed=1).causal("race").regions == ()
 
 
-def test_a_hash_on_a_small_domain_has_no_region() -> None:
-    schema = themis.Schema(race=["green", "purple"], a=range(20), b=list("uvwxyz"), c=range(5))
-    shown = 0
-    for salt in range(60):
-
-        def decide(person: dict[str, Any], salt: int = salt) -> bool:
-            key = person["a"] * 7919 + ord(person["b"]) * 104_729 + person["c"] * 1_299_709 + salt
-            return person["race"] == "green" or (key * 2_654_435_761) % 2**32 / 2**32 > 0.15
-
-        score = themis.Audit(decide, schema).causal("race")
-        assert score.method == "exact"
-        shown += bool(score.regions)
-    assert shown <= 1
-
-
 def test_whole_domains_with_flips_put_at_random_hardly_ever_show_a_region() -> None:
     codes = np.array([[0, a, b] for a in range(12) for b in range(12)])
     schema = themis.Schema(race=["green", "purple"], a=range(12), b=list("abcdefghijkl"))
@@ -396,14 +377,6 @@ def test_as_much_evidence_by_chance_is_as_rare_as_it_says(
         assert chances[known >= limit].sum() <= np.exp(-limit) + 1e-12
 
 
-def test_the_same_seed_gives_the_same_regions() -> None:
-    def found(seed: int) -> Any:
-        return themis.Audit(themis.batch(planted), SCHEMA, seed=seed).causal("race").regions
-
-    assert found(3)
-    assert found(3) == found(3)
-
-
 # How it is said ---------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("condition", "text"),
@@ -423,19 +396,6 @@ def test_conditions_say_what_they_mean(condition: Condition, text: str) -> None:
     assert condition.text(SCHEMA) == text
     codes = BaseInputs(Population.of(SCHEMA), 1).rows(0, 500)
     assert (meets((text,), codes) == condition.holds(codes)).all()
-
-
-REGION = Region(("hours ≥ 41", "education = HS"), 0.842, 0.781, 0.89, 0.031, 27.2, 210)
-
-
-def test_terminal_and_notebook_show_regions_and_obey_nothing_in_them() -> None:
-    hostile = replace(REGION, conditions=("a = \x1b[31m<b>red</b>",))
-    score = causal(regions=(REGION, hostile))
-    lines, page = " ".join(text(result(score)).split()), plain(html_of(score))
-    for each in (lines, page):
-        assert "where hours ≥ 41 and education = HS: 84.2 % of the changes" in each
-        assert "\x1b" not in each
-    assert "<b>red" not in page
 
 
 @pytest.mark.parametrize(
