@@ -30,7 +30,7 @@ from themis.scores.question import Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs, own_distances
 from themis.scores.within import causal_within, rests_on_few, weigh
 from themis.settings import Settings, Stopping
-from themis.statistics.intervals import weighted_margin
+from themis.statistics.intervals import Floats, weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_states
@@ -140,8 +140,8 @@ class _GeneratedTable:
     question: Question
     rows: Rows
     place: NDArray[np.int64]  # each person's row
-    least: NDArray[np.float64] = field(init=False)  # each person's largest change, at least
-    most: NDArray[np.float64] = field(init=False)
+    least: Floats = field(init=False)  # each person's largest change, at least
+    most: Floats = field(init=False)
     tally: CausalTally = field(init=False)
     reached: int = 0
 

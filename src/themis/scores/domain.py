@@ -29,6 +29,7 @@ from themis.inputs.sums import summed
 from themis.results.model import Measure
 from themis.results.notes import Ending
 from themis.scores.question import ending_early
+from themis.statistics.intervals import Flags, Floats
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 
@@ -48,7 +49,7 @@ class Domain:
 
     codes: NDArray[Any]
     cells: Cells
-    weights: NDArray[np.float64]
+    weights: Floats
     ended: Ending | None = None
 
     @property
@@ -56,13 +57,13 @@ class Domain:
         """Only the inputs that have a weight."""
         return self.part(self.weights > 0)
 
-    def part(self, chosen: NDArray[np.bool_]) -> Domain:
+    def part(self, chosen: Flags) -> Domain:
         """Only these inputs."""
         if chosen.all():
             return self
         return Domain(self.codes[chosen], self.cells[chosen], self.weights[chosen], self.ended)
 
-    def weighted(self, schema: Schema, codes: NDArray[Any], weights: NDArray[np.float64]) -> Domain:
+    def weighted(self, schema: Schema, codes: NDArray[Any], weights: Floats) -> Domain:
         """The same with the weights of these inputs, which are in it, instead of its own."""
         keys = schema.input_keys.of
         of_all = keys(self.codes)
@@ -195,7 +196,7 @@ def _known(sampler: Sampler) -> Cells:
     return np.concatenate(parts)
 
 
-def whole_numbers(shares: NDArray[np.float64]) -> NDArray[np.int64] | None:
+def whole_numbers(shares: Floats) -> NDArray[np.int64] | None:
     """Whole numbers in the ratio of these shares of one; None where there are no small ones."""
     distinct, places, counts = np.unique(shares, return_inverse=True, return_counts=True)
     if len(distinct) > MOST_SHARES:
@@ -338,7 +339,7 @@ class Pieces:
             cells = _run_piece(self.sampler, codes, number)
             yield Domain(codes, cells, self.population.probabilities(indices))
 
-    def group_weights(self) -> NDArray[np.float64]:
+    def group_weights(self) -> Floats:
         """What each assignment weighs as a group, whatever was run of it."""
         inputs = (self.domain or self._surroundings).in_groups(self.assignments)
         own = self.assignments.index_of(inputs.codes)

@@ -37,6 +37,7 @@ from themis.scores.group import group_population, group_stream
 from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.question import Members, Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs, own_distances
+from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -222,9 +223,9 @@ class _Flips:
 class TableEnds:
     """What each row of a table says: its weight that flips, at least and at most, and its state."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    unknown: NDArray[np.bool_]
+    low: Floats
+    high: Floats
+    unknown: Flags
     states: NDArray[np.int8]  # of degrees: a row flips that differs at least a little
 
 
@@ -237,7 +238,7 @@ class Table:
 
     rows: Rows
     cells: Cells
-    weights: NDArray[np.float64]
+    weights: Floats
     places: NDArray[np.int64]  # the row of each input
 
     @classmethod
@@ -277,9 +278,7 @@ class Table:
         low = self.weights * (states == FLIP)
         return TableEnds(low, low + self.weights * unknown, unknown, states)
 
-    def _distances(
-        self, domain: Domain, reading: Reading
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _distances(self, domain: Domain, reading: Reading) -> tuple[Floats, Floats]:
         """The largest distances of inputs' variants from their own outputs, at both ends."""
         ends = own_distances(reading, reading.cells(domain.cells), self.cells, self.places)
         rows, weights = len(self.cells), domain.weights
@@ -288,7 +287,7 @@ class Table:
 
     def _binned_ends(
         self, domain: Domain, question: Question, population: Population
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats]:
         """The weight of each row that flips, of a set with one binned characteristic.
 
         Each bin is represented by a random member, the input's own bin by its own value. An input
@@ -302,7 +301,7 @@ class Table:
         np.add.at(weights, (self.places, domain.codes[:, column]), domain.weights)
         bins = list(_bins(population, assignments, column))
 
-        def flips(cells: Cells, wild: Sequence[int]) -> NDArray[np.float64]:
+        def flips(cells: Cells, wild: Sequence[int]) -> Floats:
             table = np.moveaxis(cells.reshape(-1, *shape), axis, -1)
             shown = _shown(table.reshape(len(cells), -1, size), wild)
             return np.maximum(self.weights - _constant(shown, weights, bins), 0.0)
@@ -326,10 +325,8 @@ def _shown(table: Cells, wild: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _constant(
-    shown: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    bins: Sequence[tuple[slice, NDArray[np.float64]]],
-) -> NDArray[np.float64]:
+    shown: NDArray[np.int64], weights: Floats, bins: Sequence[tuple[slice, Floats]]
+) -> Floats:
     """The weight of each row that keeps its output, whatever members are drawn."""
     constant = (weights * (shown == _NOTHING)).sum(axis=1)
     for label in np.unique(shown[shown >= 0]).tolist():
@@ -343,7 +340,7 @@ def _constant(
 
 def _bins(
     population: Population, assignments: Assignments, column: int
-) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+) -> Iterator[tuple[slice, Floats]]:
     """The codes of each bin's members, and with which chance each of them stands for the bin."""
     characteristic = assignments.schema.characteristics[column]
     for level in characteristic.possible_levels(np.arange(characteristic.possible_count)).tolist():

@@ -26,6 +26,7 @@ from themis.results.parts import Group
 from themis.scores.group_tally import SeenCells, group_score, scoring_rates
 from themis.scores.question import GroupInputs, Question, Scored, ending_early
 from themis.statistics.groups import GroupRule, GroupState
+from themis.statistics.intervals import Flags
 from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -43,8 +44,8 @@ KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 class GroupSource:
     """Rows of a group score: one input of each group."""
 
-    run: Callable[[int, int, NDArray[np.bool_]], Cells]  # rows first..last of the active groups
-    ask: Callable[[int, int, NDArray[np.bool_]], Asked]  # the same, to be run with others
+    run: Callable[[int, int, Flags], Cells]  # rows first..last of the active groups
+    ask: Callable[[int, int, Flags], Asked]  # the same, to be run with others
     inputs: Callable[[Places, int], NDArray[Any]]  # of these rows and this group
     labels: Sequence[dict[str, Value]]  # what each group is called
 
@@ -222,12 +223,12 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         return _apart(sampler, variants)
     places = _possible_places(sampler, variants)
 
-    def wanted_of(active: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def wanted_of(active: Flags) -> Flags:
         wanted = np.zeros(variants.width, dtype=bool)
         wanted[places[active]] = True
         return wanted
 
-    def paired(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+    def paired(first: int, last: int, active: Flags) -> Cells:
         wanted = wanted_of(active)
         _, cells = sampler.tables.fill(
             variants, first, last, reading=sampler.reading, active=wanted, going_on=GoingOn()
@@ -238,7 +239,7 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         every = sampler.tables.rows(assignments, 0, int(rows.max()) + 1)
         return every.inputs(variants, rows, np.full(len(rows), places[group]))
 
-    def ask(first: int, last: int, active: NDArray[np.bool_]) -> Asked:
+    def ask(first: int, last: int, active: Flags) -> Asked:
         wanted = wanted_of(active)
         _, asked = sampler.tables.ask(variants, first, last, sampler.reading, wanted)
         return Asked(asked.codes, lambda outputs: asked.take(outputs).T[wanted].T)
@@ -281,10 +282,10 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
             labels.append(labels_of(variants, place))
     draws = sampler.runner.draws_elsewhere and all(stream.is_quick for stream in streams)
 
-    def by_group(first: int, last: int, active: NDArray[np.bool_]) -> NDArray[Any]:
+    def by_group(first: int, last: int, active: Flags) -> NDArray[Any]:
         return np.stack([each.rows(first, last) for each in itertools.compress(streams, active)])
 
-    def own(first: int, last: int, active: NDArray[np.bool_]) -> Cells:
+    def own(first: int, last: int, active: Flags) -> Cells:
         def by_row(start: int, stop: int) -> NDArray[Any]:
             return np.concatenate(by_group(start, stop, active).swapaxes(0, 1))
 
@@ -298,7 +299,7 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         cells = sampler.run_singles(variants.assignments, inputs, block=first, coming=coming)
         return cells.reshape(-1, last - first).T
 
-    def ask(first: int, last: int, active: NDArray[np.bool_]) -> Asked:
+    def ask(first: int, last: int, active: Flags) -> Asked:
         codes = np.concatenate(by_group(first, last, active))
 
         def take(outputs: Cells) -> Cells:

@@ -27,14 +27,12 @@ from themis.scores.question import (
     Scored,
     passes,
 )
-from themis.statistics.intervals import Flags
+from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import joint_rates, ratio_of, sure_gap
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading
-
-Floats = NDArray[np.float64]
 
 LISTED = 10_000  # groups of a result at most
 _UPPER, _LOWER = 26, 27  # bits of a share: sums of whole numbers do not depend on their order

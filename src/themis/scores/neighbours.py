@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from themis.engine.runner import Runner
 from themis.inputs.keys import InputKeys, first_places
+from themis.statistics.intervals import Flags
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -69,9 +70,7 @@ class Neighbours:
             for reading in self._readings:
                 self._keep(codes, reading.cells(whole), reading.cells(others), reading)
 
-    def run_again(
-        self, codes: NDArray[Any], first: Cells, alike: NDArray[np.bool_], opened: Cells
-    ) -> Cells:
+    def run_again(self, codes: NDArray[Any], first: Cells, alike: Flags, opened: Cells) -> Cells:
         """Run inputs again in a few calls, each among others than before; look where that shows.
 
         One is alone, those that are `alike` are by themselves, and of the others those with the
@@ -116,7 +115,7 @@ class Neighbours:
         if self._is_to_blame(codes, cells, reading.cells(elsewhere) != now):
             self._keep(codes, now, before, reading)
 
-    def _is_to_blame(self, codes: NDArray[Any], cells: Cells, changed: NDArray[np.bool_]) -> bool:
+    def _is_to_blame(self, codes: NDArray[Any], cells: Cells, changed: Flags) -> bool:
         """Whether the call changed these answers, and not noise.
 
         A subject that gives the same call the same answers each time, and other calls others,
@@ -137,7 +136,7 @@ class Neighbours:
         self.example = self.example or Example.first(codes, cells, others, reading)
 
 
-def _apart(answers: Cells, alike: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+def _apart(answers: Cells, alike: Flags) -> list[NDArray[np.int64]]:
     """The places of all answers: one, those of inputs that are alike, the usual, and the others."""
     places = np.arange(len(answers))
     rest = places[1:][~alike[1:]]

@@ -30,7 +30,7 @@ from themis.results.parts import Noise, Placebo
 from themis.scores.group_tally import impact_ratio
 from themis.scores.reruns import ENOUGH, Rerunner
 from themis.settings import Settings
-from themis.statistics.intervals import clopper_pearson, placebo_at_most, rate_ends
+from themis.statistics.intervals import Flags, clopper_pearson, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, expected_rates, widest_spread
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -182,14 +182,14 @@ class NoiseProbe:
         before, after = (reading.share_ends(each[known])[0] for each in (first, second))
         return bool((np.abs(before - after.astype(float)) > SHIFT).any())
 
-    def _changed(self, place: int, inputs: int, runs: int) -> NDArray[np.bool_]:
+    def _changed(self, place: int, inputs: int, runs: int) -> Flags:
         """Which of the first inputs got another output in some of the first runs."""
         changed = np.zeros(inputs, dtype=bool)
         for number in range(1, runs):
             changed |= self._differs(place, inputs, number)
         return changed
 
-    def _differs(self, place: int, inputs: int, number: int) -> NDArray[np.bool_]:
+    def _differs(self, place: int, inputs: int, number: int) -> Flags:
         reading = self._readings[place]
         first, other = (reading.cells(self._runs[n][:inputs]) for n in (0, number))
         return reading.differs(first, other, self._tolerances[:inputs])
@@ -300,11 +300,11 @@ class NoiseProbe:
             self.reruns.calls.look(codes, first, second)
         return second
 
-    def _alike(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def _alike(self, codes: NDArray[Any]) -> Flags:
         """Which inputs have the value that is last in the characteristic with fewest values."""
         sizes = [each.size if each.size > 1 else np.inf for each in self._runner.schema]
         column = int(np.argmin(sizes))
-        alike: NDArray[np.bool_] = codes[:, column] == codes[:, column].max()
+        alike: Flags = codes[:, column] == codes[:, column].max()
         return alike
 
     # The placebo -------------------------------------------------------------------------

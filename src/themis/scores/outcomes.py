@@ -22,6 +22,7 @@ from themis.inputs.values import spellings
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups, shared_outputs
+from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import ratio_of, sampled_rate, spread_of
 from themis.subjects.label_parts import NumberPart
@@ -29,7 +30,7 @@ from themis.subjects.readings import Reading
 
 LISTED = 200  # groups of one table: of more, those with the most people
 
-Totals = NDArray[np.float64]  # of each group
+Totals = Floats  # of each group
 
 
 def known_outcomes(
@@ -92,7 +93,7 @@ def check_outcomes(run: PeopleRun, known: KnownOutcomes, reading: Reading) -> No
 
 def _favourable(
     run: PeopleRun, known: KnownOutcomes, reading: Reading, favourable: Iterable[Value] | None
-) -> NDArray[np.bool_]:
+) -> Flags:
     """For each outcome whether it is a favourable one."""
     if favourable is not None:
         places = [_found(each, known.values) for each in favourable]
@@ -166,8 +167,8 @@ class _Counts:
     """The groups of a set, and everybody's decision."""
 
     groups: PeopleGroups
-    decided: NDArray[np.bool_]
-    selected: NDArray[np.bool_]
+    decided: Flags
+    selected: Flags
 
     @classmethod
     def of(cls, run: PeopleRun, reading: Reading, columns: tuple[int, ...]) -> _Counts:
@@ -196,7 +197,7 @@ def _table(
     reading: Reading,
     counts: _Counts,
     known: KnownOutcomes,
-    good: NDArray[np.bool_],
+    good: Flags,
     alpha: float | None,
     confidence: float | None,
 ) -> Outcomes:
@@ -235,9 +236,7 @@ def _table(
     )
 
 
-def _secret(
-    run: PeopleRun, reading: Reading, known: KnownOutcomes, good: NDArray[np.bool_]
-) -> Iterator[Value]:
+def _secret(run: PeopleRun, reading: Reading, known: KnownOutcomes, good: Flags) -> Iterator[Value]:
     """Outcomes of fewer than SHARED people that nothing else names.
 
     The file names the favourable ones and what outputs mean, and so do outputs that many get.

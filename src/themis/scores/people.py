@@ -17,6 +17,7 @@ from themis.inputs.streams import ORDER, BaseInputs
 from themis.results.model import Measure
 from themis.results.notes import Ending
 from themis.scores.question import ending_early
+from themis.statistics.intervals import Flags
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
@@ -72,7 +73,7 @@ class PeopleRun:
             answers[missing] = known(self.codes[missing])
         return answers
 
-    def part(self, chosen: NDArray[np.bool_]) -> PeopleRun:
+    def part(self, chosen: Flags) -> PeopleRun:
         """Only these people, with what is known of them; nothing further is run."""
         if chosen.all():
             return self

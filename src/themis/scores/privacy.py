@@ -21,6 +21,7 @@ from themis.inputs.sums import summed
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Witness
+from themis.statistics.intervals import Flags, Floats
 from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import Reading
 
@@ -119,7 +120,7 @@ class PeopleGroups:
     """The groups of a set among given people: who is in one, and in which."""
 
     names: tuple[str, ...]
-    inside: NDArray[np.bool_]
+    inside: Flags
     labels: Labels
     own: NDArray[np.int64]  # of those inside
 
@@ -130,7 +131,7 @@ class PeopleGroups:
         inside = assignments.in_groups(run.codes)
         return cls(assignments.names, inside, *groups_of(assignments, run.codes[inside]))
 
-    def total(self, figures: NDArray[Any]) -> NDArray[np.float64]:
+    def total(self, figures: NDArray[Any]) -> Floats:
         """The sum of each group; there is a figure for everybody."""
         return summed(self.own, figures[self.inside], len(self.labels))
 
@@ -140,7 +141,7 @@ def _counted(score: GroupScore, run: PeopleRun, reading: Reading) -> GroupScore:
     groups = PeopleGroups.of(run, run.people.schema.columns_of(score.against))
     names = [tuple(each.values()) for each in groups.labels]
 
-    def of_each(heads: NDArray[np.float64]) -> list[int]:
+    def of_each(heads: Floats) -> list[int]:
         sizes = dict(zip(names, map(int, groups.total(heads)), strict=True))
         return [sizes.get(tuple(each.values.values()), 0) for each in score.groups]
 
@@ -157,7 +158,7 @@ def _counted(score: GroupScore, run: PeopleRun, reading: Reading) -> GroupScore:
     return replace(score, groups=tuple(marked))
 
 
-def _answering(score: GroupScore, run: PeopleRun, reading: Reading) -> NDArray[np.float64]:
+def _answering(score: GroupScore, run: PeopleRun, reading: Reading) -> Floats:
     """How many people of each row have an output that counts."""
     heads = np.where(run.weights > 0, run.heads, 0.0)
     if score.method == "exact" and not score.unknown and not score.stopped.is_early:

@@ -27,6 +27,7 @@ from themis.inputs.sums import summed
 from themis.results.outcomes import Proxy, Setting
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups
+from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval
 from themis.statistics.rates import association, sampled_rate, spread_of
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
@@ -48,12 +49,12 @@ def proxies_of(
     free = [schema.characteristics[column] for column in others]
     possible = sum(each.size + each.numeric * len(each.extra) for each in free)
     rates = sum(len(each.labels) for each in groups) * (1 + possible)  # any might have been tried
-    counted = run.people.are_counted
-    alpha = (1.0 - confidence) / rates if counted and rates else None
+    sampled = confidence if run.people.are_counted else None
+    alpha = (1.0 - sampled) / rates if sampled is not None and rates else None
     for column in others:
         table = _Table.of(run, reading, column)
         for each in groups:
-            yield _proxy(run, reading, each, table, alpha, confidence if counted else None)
+            yield _Beside(run, reading, each, table, sampled, alpha).proxy()
 
 
 def candidates(schema: Schema, sets: Iterable[tuple[int, ...]]) -> list[int]:
@@ -70,9 +71,7 @@ def ranked(proxies: Iterable[Proxy]) -> tuple[Proxy, ...]:
     return tuple(sorted(given, key=lambda each: (sets.index(each.against), -each.strength)))
 
 
-def tried_values(
-    characteristic: Characteristic, codes: NDArray[Any], weights: NDArray[np.float64]
-) -> list[int]:
+def tried_values(characteristic: Characteristic, codes: NDArray[Any], weights: Floats) -> list[int]:
     """The codes of the values that everybody is given in turn."""
     chances = characteristic.value_weights
     if characteristic.size <= MOST:
@@ -86,7 +85,7 @@ def tried_values(
 
 
 def levels_of(
-    characteristic: Characteristic, codes: NDArray[Any], weights: NDArray[np.float64]
+    characteristic: Characteristic, codes: NDArray[Any], weights: Floats
 ) -> NDArray[np.int64]:
     """A number for each person's value; of many values, for a range or for all rare ones."""
     own, totals = _totals(codes, weights)
@@ -104,24 +103,19 @@ def levels_of(
     return np.where(np.isin(codes, common), np.searchsorted(common, codes), MOST)
 
 
-def _is_shared(characteristic: Characteristic, codes: NDArray[Any]) -> NDArray[np.bool_]:
+def _is_shared(characteristic: Characteristic, codes: NDArray[Any]) -> Flags:
     """Which values may be anybody's: none that is missing, and no text that only rows have."""
     beyond = characteristic.first_extra if characteristic.numeric else characteristic.code_count
     return (codes < characteristic.size) | (codes >= beyond)
 
 
-def _totals(
-    codes: NDArray[Any], weights: NDArray[np.float64]
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def _totals(codes: NDArray[Any], weights: Floats) -> tuple[NDArray[Any], Floats]:
     own, places = np.unique(codes, return_inverse=True)
     return own, summed(places, weights, len(own))
 
 
 def _at(
-    characteristic: Characteristic,
-    codes: NDArray[Any],
-    totals: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    characteristic: Characteristic, codes: NDArray[Any], totals: Floats, shares: Floats
 ) -> list[int]:
     """The codes of the people at these shares of all of them, in the order of their numbers."""
     order = np.argsort(characteristic.column(codes).astype(float), kind="stable")
@@ -167,96 +161,84 @@ def _given(run: PeopleRun, assignments: Assignments, value: int) -> Cells:
 
 
 # Groups -----------------------------------------------------------------------------------------
-def _spread(
-    groups: PeopleGroups,
-    run: PeopleRun,
-    chosen: NDArray[np.bool_],
-    favourable: NDArray[np.bool_],
-    alpha: float | None,
-) -> Interval | None:
-    """How far the rates of these people's groups are apart; None for fewer than two groups."""
-    heads, weights = run.heads * chosen, run.weights * chosen
-    totals = (groups.total(each) for each in (heads, weights))
-    good = (groups.total(each * favourable) for each in (heads, weights))
-    rates = []
-    for of, weight, few, some in zip(*totals, *good, strict=True):
-        if weight and alpha is not None:
-            rates.append(sampled_rate(few, of, alpha))
-        elif weight:
-            rates.append(Interval(some / weight, some / weight, some / weight))
-    return spread_of(rates) if len(rates) > 1 else None
+@dataclass(frozen=True)
+class _Beside:
+    """A characteristic beside the groups of a set; without `alpha` nothing has ends."""
 
+    run: PeopleRun
+    reading: Reading
+    groups: PeopleGroups
+    table: _Table
+    confidence: float | None
+    alpha: float | None
 
-def _ends(spread: Interval | None, alpha: float | None) -> dict[str, Any]:
-    """How far groups are apart, as a result has it; with ends where there are some."""
-    if spread is None or alpha is None:
-        return {"difference": spread and spread.score, "low": None, "high": None}
-    return {"difference": spread.score, "low": spread.low, "high": spread.high}
+    def proxy(self) -> Proxy:
+        """What the characteristic tells, and what it changes."""
+        run, table, own = self.run, self.table, self._own
+        decided, apart = own >= 0, np.zeros(len(own))
+        for cells in table.cells:
+            apart = np.maximum(apart, self.reading.distances(own, cells))
+        weight = run.weights[decided].sum()
+        changed = round(float(apart @ run.weights / weight), 12) if weight else 0.0
+        failed = any(((cells < 0) & (cells != NO_COUNTERFACTUAL)).any() for cells in table.cells)
+        some = len(table.values) < table.characteristic.size
+        return Proxy(
+            against=self.groups.names,
+            name=table.characteristic.name,
+            association=self._association(),
+            changed=changed,
+            at_least=changed < 1 and (some or failed or not decided.all()),
+            **self._ends(self._spread(self.groups.inside & decided, own)),
+            confidence=self.confidence,
+            possible=table.characteristic.size,
+            settings=tuple(map(self._setting, table.values, table.cells)),
+            output=self.reading.details().get("output"),
+        )
 
+    @property
+    def _own(self) -> Cells:
+        return self.reading.cells(self.run.answers)
 
-def _proxy(
-    run: PeopleRun,
-    reading: Reading,
-    groups: PeopleGroups,
-    table: _Table,
-    alpha: float | None,
-    confidence: float | None,
-) -> Proxy:
-    own = reading.cells(run.answers)
-    decided, apart = own >= 0, np.zeros(len(own))
-    for cells in table.cells:
-        apart = np.maximum(apart, reading.distances(own, cells))
-    weight = run.weights[decided].sum()
-    changed = round(float(apart @ run.weights / weight), 12) if weight else 0.0
-    failed = any(((cells < 0) & (cells != NO_COUNTERFACTUAL)).any() for cells in table.cells)
-    some = len(table.values) < table.characteristic.size
-    base = _spread(groups, run, groups.inside & decided, reading.labels.is_favourable(own), alpha)
-    return Proxy(
-        against=groups.names,
-        name=table.characteristic.name,
-        association=_association(run, groups, table),
-        changed=changed,
-        at_least=changed < 1 and (some or failed or not decided.all()),
-        **_ends(base, alpha),
-        confidence=confidence,
-        possible=table.characteristic.size,
-        settings=tuple(
-            _setting(run, reading, groups, table.characteristic.value(value), cells, alpha)
-            for value, cells in zip(table.values, table.cells, strict=True)
-        ),
-        output=reading.details().get("output"),
-    )
+    def _setting(self, value: int, cells: Cells) -> Setting:
+        """The groups where everybody has a value, of those who can have it."""
+        heads, inside = self.run.heads, self.groups.inside
+        real = inside & (cells != NO_COUNTERFACTUAL)
+        chosen = real & (cells >= 0) & (self._own >= 0)
+        before = self._spread(chosen, self._own)
+        return Setting(
+            value=self.table.characteristic.value(value),
+            **self._ends(self._spread(chosen, cells)),
+            before=None if before is None else before.score,
+            people=int(heads[chosen].sum()),
+            unreal=int(heads[inside & ~real].sum()),
+            undecided=int(heads[real & ~chosen].sum()),
+        )
 
+    def _spread(self, chosen: Flags, cells: Cells) -> Interval | None:
+        """How far the rates of these people's groups are apart; None for fewer than two groups."""
+        favourable, total = self.reading.labels.is_favourable(cells), self.groups.total
+        heads, weights = self.run.heads * chosen, self.run.weights * chosen
+        good = total(heads * favourable), total(weights * favourable)
+        rates = []
+        for of, weight, few, some in zip(total(heads), total(weights), *good, strict=True):
+            if weight and self.alpha is not None:
+                rates.append(sampled_rate(few, of, self.alpha))
+            elif weight:
+                rates.append(Interval(some / weight, some / weight, some / weight))
+        return spread_of(rates) if len(rates) > 1 else None
 
-def _setting(
-    run: PeopleRun,
-    reading: Reading,
-    groups: PeopleGroups,
-    value: Any,
-    cells: Cells,
-    alpha: float | None,
-) -> Setting:
-    own = reading.cells(run.answers)
-    real = groups.inside & (cells != NO_COUNTERFACTUAL)
-    chosen = real & (cells >= 0) & (own >= 0)
-    after = _spread(groups, run, chosen, reading.labels.is_favourable(cells), alpha)
-    before = _spread(groups, run, chosen, reading.labels.is_favourable(own), None)
-    return Setting(
-        value=value,
-        **_ends(after, alpha),
-        before=None if before is None else before.score,
-        people=int(run.heads[chosen].sum()),
-        unreal=int(run.heads[groups.inside & ~real].sum()),
-        undecided=int(run.heads[real & ~chosen].sum()),
-    )
+    def _ends(self, spread: Interval | None) -> dict[str, Any]:
+        """How far groups are apart, as a result has it; with ends where there are some."""
+        if spread is None or self.alpha is None:
+            return {"difference": spread and spread.score, "low": None, "high": None}
+        return {"difference": spread.score, "low": spread.low, "high": spread.high}
 
-
-def _association(run: PeopleRun, groups: PeopleGroups, table: _Table) -> float:
-    weights = run.heads
-    if not run.people.are_counted:
-        weights = run.weights * (run.counts.sum() / run.weights.sum())
-    inside = groups.inside
-    columns = int(table.levels.max()) + 1
-    cells, count = groups.own * columns + table.levels[inside], len(groups.labels)
-    counts = summed(cells, weights[inside], count * columns)
-    return round(association(counts.reshape(count, columns)), 12)
+    def _association(self) -> float:
+        run, groups, table = self.run, self.groups, self.table
+        weights = run.heads
+        if not run.people.are_counted:
+            weights = run.weights * (run.counts.sum() / run.weights.sum())
+        columns = int(table.levels.max()) + 1
+        cells, count = groups.own * columns + table.levels[groups.inside], len(groups.labels)
+        counts = summed(cells, weights[groups.inside], count * columns)
+        return round(association(counts.reshape(count, columns)), 12)

@@ -25,6 +25,7 @@ from themis.results.notes import Ending
 from themis.results.parts import Account
 from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.settings import Settings
+from themis.statistics.intervals import Floats
 from themis.statistics.proportions import Interval
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import Cells
@@ -120,7 +121,7 @@ class Scored(NamedTuple):
         return self._replace(score=change(self.score))
 
 
-def passes(rng: np.random.Generator, weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+def passes(rng: np.random.Generator, weights: Floats, count: int) -> NDArray[np.int64]:
     """So many places by their weights: each as often as the others where they weigh the same."""
     if (weights == weights[0]).all():
         orders = [rng.permutation(len(weights)) for _ in range(-(-count // len(weights)))]

@@ -27,6 +27,7 @@ from themis.scores.group import measure_group
 from themis.scores.privacy import of_people
 from themis.scores.question import Question, Scored, charged
 from themis.settings import Settings, Stopping
+from themis.statistics.intervals import Floats
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN
@@ -336,7 +337,7 @@ def _with_missing(
     question: Question,
     score: Score,
     codes: NDArray[Any] | None = None,
-    weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
 ) -> Score:
     """The score with what taking values away does, of these inputs or of base inputs."""
     if not isinstance(score, CausalScore):

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.results.model import CausalScore
 from themis.results.notes import Note
-from themis.scores.explanations.harm import Counts, Ends, Floats, HarmTally
+from themis.scores.explanations.harm import Counts, Ends, HarmTally
 from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.question import Question
 from themis.settings import Settings, Stopping
+from themis.statistics.intervals import Floats
 from themis.statistics.proportions import Interval, mixture_ends
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
@@ -49,7 +50,7 @@ class CausalTally:
         self.joint = JointTally.of(variants, reading)
         self.is_partial = not whole  # what was not tried may flip
 
-    def add(self, rows: Rows, cells: Cells) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    def add(self, rows: Rows, cells: Cells) -> tuple[NDArray[np.int8], Floats]:
         """Count sampled rows; their states, and how far the outputs of each are apart."""
         reading, states = self.question.reading, self.states(rows, cells)
         some, apart = states, np.asarray(states == FLIP, dtype=float)
@@ -64,11 +65,7 @@ class CausalTally:
         return states, apart
 
     def add_whole(
-        self,
-        rows: Rows,
-        cells: Cells,
-        weights: Floats | None = None,
-        inputs: Inputs | None = None,
+        self, rows: Rows, cells: Cells, weights: Floats | None = None, inputs: Inputs | None = None
     ) -> None:
         """Count what one change does in rows in which every assignment was tried.
 

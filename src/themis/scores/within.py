@@ -24,13 +24,14 @@ from themis.scores.explanations.witnesses import POOL
 from themis.scores.people import PeopleRun
 from themis.scores.question import Question, Scored
 from themis.scores.tally import CausalTally
+from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval
 from themis.subjects.decisions import Cells
 
 ROUNDING = 1e-9  # of what makes up just half
 
 Numbers = NDArray[np.int64]
-Distances = Callable[[Cells, Cells], NDArray[np.float64]]
+Distances = Callable[[Cells, Cells], Floats]
 
 
 def causal_within(run: PeopleRun, question: Question) -> Scored:
@@ -83,12 +84,7 @@ def causal_within(run: PeopleRun, question: Question) -> Scored:
     return Scored(replace(score, counterfactuals="within", of_few=of_few), tally.pool)
 
 
-def weigh(
-    least: NDArray[np.float64],
-    most: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    reached: NDArray[np.bool_] | None = None,
-) -> Interval:
+def weigh(least: Floats, most: Floats, weights: Floats, reached: Flags | None = None) -> Interval:
     """The weighted mean at least and at most; the score is the least of those who were reached.
 
     No confidence is involved: the ends are what outputs that are missing could still do.
@@ -101,7 +97,7 @@ def weigh(
     return Interval(*(min(rounded(each), 1.0) for each in (low / seen, low / total, high / total)))
 
 
-def _apart(first: Cells, second: Cells) -> NDArray[np.float64]:
+def _apart(first: Cells, second: Cells) -> Floats:
     """1 where two outputs are known and differ."""
     apart = (first >= 0) & (second >= 0) & (first != second)
     return np.asarray(apart.astype(float))
@@ -111,9 +107,9 @@ def _apart(first: Cells, second: Cells) -> NDArray[np.float64]:
 class Counterparts:
     """What the other rows say about each row."""
 
-    least: NDArray[np.float64]  # how far the farthest counterfactual is, at least: 0 to 1
-    most: NDArray[np.float64]  # and at most; more where an execution failed or was not made
-    paired: NDArray[np.bool_]  # whether there is any counterfactual of it among the rows
+    least: Floats  # how far the farthest counterfactual is, at least: 0 to 1
+    most: Floats  # and at most; more where an execution failed or was not made
+    paired: Flags  # whether there is any counterfactual of it among the rows
 
 
 def compare_within(contexts: Numbers, levels: Numbers, cells: Cells) -> Counterparts:
@@ -124,7 +120,7 @@ def compare_within(contexts: Numbers, levels: Numbers, cells: Cells) -> Counterp
     same_output = _pair(contexts, labels)
     both = _pair(here, labels)
 
-    def count(keys: Numbers, chosen: NDArray[np.bool_]) -> NDArray[Any]:
+    def count(keys: Numbers, chosen: Flags) -> NDArray[Any]:
         return np.bincount(keys, chosen, minlength=len(keys))[keys].astype(np.int64)
 
     elsewhere = count(contexts, known) - count(here, known)
@@ -175,7 +171,7 @@ def find_pairs(
     return np.array(list(pairs), dtype=np.int64)
 
 
-def rests_on_few(pairs: Numbers, heads: NDArray[np.float64], amounts: NDArray[np.float64]) -> bool:
+def rests_on_few(pairs: Numbers, heads: Floats, amounts: Floats) -> bool:
     """Whether an average of differences would tell what fewer than SHARED people get.
 
     It does where these make up more than half of it. `pairs` are the rows that differ from each

@@ -23,7 +23,7 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD
-from themis.statistics.intervals import Floats
+from themis.statistics.intervals import Flags, Floats
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
@@ -40,7 +40,7 @@ class LevelRates:
         self._favourable = {column: np.ones(size) for column, size in known.items()}
         self._total = {column: np.full(size, 2.0) for column, size in known.items()}
 
-    def learn(self, codes: NDArray[Any], favourable: NDArray[np.bool_]) -> None:
+    def learn(self, codes: NDArray[Any], favourable: Flags) -> None:
         """Count inputs and which of them got a favourable decision."""
         for column, total in self._total.items():
             levels = self._schema.characteristics[column].level_of(codes[:, column])
@@ -60,7 +60,7 @@ class LevelRates:
 
 
 # Columns, and which variants change exactly those.
-ChangedColumns = tuple[tuple[int, ...], NDArray[np.bool_]]
+ChangedColumns = tuple[tuple[int, ...], Flags]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Tries:
     column: Places  # and the assignment
     codes: NDArray[Any]
     changed: Places  # the characteristics that it changes, as a set
-    fresh: NDArray[np.bool_]
+    fresh: Flags
     variants: Places  # its number in the cell of those, where it is fresh
 
 
@@ -171,7 +171,7 @@ class SearchedInputs:
         rows = self.sampler.tables.rows(assignments, first, last, self.sampler.reading)
         return rows.take(places - first)
 
-    def run(self, wanted: Sequence[Wanted]) -> list[tuple[Cells, NDArray[np.bool_]]]:
+    def run(self, wanted: Sequence[Wanted]) -> list[tuple[Cells, Flags]]:
         """Execute variants of base inputs together: their outputs, and which of them are flips."""
         runner, reading = self.sampler.runner, self.sampler.reading
         codes = _joined([each.codes for each in wanted])
@@ -209,7 +209,7 @@ class SearchedInputs:
 
     def held(
         self, rows: Rows, places: Places, row: Places, codes: NDArray[Any]
-    ) -> tuple[Cells, NDArray[np.bool_]]:
+    ) -> tuple[Cells, Flags]:
         """What running ahead gave for variants of base inputs, and which of them are flips."""
         reading = self.sampler.reading
         outputs = reading.cells(self.sampler.runner.held(codes))

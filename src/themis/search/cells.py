@@ -19,6 +19,7 @@ from themis.inputs.schema import Schema
 from themis.inputs.streams import VARIANTS
 from themis.search.base_inputs import SearchedInputs
 from themis.search.lattice import members, subsets
+from themis.statistics.intervals import Flags
 from themis.subjects.readings import CONSTANT, UNKNOWN
 
 UNTRIED = -2  # further than FLIP, CONSTANT and UNKNOWN: not all was run, and nothing flipped
@@ -49,8 +50,8 @@ class FlipCells:
     complete: bool
     state: NDArray[np.int8] = field(init=False)
     slot: NDArray[np.int32] = field(init=False)  # the row of its bits; 0 has none
-    failed: NDArray[np.bool_] = field(init=False)
-    probed: NDArray[np.bool_] = field(init=False)
+    failed: Flags = field(init=False)
+    probed: Flags = field(init=False)
     flip_place: NDArray[np.integer[Any]] = field(init=False)
     flip_output: NDArray[Any] = field(init=False)
     hits: NDArray[np.int64] = field(init=False)  # per decision and variant: inputs that it flipped
@@ -119,7 +120,7 @@ class FlipCells:
         """How many variants of each of these inputs need no run any more, if it is not settled."""
         return np.asarray(_ONES[self._bits[self.slot[places]]].sum(axis=1, dtype=np.int64))
 
-    def was_run(self, places: Places, variants: Places) -> NDArray[np.bool_]:
+    def was_run(self, places: Places, variants: Places) -> Flags:
         """Which of these variants of these inputs need no run any more."""
         bits = self._bits[self.slot[places], variants >> 3] >> (variants & 7).astype(np.uint8)
         return np.asarray((bits & 1 > 0) | (self.state[places] != UNTRIED))
@@ -152,10 +153,10 @@ class FlipCells:
         by_row = np.argsort(rows, kind="stable") if len(found) > 1 else slice(None)
         return rows[by_row], columns[by_row]
 
-    def _are_of_cell(self, variants: Places, own: NDArray[Any]) -> NDArray[np.bool_]:
+    def _are_of_cell(self, variants: Places, own: NDArray[Any]) -> Flags:
         """Which variants change all characteristics; any, where not all are tried."""
         combine = np.logical_and if self.complete else np.logical_or
-        result: NDArray[np.bool_] | None = None
+        result: Flags | None = None
         for position, levels in enumerate(self.variants.by_position):
             new = levels[variants]
             differs = new != own[:, position, None]

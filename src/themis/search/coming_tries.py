@@ -13,6 +13,7 @@ from themis.inputs.assignments import Places
 from themis.search.base_inputs import FIRST_TRIES, Stretch, Tries, Turn
 from themis.search.cells import UNTRIED
 from themis.search.flips import FlipBook
+from themis.statistics.intervals import Flags
 from themis.subjects.decisions import NOT_RUN, Cells
 
 LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance
@@ -112,10 +113,10 @@ class ComingTries:
         own = (self._book.part_of(each, mask) for each in changed.tolist())
         return np.array([ranks.get(part, len(parts)) for part in own])
 
-    def _are_open(self, mask: int, places: Places) -> NDArray[np.bool_]:
+    def _are_open(self, mask: int, places: Places) -> Flags:
         """Which of these base inputs are not settled under a set."""
         states = self._book.known(mask, int(places.max()) + 1)
-        opened: NDArray[np.bool_] = states[places] == UNTRIED
+        opened: Flags = states[places] == UNTRIED
         return opened
 
     def _unprobed(self, mask: int, places: Places) -> Places:
@@ -137,6 +138,6 @@ class ComingTries:
         bad = flips | (tries.fresh & (cells == NOT_RUN))
         return np.setdiff1d(places, fresh[np.unique(tries.row[bad])])
 
-    def _held(self, tries: Tries) -> tuple[Cells, NDArray[np.bool_]]:
+    def _held(self, tries: Tries) -> tuple[Cells, Flags]:
         """What running ahead gave for tries, NOT_RUN where nothing, and which of them are flips."""
         return self._book.inputs.held(tries.rows, tries.places, tries.row, tries.codes)

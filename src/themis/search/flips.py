@@ -25,6 +25,7 @@ from themis.inputs.streams import PROOFS
 from themis.search.base_inputs import FIRST_TRIES, AtHand, Tries, Turn, Wanted
 from themis.search.cells import SAMPLE_TRIES, UNTRIED, CellStore, FlipCells
 from themis.search.lattice import members
+from themis.statistics.intervals import Flags
 from themis.subjects.decisions import FAILED
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
@@ -180,11 +181,9 @@ class FlipBook(CellStore):
         for part, places in wanted:
             self._cells[part].conclude(places)
 
-    def _open_parts(
-        self, masks: Iterable[int], chosen: NDArray[np.bool_]
-    ) -> list[tuple[int, Places]]:
+    def _open_parts(self, masks: Iterable[int], chosen: Flags) -> list[tuple[int, Places]]:
         """The parts of these sets that are not settled for inputs that may flip, and which."""
-        wanted: dict[int, NDArray[np.bool_]] = {}
+        wanted: dict[int, Flags] = {}
         count = len(chosen)
         for mask in masks:
             may_flip = chosen & (self.known(mask, count) == UNTRIED)

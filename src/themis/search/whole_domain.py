@@ -27,6 +27,7 @@ from themis.scores.reruns import Finding
 from themis.search.deciding import Decider, SearchRequest, exactly_tested
 from themis.search.lattice import Lattice
 from themis.settings import Settings
+from themis.statistics.intervals import Flags
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, row_states
 
@@ -39,7 +40,7 @@ class Folded(NamedTuple):
     weights: NDArray[Any]
 
     @property
-    def flips(self) -> NDArray[np.bool_]:
+    def flips(self) -> Flags:
         """In which contexts two outputs differ."""
         differ = self.smallest != self.largest.view(self.smallest.dtype)
         return np.asarray((self.largest >= 0) & differ)

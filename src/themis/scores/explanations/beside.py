@@ -19,7 +19,7 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.following import follow
 from themis.results.model import CausalScore, Score
 from themis.results.notes import Ending, Note
-from themis.statistics.intervals import clopper_pearson
+from themis.statistics.intervals import Floats, clopper_pearson
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN
 from themis.subjects.readings import Reading
@@ -61,7 +61,7 @@ def with_taken_away(
     reading: Reading,
     *,
     codes: NDArray[Any] | None = None,
-    weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
 ) -> CausalScore:
     """The score with the note; of all these inputs, or of the first base inputs."""
     schema = sampler.population.schema
@@ -87,7 +87,7 @@ def _note(
     reading: Reading,
     assignments: Assignments,
     codes: NDArray[Any],
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     confidence: float,
 ) -> Note | None:
     kept = _kept(assignments)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
 from themis.results.parts import Harm
+from themis.statistics.intervals import Flags, Floats
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import Reading
 
 Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
 GRADED_LIMIT = 32  # the same where all distances of a row are needed
@@ -31,15 +31,15 @@ class HarmTally:
         self.assignments = assignments
         self.reading = reading
         width = assignments.count
-        self._lost: NDArray[np.float64] = np.zeros((width, width))
-        self._known: NDArray[np.float64] = np.zeros((width, width))
-        self._counted: NDArray[np.float64] = np.zeros((width, width))  # contexts, without weights
-        self._losses: NDArray[np.float64] = np.zeros((width, width))  # those of them that lose
+        self._lost: Floats = np.zeros((width, width))
+        self._known: Floats = np.zeros((width, width))
+        self._counted: Floats = np.zeros((width, width))  # contexts, without weights
+        self._losses: Floats = np.zeros((width, width))  # those of them that lose
         self._weighted = False
         self._flipped = self._pairs = 0.0
         self.contexts = 0
 
-    def add(self, cells: Cells, weights: NDArray[np.float64] | None = None) -> None:
+    def add(self, cells: Cells, weights: Floats | None = None) -> None:
         """Count rows in which every assignment was tried."""
         known = cells >= 0
         good = self.reading.labels.is_favourable(cells)
@@ -64,7 +64,7 @@ class HarmTally:
         self._pairs += float(weight[~lost].sum())
         self.contexts += len(cells)
 
-    def _apart(self, cells: Cells, total: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _apart(self, cells: Cells, total: Floats) -> Floats:
         """For each row the sum of the distances of all its ordered pairs of outputs."""
         if not self.reading.graded:
             ordered = np.sort(cells, axis=1)
@@ -146,9 +146,7 @@ class HarmTally:
         )
 
 
-def _counts(
-    known: NDArray[np.bool_], good: NDArray[np.bool_], weight: Floats | None = None
-) -> tuple[Floats, Floats]:
+def _counts(known: Flags, good: Flags, weight: Floats | None = None) -> tuple[Floats, Floats]:
     """For each two assignments the rows in which both are known, and those that lose by the change.
 
     Rows are few enough for sums of ones to be exact as narrow numbers, which takes half the time.

@@ -15,12 +15,11 @@ from themis.results.model import CausalScore
 from themis.results.parts import Joint, Witness
 from themis.scores.explanations.harm import WIDTH_LIMIT, Ends
 from themis.scores.explanations.witnesses import FlipPool, Pairs
+from themis.statistics.intervals import Flags, Floats
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
 TRIED = 50  # rows in which a pair that needs both is looked for
-
-Flags = NDArray[np.bool_]
 
 
 class JointTally:
@@ -44,7 +43,7 @@ class JointTally:
         fits = two and variants.complete and variants.assignments.count <= WIDTH_LIMIT
         return JointTally(variants, reading) if fits and not reading.graded else None
 
-    def add(self, rows: Rows, cells: Cells, weights: NDArray[np.float64] | None = None) -> None:
+    def add(self, rows: Rows, cells: Cells, weights: Floats | None = None) -> None:
         """Count rows in which every assignment was tried; a row is its base input."""
         own, each = own_columns(self._variants, rows), np.arange(len(rows))
         clear = ~((cells == FAILED) | (cells == NOT_RUN)).any(axis=1) & (cells[each, own] >= 0)

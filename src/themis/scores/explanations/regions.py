@@ -27,11 +27,9 @@ from themis.scores.explanations.suggestions import (
     meets_all,
     suggest_regions,
 )
-from themis.statistics.intervals import clopper_pearson
+from themis.statistics.intervals import Flags, Floats, clopper_pearson
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading
-
-Floats = NDArray[np.float64]
 
 ROWS = 20_000  # kept of a run
 SUGGESTING = 2_000  # of them, at most
@@ -100,7 +98,7 @@ class SeenRows:
         """How many of them flip."""
         return sum(int((each == FLIP).sum()) for each in self._states)
 
-    def table(self, loser: int | None = None) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def table(self, loser: int | None = None) -> tuple[NDArray[Any], Flags]:
         """The inputs of which it is known, and whether they flip; none if that is too few.
 
         With a `loser` whether this one loses: rows are run whole up to one of them, and those
@@ -116,7 +114,7 @@ class SeenRows:
         return np.concatenate(self._codes)[known], flips[known]
 
 
-def _end(known: NDArray[np.bool_]) -> int:
+def _end(known: Flags) -> int:
     return int(np.flatnonzero(known).max(initial=-1)) + 1
 
 
@@ -190,7 +188,7 @@ def sampled_regions(
 
 def known_regions(
     codes: NDArray[Any],
-    flips: NDArray[np.bool_],
+    flips: Flags,
     weights: Floats,
     schema: Schema,
     against: Sequence[int],
@@ -228,9 +226,9 @@ def known_regions(
 def _region(
     conditions: Sequence[Condition],
     schema: Schema,
-    inside: NDArray[np.bool_],
+    inside: Flags,
     ends: tuple[float, float],
-    residents: NDArray[np.bool_],
+    residents: Flags,
 ) -> Region:
     covered, share = float(inside.mean()), float(residents.mean())
     by_column = sorted(conditions, key=lambda each: each.column)

@@ -25,6 +25,7 @@ from themis.inputs.schema import Schema
 from themis.inputs.streams import AHEAD, reference_person
 from themis.results.parts import Witness
 from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs, joined
+from themis.statistics.intervals import Flags
 from themis.subjects.decisions import FAILED, NOT_RUN
 
 PAIRS = 6  # shrunk of those that are shown
@@ -301,7 +302,7 @@ class _Shrinker:
     pairs: int  # of each set, shrunk together
     at_once: int  # candidates of a pair in one step
     spent: NDArray[np.int64] = field(init=False)  # executions for each set
-    ended: NDArray[np.bool_] = field(init=False)
+    ended: Flags = field(init=False)
 
     def __post_init__(self) -> None:
         self.spent = np.zeros(len(self.changes), dtype=np.int64)
@@ -380,7 +381,7 @@ class _Shrinker:
             self.ended[numbers[np.flatnonzero(cells == FAILED) // 2]] = True
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 
-    def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> NDArray[np.bool_]:
+    def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> Flags:
         """Which pairs differ as much as before, and favour the same of the two if they did."""
         reading = self.sampler.reading
         apart = reading.distances(now[:, 0], now[:, 1])
@@ -391,7 +392,7 @@ class _Shrinker:
         )
         return np.asarray(enough & ((was == 0) | (was == favours)))
 
-    def _occur(self, pairs: NDArray[Any]) -> NDArray[np.bool_]:
+    def _occur(self, pairs: NDArray[Any]) -> Flags:
         """Which pairs are valid, made of values that occur, and could be drawn."""
         schema, codes = self.sampler.population.schema, pairs.reshape(2 * len(pairs), -1)
         occur = schema.valid(codes)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Characteristic, Reals, Value
 from themis.inputs.schema import Schema
+from themis.statistics.intervals import Flags, Floats
 from themis.statistics.special import xlogy
 
 LISTED = 6  # values that a condition lists at most
@@ -31,7 +32,6 @@ KEPT = 64  # characteristics that are looked at for further conditions: those th
 ENOUGH = 0.8  # of the flips: no further region is looked for
 SUGGESTED_LIFT = 2.0  # flips are so many times as frequent within; a check asks for less
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _LEAST = 1e-300  # in place of 0, so that a ratio exists
@@ -60,7 +60,7 @@ class Condition:
     values: tuple[int, ...] = ()
     excluded: bool = False  # the values are those that it may not have
 
-    def holds(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def holds(self, codes: NDArray[Any]) -> Flags:
         """Which inputs meet it."""
         own = codes[:, self.column]
         if not self.values:
@@ -90,7 +90,7 @@ class Condition:
         )
 
 
-def meets_all(conditions: Sequence[Condition], codes: NDArray[Any]) -> NDArray[np.bool_]:
+def meets_all(conditions: Sequence[Condition], codes: NDArray[Any]) -> Flags:
     """Which inputs meet all of these conditions."""
     inside = np.ones(len(codes), dtype=bool)
     for condition in conditions:
@@ -134,7 +134,7 @@ class _Proposal(NamedTuple):
 
 def suggest_regions(
     codes: NDArray[Any],
-    flips: NDArray[np.bool_],
+    flips: Flags,
     weights: Floats | None,
     schema: Schema,
     against: Sequence[int],
@@ -154,7 +154,7 @@ def suggest_regions(
     return found
 
 
-def _worth_looking(flips: NDArray[np.bool_], left: NDArray[np.bool_]) -> bool:
+def _worth_looking(flips: Flags, left: Flags) -> bool:
     total, rest = int(flips.sum()), int((flips & left).sum())
     return rest >= FEWEST_UNCOVERED and rest > (1 - ENOUGH) * total and not flips[left].all()
 
@@ -162,7 +162,7 @@ def _worth_looking(flips: NDArray[np.bool_], left: NDArray[np.bool_]) -> bool:
 class _Rows:
     """The rows that regions before left, and what each of them counts."""
 
-    def __init__(self, codes: NDArray[Any], flips: NDArray[np.bool_], weights: Floats) -> None:
+    def __init__(self, codes: NDArray[Any], flips: Flags, weights: Floats) -> None:
         self._codes, self._count = codes, int(flips.sum())
         self._flips = weights * flips / (weights * flips).sum()
         self._weights = weights / weights.sum()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.schema import Schema
 from themis.results.parts import Witness
+from themis.statistics.intervals import Floats
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -54,7 +55,7 @@ class Flips:
     """A random sample of the flips that a causal score rests on."""
 
     pairs: Pairs
-    weights: NDArray[np.float64]
+    weights: Floats
     reading: Reading
 
 
@@ -68,7 +69,7 @@ class FlipPool:
     schema: Schema
     reading: Reading
     _pairs: list[Pairs] = field(default_factory=list)
-    _weights: list[NDArray[np.float64]] = field(default_factory=list)
+    _weights: list[Floats] = field(default_factory=list)
     _count: int = 0
     shown: NDArray[Any] | None = None  # the inputs of the latest witnesses, one after the other
 
@@ -78,7 +79,7 @@ class FlipPool:
         rows: Rows,
         cells: Cells,
         states: NDArray[np.int8],
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
     ) -> None:
         """Take pairs from the rows of a table that flip, until the pool is full."""
         places = np.flatnonzero(states == FLIP)[: KEPT - self._count]
@@ -102,7 +103,7 @@ class FlipPool:
         first: NDArray[Any],
         second: NDArray[Any],
         outputs: NDArray[Any],
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
     ) -> None:
         """Take ready pairs of inputs with the numbers of their two outputs, and what they weigh."""
         self._weights.append(np.ones(len(first)) if weights is None else weights)
