@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import themis
-from tests.external import PATIENCE, lasting, ran, stored, write_command, write_worker
+from tests.external import PATIENCE, ran, stored, write_command, write_worker
 from themis.cli import app
 from themis.engine.cache import Cache, clear, read_contents
 from themis.engine.recall import Recall
@@ -174,7 +174,10 @@ def test_unusable_file_is_refused_with_a_remedy(
     write(path)
     config = write_command(tmp_path)
     before = path.read_bytes() if path.is_file() else b""
+    beside = sorted(tmp_path.iterdir())
     done = run("score", str(config), "--cache", str(path))
+    assert sorted(tmp_path.iterdir()) == beside, "no lock beside it"
+    assert "delete" not in done.stderr
     assert done.exit_code == 2
     assert problem in done.stderr
     assert remedy in done.stderr
@@ -183,21 +186,9 @@ def test_unusable_file_is_refused_with_a_remedy(
     assert run("score", str(config), "--no-cache", "--max-executions", "4").exit_code == 4
 
 
-def test_a_file_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+def test_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r":memory: is no file.*use cache=False"):
         Cache(Path(":memory:"))
-    for write in (write_text, write_other_database):
-        path = tmp_path / "decide.py"
-        write(path)
-        before = sorted(tmp_path.iterdir())
-        with pytest.raises(RequestError) as caught:
-            Cache(path)
-        assert sorted(tmp_path.iterdir()) == before  # no lock beside it
-        assert "delete" not in str(caught.value)
-        path.unlink()
-
-
-def test_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RequestError, match="can't be written"):
         Cache(tmp_path / "file" / "cache.sqlite")
@@ -309,24 +300,6 @@ def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: 
             results.append((score.samples, score.score, score.low, score.high, score.stopped))
     assert results[0] == results[1]
     assert len(ran(tmp_path)) == stored(tmp_path) == 150
-
-
-def test_a_search_that_is_asked_again_executes_nothing(tmp_path: Path) -> None:
-    config = write_worker(tmp_path)
-    answers, executions = [], []
-    for _ in range(2):
-        with themis.Audit.from_file(config) as audit:
-            result = audit.search(0.25, among=["race", "sex", "income"])
-        executions.append(result.executions)
-        answers.append(lasting(result.to_dict()))
-    assert {frozenset(each) for each in result.found} == {
-        frozenset({"race"}),
-        frozenset({"income"}),
-    }
-    assert answers[0] == answers[1]
-    assert executions[0] > 500
-    assert executions[1] == 0
-    assert len(ran(tmp_path)) == stored(tmp_path)
 
 
 def test_subject_in_this_process_is_remembered_for_one_run_only(tmp_path: Path) -> None:

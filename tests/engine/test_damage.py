@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 
 import themis
 from tests.clocks import Clock
-from tests.external import RACE, ran, write_command, write_sh_worker
+from tests.external import RACE, ran, write_command
 from themis.cli import app
 from themis.engine import runner as runner_module
 from themis.engine.cache import Cache, default_path, read_contents
@@ -29,7 +28,6 @@ from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
 from themis.subjects.labels import Labels
 
 SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 99))
-HOW = ("executions", "cache_hits", "account", "notes")
 INPUTS = np.array([[race, age] for race in range(2) for age in range(100)], dtype=np.int32)
 KINDS = {"command": "input", "worker": "batch"}
 
@@ -103,36 +101,6 @@ def _effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
 def test_two_thousand_flipped_bits_never_change_a_decision(tmp_path: Path, kind: str) -> None:
     found = find_lies(tmp_path, kind, 1_000)
     assert found["damaged"] > 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("write", [write_command, write_sh_worker], ids=["command", "worker"])
-def test_a_flipped_bit_never_changes_the_score_of_a_program(tmp_path: Path, write: Any) -> None:
-    config = write(tmp_path, run="error = 0.25\nprobe = 0\n")
-    expected = measure_program(config)
-    path = default_path(tmp_path)
-    whole, executed = path.read_bytes(), len(ran(tmp_path))
-    rng, refused = random.Random(29), 0
-    for place in rng.sample(range(len(whole)), 400):
-        data = bytearray(whole)
-        data[place] ^= 1 << rng.randrange(8)
-        for old in path.parent.iterdir():
-            old.unlink()
-        path.write_bytes(data)
-        try:
-            assert measure_program(config) == expected
-        except RequestError:
-            refused += 1
-    assert refused > 0
-    assert len(ran(tmp_path)) > executed  # something was lost, and was run again
-
-
-def measure_program(config: Path) -> dict[str, Any]:
-    """The score of a program, without what tells how it was come by."""
-    with themis.Audit.from_file(config) as audit, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # damage is said
-        score = audit.causal("race").to_dict()
-    return {name: score[name] for name in score if name not in HOW}
 
 
 def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:

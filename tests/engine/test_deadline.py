@@ -144,31 +144,6 @@ class Hurried:
         return [self.schema.decode_row(np.array(row)) for row in zip(*drawn, strict=True)]
 
 
-def score(subject: Hurried) -> Any:
-    return subject.audit().score([["race"]], ["causal", "group"])
-
-
-def search(subject: Hurried) -> Any:
-    return subject.audit().search_all(0.1, ["causal", "group"], ["race", "sex"])
-
-
-def check(subject: Hurried) -> Any:
-    checks = [Check(against=("race",), max_score=0.1), Check(search=True, max_score=0.1)]
-    return run_checks(subject.audit(), checks, among=["race", "sex"])
-
-
-def paper(subject: Hurried) -> Any:
-    return subject.audit(stopping="paper").score([["race"]], ["causal", "group"])
-
-
-def paper_search(subject: Hurried) -> Any:
-    return subject.audit(stopping="paper").search_all(0.1, ["causal"], ["race", "sex"])
-
-
-def apparent(subject: Hurried) -> Any:
-    return subject.audit().apparent(subject.rows(60), [["race"]])
-
-
 def replay(subject: Hurried) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subject, "most", -1)
@@ -177,47 +152,43 @@ def replay(subject: Hurried) -> Any:
     return subject.audit().replay(result)
 
 
-@pytest.mark.some_slow(core=5)
-@pytest.mark.parametrize(
-    "measure",
-    [score, paper, paper_search, apparent, replay, *map(slowly, (search, check))],
-    ids=lambda m: m.__name__,
-)
+def check(subject: Hurried) -> Any:
+    checks = [Check(against=("race",), max_score=0.1), Check(search=True, max_score=0.1)]
+    return run_checks(subject.audit(), checks, among=["race", "sex"])
+
+
+BOTH: list[Measure] = ["causal", "group"]
+AMONG = ["race", "sex"]
+MEASURES: dict[str, Callable[[Hurried], Any]] = {
+    "causal": lambda subject: subject.audit().causal("race"),
+    "group": lambda subject: subject.audit().group("race"),
+    "search": lambda subject: subject.audit().search(0.1, among=AMONG),
+    "scores": lambda subject: subject.audit().score([["race"]], BOTH),
+    "paper": lambda subject: subject.audit(stopping="paper").score([["race"]], BOTH),
+    "paper search": lambda subject: subject.audit(stopping="paper").search(0.1, among=AMONG),
+    "searches": lambda subject: subject.audit().search_all(0.1, BOTH, AMONG),
+    "apparent": lambda subject: subject.audit().apparent(subject.rows(60), [["race"]]),
+    "replay": replay,
+    "check": check,
+}
+
+
+@pytest.mark.some_slow(core=3)
+@pytest.mark.parametrize("savings", [1_000, 3])  # so few inputs that all of them are run
+@pytest.mark.parametrize("measure", MEASURES)
 def test_nothing_is_called_once_the_time_is_over(
-    monkeypatch: pytest.MonkeyPatch, measure: Callable[[Hurried], Any]
+    monkeypatch: pytest.MonkeyPatch, measure: str, savings: int
 ) -> None:
     clock = Clock.put_into(monkeypatch, runner_module, base_module, checker_module)
-    undisturbed = Hurried(clock, -1)
-    measure(undisturbed)
+    undisturbed = Hurried(clock, -1, savings)
+    MEASURES[measure](undisturbed)
     total = undisturbed.calls
-    assert total > 20 or measure is replay
-    for most in sorted({1, 2, 3, *np.linspace(4, total - 1, 9).astype(int).tolist()}):
-        subject = Hurried(clock, most)
-        result = measure(subject)
-        assert subject.calls == result.executions == most
-        assert result.stopped in ("budget", "done")
-
-
-@pytest.mark.some_slow(core=4)
-@pytest.mark.parametrize("stopping", ["certified", "paper"])
-@pytest.mark.parametrize("savings", [3, 1_000])  # so few inputs that all of them are run, or not
-@pytest.mark.parametrize("ask", ["causal", "group", "search"])
-def test_a_single_question_is_answered_wherever_the_time_ends(
-    monkeypatch: pytest.MonkeyPatch, ask: str, savings: int, stopping: str
-) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
-
-    def answer(most: float) -> tuple[Hurried, Any]:
+    assert total > 20 or measure == "replay"
+    for most in sorted({1, 2, 3, *np.linspace(4, total - 1, 6).astype(int).tolist()}):
         subject = Hurried(clock, most, savings)
-        question = {"threshold": 0.1, "among": ["race", "sex"]} if ask == "search" else {}
-        names = () if ask == "search" else ("race",)
-        return subject, getattr(subject.audit(stopping=stopping), ask)(*names, **question)
-
-    total = answer(-1)[0].calls
-    for most in {1, 2, *np.linspace(3, total - 1, 4).astype(int).tolist()}:
-        subject, answered = answer(most)
-        assert subject.calls == most
-        assert answered.stopped in ("budget", "error reached", "exhausted", "done")
+        answered = MEASURES[measure](subject)
+        assert subject.calls == answered.executions == most
+        assert answered.stopped in ("budget", "done", "error reached", "exhausted")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 import themis
-from tests.external import PATIENCE, RACE, lasting, ran, stored, write_command, write_worker
+from tests.external import (
+    RACE,
+    lasting,
+    processes_in,
+    ran,
+    stored,
+    wait_until,
+    write_command,
+    write_worker,
+)
 from themis.cli import app
 
 RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
@@ -169,14 +178,12 @@ def test_audit_ends_the_processes_of_its_subject(folder: Path) -> None:
     config = write_worker(folder)
     with themis.Audit.from_file(config) as audit:
         audit.causal("race", error=0.2)
-        (slot,) = audit.runner.subject._slots  # type: ignore[attr-defined]
-        process = slot._child._process
-        assert process.poll() is None
-    assert process.poll() is not None
+        assert processes_in(folder)
+    assert not processes_in(folder)
     assert audit.causal("race", error=0.15).executions > 0  # may be used again
-    again = slot._child._process
-    del audit, slot
-    assert again.wait(PATIENCE) is not None
+    assert processes_in(folder)
+    del audit
+    wait_until(lambda: not processes_in(folder))
 
 
 @pytest.mark.parametrize(

@@ -100,19 +100,6 @@ def test_command_line_says_so_and_ends_with_4(
     assert "noise alone may explain" in shown
 
 
-def test_what_was_run_again_is_kept(tmp_path: Path) -> None:
-    config = write_worker(tmp_path)
-    results = []
-    for _ in range(2):
-        with themis.Audit.from_file(config) as audit:
-            results.append(audit.score([["race"]], ["causal"]))
-    first, second = results
-    assert first.spent.noise > 2 * 10
-    assert second.executions == 0
-    assert lasting(first.to_dict()) == lasting(second.to_dict())
-    assert second.noise == first.noise
-
-
 def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
     for options in ({"stopping": "paper"}, {"probe": 0}):
         audit = themis.Audit(noisy(0.05), SCHEMA, **options)
@@ -121,23 +108,6 @@ def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
         assert result.noise is None
         assert all(score.reruns is None for score in result.scores)
         assert json.dumps(result.to_dict())
-
-
-@pytest.mark.parametrize("budget", [110, 240, 260, 300, 500])
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_all_executions_together_stay_within_the_budget(budget: int, repeats: int) -> None:
-    calls = 0
-    decide = noisy(0.02, gap=10)
-
-    def counted(person: dict[str, Any]) -> int:
-        nonlocal calls
-        calls += 1
-        return decide(person)
-
-    audit = themis.Audit(counted, SCHEMA, max_executions=budget, repeats=repeats)
-    result = audit.score([["race"], ["income"]])
-    assert calls <= budget
-    assert calls == result.executions
 
 
 # The majority of several runs --------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,9 @@ from hypothesis import strategies as st
 
 import themis
 from tests.clocks import Clock
-from tests.engine.test_cache import Numbers
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.account import Budget
-from themis.engine.cache import Cache
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.pace import (
     CALL_SECONDS,
@@ -28,7 +25,6 @@ from themis.engine.pace import (
     GROWTH_SHARE,
     MOST_GROWTH,
 )
-from themis.engine.recall import Recall
 from themis.engine.runner import EARLY_FAILURES, RESERVED_SECONDS, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN
@@ -320,26 +316,6 @@ def test_the_first_time_is_answered_from_memory_and_its_repeats_are_not_remember
     assert (account.sampling, account.noise, account.cache_hits) == (1, 2, 1)
 
 
-@pytest.mark.parametrize("remembers", [True, False])
-def test_of_several_runs_the_majority_counts(
-    monkeypatch: pytest.MonkeyPatch, remembers: bool
-) -> None:
-    if not remembers:
-        monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
-    turns: Counter[Input] = Counter()
-    answers = {(0, 0): [1, 1], (0, 1): [1, 2, 2], (0, 2): [3, 1, 2], (0, 3): [None, 5, None]}
-
-    def decide(row: dict[str, Any]) -> Any:
-        given = (row["a"], row["b"])
-        turns[given] += 1
-        return answers[given][turns[given] - 1]
-
-    decisions = Decisions(decide, runs=3)
-    assert decisions.run(list(answers)) == [1, 2, 3, None]
-    assert turns == {each: len(answers[each]) for each in answers}
-    assert decisions.runner.executions == decisions.runner.asked == turns.total() == 11
-
-
 # Failures ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("vectorised", [False, True])
 @given(inputs, st.sets(st.sampled_from(INPUTS)), st.sets(st.sampled_from(INPUTS)))
@@ -434,37 +410,6 @@ def test_what_explains_a_score_is_counted_but_its_failures_are_not(
 
 
 # The cache file ---------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", ["command", "worker"])
-@pytest.mark.parametrize("remembers", [True, False])
-def test_what_a_cache_file_held_is_asked_but_not_executed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, remembers: bool
-) -> None:
-    if not remembers:
-        monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
-    codes = np.array([[a, b, c] for a in range(2) for b in range(3) for c in range(2)])
-    counts = []
-    for _ in range(2):
-        cache, subject = Cache(tmp_path / "cache.sqlite"), Numbers(kind, {3})
-        runner = Runner(
-            subject,
-            Labels(),
-            budget=Budget(max_executions=100),
-            max_failures=1.0,
-            recall=Recall(cache, subject),
-        )
-        cells = runner.run(codes).tolist()
-        again = runner.repeat(codes[:4]).tolist()
-        account = runner.account
-        assert runner.executions == account.sampling + account.noise == subject.executions
-        assert account.sampling + runner.cache_hits == runner.asked == len(codes)
-        assert (runner.spent, runner.executions_left) == (16, 84)
-        assert runner.failures.counts[CRASH] == cells.count(FAILED) + again.count(FAILED)
-        counts.append((cells, again, account.sampling, account.noise))
-        cache.close()
-    (first, *executed), (second, *executed_again) = ((c[:2], c[2], c[3]) for c in counts)
-    assert first == second
-    assert executed == [12, 4]
-    assert executed_again == [1, 1]  # the failure, which is not kept
 
 
 def test_a_call_of_wide_inputs_has_no_more_values_than_one_of_narrow_ones() -> None:

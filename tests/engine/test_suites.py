@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import signal
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import themis
-from tests.external import GATE, close_gate, finish, ran, start, wait_until, write_command
 from tests.projects import BIASED, SMALL, enter, run, write_project
 from tests.worlds import Case, cases
 from themis.engine.suite_files import OwnColumns
@@ -156,20 +154,6 @@ def test_a_small_domain_is_written_once_for_each_set(suffix: str, tmp_path: Path
     assert flips(rows, "income") == (2, 2)
 
 
-def test_a_sampled_search_writes_pairs_with_their_base_input(tmp_path: Path) -> None:
-    path = tmp_path / "suite.jsonl"
-    with themis.Audit(loan, SCHEMA, suite=path) as audit:
-        found = audit.search(0.1, among=["race", "sex"])
-        assert (found.method, found.found) == ("sampled", (("race",),))
-    rows = read(path)
-    different, count = flips(rows, "race")
-    assert different > 0
-    for test in numbered(rows, "sex").values():
-        assert [row["base"] for row in test].count(True) == 1
-        assert len({row["output"] for row in test}) == 1
-    assert count >= different
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_every_declared_output_has_its_columns(suffix: str, tmp_path: Path) -> None:
     def offer(person: dict[str, Any]) -> dict[str, Any]:
@@ -250,26 +234,6 @@ def test_what_was_run_is_there_when_the_run_is_interrupted(tmp_path: Path) -> No
         assert int(row["output"]) == loan(
             {**row, "age": int(row["age"]), "income": int(row["income"])}
         )
-
-
-@pytest.mark.parametrize(
-    "command", [("score", "--against", "race"), ("search", "--threshold", ".1")]
-)
-@pytest.mark.slow
-def test_ctrl_c_leaves_a_suite_of_what_was_run(
-    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_command(tmp_path, before=GATE)
-    close_gate(tmp_path, 160)
-    process = start(*command, "--suite", "suite.csv", "--no-cache", "--jobs", "2", cwd=tmp_path)
-    wait_until(lambda: len(ran(tmp_path)) > 150)
-    process.send_signal(signal.SIGINT)
-    finish(process, expect=130)
-    executed, rows = len(ran(tmp_path)), read(tmp_path / "suite.csv")
-    inputs = {tuple(list(row.values())[3:-3]) for row in rows}
-    assert len(inputs) >= executed - 3 * 64, "at most the batches under way are lost"
-    assert all(row["output"] in ("0", "1") for row in rows)
 
 
 def test_names_that_clash_get_a_prefix(tmp_path: Path) -> None:
