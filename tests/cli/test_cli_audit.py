@@ -15,6 +15,7 @@ import pytest
 from tests.external import PATIENCE, wait_until
 from tests.projects import BIASED, enter, run, write_project
 from themis.events import StepBegun
+from themis.results.model import Result
 from themis.results.saved import read_result
 from themis.show.reports import folder as covers
 from themis.show.reports.method import digest
@@ -33,19 +34,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def _told_by_all() -> Result:
+    """The result that all documents in `out` are of."""
+    result = read_result("out/result.json")
+    for name in ("report.html", "annex.html", "README.md"):
+        assert digest(result) in (Path("out") / name).read_text(), name
+    return result
+
+
 def test_everything_is_in_one_folder_and_tells_the_same(folder: Path) -> None:
     write_project(folder, extra=ROUGH)
     done = run("audit", "-o", "out")
     assert done.exit_code == 0, done.output
     assert {each.name for each in Path("out").iterdir()} == FILES
-    result = read_result("out/result.json")
-    sentence = verdict(result).sentence
+    sentence = verdict(_told_by_all()).sentence
     assert sentence.startswith("The decision changes with race")
     for name in ("report.html", "summary.md", "README.md"):
         text = (Path("out") / name).read_text()
         assert "The decision changes with race" in text, name
-    for name in ("report.html", "annex.html", "README.md"):
-        assert digest(result) in (Path("out") / name).read_text(), name
     assert "\nthemis audit --output out\n" in Path("out/README.md").read_text()
     assert "All 8 statements" in " ".join(done.stdout.split())
 
@@ -130,10 +136,7 @@ def test_an_audit_that_ends_early_is_saved_in_place_of_an_earlier_one(folder: Pa
     done = run("audit", "-o", "out", "--max-executions", "10")
     assert done.exit_code == 4
     assert {each.name for each in Path("out").iterdir()} == FILES
-    result = read_result("out/result.json")
-    assert result.stopped == "budget"
-    for name in ("report.html", "annex.html", "README.md"):
-        assert digest(result) in (Path("out") / name).read_text(), name
+    assert _told_by_all().stopped == "budget"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -151,10 +154,7 @@ def test_a_signal_while_documents_are_rendered_waits_for_the_last_one(
     done = run("audit", "-o", "out", "--seed", "5")
     assert done.exit_code == 128 + number
     assert "wrote report.html" in done.stdout
-    result = read_result("out/result.json")
-    assert result.seed == 5
-    for name in ("report.html", "annex.html", "README.md"):
-        assert digest(result) in (Path("out") / name).read_text(), name
+    assert _told_by_all().seed == 5
 
 
 def test_other_files_in_the_folder_of_an_audit_stay(folder: Path) -> None:

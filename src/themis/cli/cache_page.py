@@ -8,13 +8,14 @@ from rich.console import RenderableType
 
 from themis.engine.cache import CacheContents
 from themis.show.terminal.parts import DIM, Sentence, grid, indented, short
-from themis.show.words.values import count, visible
+from themis.show.words.values import count, file_size, visible
 
 
 def show_contents(contents: CacheContents) -> Iterator[RenderableType]:
     """The parts of what a cache holds from top to bottom."""
-    size = _size(contents.bytes)
-    yield Sentence(f"{visible(str(contents.path))}: {size}, {_subjects(contents)}")
+    subjects = count(len(contents.subjects), "subject") if contents.subjects else "empty"
+    place, size = visible(str(contents.path)), file_size(contents.bytes)
+    yield Sentence(f"{place}: {size}, {subjects}")
     if not contents.subjects:
         return
     table = grid({}, {}, {"justify": "right"}, {})
@@ -27,14 +28,3 @@ def show_contents(contents: CacheContents) -> Iterator[RenderableType]:
             short(visible(each.last_used.replace("T", " ").removesuffix("+00:00") + " UTC")),
         )
     yield indented(table)
-
-
-def _subjects(contents: CacheContents) -> str:
-    return count(len(contents.subjects), "subject") if contents.subjects else "empty"
-
-
-def _size(number: int) -> str:
-    for limit, divisor, unit in ((10**3, 1, "bytes"), (10**6, 10**3, "kB"), (10**9, 10**6, "MB")):
-        if number < limit:
-            return f"{number / divisor:.3g} {unit}"
-    return f"{number / 10**9:.3g} GB"
