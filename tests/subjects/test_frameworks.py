@@ -186,7 +186,7 @@ class TestXgboost:
 
     def test_a_value_that_it_never_saw_is_named(self, model: Any) -> None:
         schema = Schema({**{each.name: each for each in SCHEMA}, "sex": ["male", "Female"]})
-        with pytest.raises(RequestError, match=r"sex 'male'; leave it out.*: Female, Male"):
+        with pytest.raises(RequestError, match=r"sex 'male'; leave them out.*: Female, Male"):
             themis.Audit(model, schema)
 
 

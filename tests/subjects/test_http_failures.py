@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email.utils
-import itertools
 import socket
 import ssl
 import threading
@@ -242,27 +241,14 @@ class TestUnreachable:
             run(HttpSubject(SCHEMA, "http://themis.invalid/", retries=0))
 
     @pytest.mark.parametrize("status", [401, 403, 407])
-    def test_a_service_that_refuses_all_from_the_start_is_asked_16_times(
+    def test_a_service_that_refuses_everybody_is_soon_left_in_peace(
         self, service: Service, status: int
     ) -> None:
         service.answer = lambda request: Reply(status=status)
-        with pytest.raises(SubjectError, match=rf"first 16 requests \(HTTP {status} .* headers"):
-            run(service.subject(), many(500))
-        assert len(service.requests) == 16
-
-    def test_a_service_that_refuses_some_is_asked_about_all(self, service: Service) -> None:
-        numbers = itertools.count()
-
-        def answer(_: Request) -> Reply:
-            if next(numbers):
-                return Reply(status=403)
-            time.sleep(0.3)  # the others of the first are refused by then
-            return Reply()
-
-        service.answer = answer
-        answers = run(service.subject(), many(100))
-        assert len(service.requests) == 100
-        assert len(answers.failures) == 99
+        audit = Audit(service.subject(concurrency=4), SCHEMA, seed=1)
+        with pytest.raises(SubjectError, match=rf"HTTP {status}.*not sent, since the last"):
+            audit.causal("race")
+        assert len(service.requests) < 16 + 4
 
     def test_a_refusal_that_decides_is_an_answer(self, service: Service) -> None:
         service.answer = lambda request: Reply(status=403)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from themis.errors import Mistake
-from themis.inputs.characteristics import Characteristic, Value
+from themis.inputs.characteristics import Characteristic, Value, Values
 from themis.inputs.schema import Schema
 
 MOST_VALUES = 10_000  # of a characteristic, of which each is looked up
@@ -109,7 +109,7 @@ def unseen_values(
             continue
         values = known[each.name].values
         missed: tuple[Value, ...] = ()
-        if each.size <= MOST_VALUES:
+        if each.size <= MOST_VALUES or isinstance(each, Values):
             own = each.decode(np.arange(each.size)).tolist()
             missed = tuple(value for value in own if value not in values)
             knows = len(missed) < each.size

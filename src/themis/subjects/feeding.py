@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic, Codes, Value
 from themis.inputs.schema import Schema
+from themis.subjects.encoders import Encoded
 from themis.subjects.trained import Trained
 
 INSTALL = "run: pip install 'themis-fairness[models]'"
@@ -20,8 +21,7 @@ CATEGORY = "category"
 class FrameColumns:
     """The columns of inputs, each in the type that the model says, or that `dtypes` say.
 
-    `dtypes` is a training frame, its `dtypes`, or names with types. Raises RequestError where a
-    value is none of the categories: the model would take it for missing, and never see it.
+    `dtypes` is a training frame, its `dtypes`, or names with types.
     """
 
     def __init__(self, schema: Schema, trained: Trained, dtypes: Any) -> None:
@@ -40,9 +40,14 @@ class FrameColumns:
             for each in schema
             if _is_category(self._dtypes.get(each.name))
         }
-        mistakes = [m for each in schema for m in self._mistakes(each)]
-        if mistakes:
-            raise RequestError(mistakes)
+
+    @property
+    def known(self) -> dict[str, Encoded]:
+        """The values of the columns that are categories: others would be missing for the model."""
+        return {
+            name: Encoded(frozenset(self._dtypes[name].categories.tolist()), refuses=True)
+            for name in self._places
+        }
 
     def values(self, column: int, codes: Codes) -> Any:
         """The values of one column as an array that a DataFrame takes."""
@@ -55,17 +60,6 @@ class FrameColumns:
         series = pd.Series(_framed(each, codes))
         dtype = self._dtypes.get(each.name)
         return series.array if dtype is None else series.astype(dtype).array
-
-    def _mistakes(self, each: Characteristic) -> Iterator[Mistake]:
-        places = self._places.get(each.name)
-        if places is None:
-            return
-        categories = [str(value) for value in self._dtypes[each.name].categories]
-        for code in np.flatnonzero(places[: each.size] < 0).tolist():
-            problem = f"the model was not trained on {each.name} {each.value(code)!r}"
-            shown = ", ".join(categories[:12]) + ", …" * (len(categories) > 12)
-            remedy = f"leave it out, or write what it knows: {shown}"
-            yield Mistake("model-values", f"inputs.{each.name}", problem, remedy)
 
 
 def _given(dtypes: Any, schema: Schema) -> dict[str, Any]:

@@ -64,11 +64,12 @@ class Model(Subject):
         self.traits = replace(self.traits, by_order=by_order)
         self._check_count()
         known = encoded_columns(model, trained.names or schema.names)
+        if self.as_frame:
+            self.frame_columns = FrameColumns(schema, trained, dtypes)
+            known |= self.frame_columns.known
         self._unseen, mistakes = unseen_values(schema, known)
         if mistakes:
             raise RequestError(mistakes)
-        if self.as_frame:
-            self.frame_columns = FrameColumns(schema, trained, dtypes)
         known_too = {*known, *trained.categories}
         self._unsure = frozenset(name for name in text if trained.spelled(name) not in known_too)
         self.cut = cut

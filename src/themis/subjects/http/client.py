@@ -32,9 +32,6 @@ CLOSE_SECONDS = 1.0
 WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 
 REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
-FIRST_REQUESTS = 16  # after which a service that refused each of them is not asked any more
-LOOK_SECONDS = 0.01  # how often one looks whether the last of them were refused, too
-
 RETRYABLE = frozenset({TOO_MANY, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CREDENTIALS = "check the credentials that are sent: headers of [subject]"
@@ -96,9 +93,6 @@ class Client:
         self.has_answered = False  # whether any reply held outputs
         self._silent = 0  # requests in a row that came to nothing
         self._refusals = refusals
-        self._begun = self._refused = 0  # requests, as long as all that ended were refused
-        self._is_heard = False  # whether one was not
-        self._refusal = ""  # the last, in words
         self.given = self.requests_sent = 0  # inputs that reached the service, in so many requests
         self._owner: int | None = None  # the process that opened it
 
@@ -109,7 +103,7 @@ class Client:
         """
         if self._owner != os.getpid():
             self._open()
-        self._silent, self._begun = 0, self._refused  # what was cut off before ended, too
+        self._silent = 0
         ended = threading.Event()
 
         async def watched() -> None:
@@ -179,10 +173,8 @@ class Client:
         for attempt in itertools.count():
             if self._pace.matters:
                 await self._pace.turn()
-            await self._heed_refusals()
             sent = time.monotonic()
             outcome = await self._request(url, body, limit)
-            self._note_refusal(outcome)
             too_many = isinstance(outcome, Reply) and outcome.status == TOO_MANY
             if too_many:
                 self._pace.slow_down(sent)
@@ -191,7 +183,7 @@ class Client:
             if isinstance(outcome, Reply):
                 self._reached = True
                 if outcome.status not in RETRYABLE:
-                    self._silent = 0
+                    self._silent = self._silent + 1 if outcome.status in self._refusals else 0
                     self._pace.answered()
                     return outcome
             worth = _worth_retrying(outcome, patient=patient, isolating=isolating)
@@ -214,21 +206,6 @@ class Client:
             plain = f"{outcome.plain or outcome.message}{times}"
             return Failure(outcome.kind, f"{outcome.message}{times}", plain)
         raise AssertionError("the last attempt returns or raises")
-
-    async def _heed_refusals(self) -> None:
-        """Raise SubjectError once the first requests were all refused; waits for the last."""
-        while self._begun >= FIRST_REQUESTS and self._refused and not self._is_heard:
-            if self._refused == self._begun:
-                refused = f"{self._host} refused each of the first {self._refused} requests"
-                raise SubjectError(f"{refused} ({self._refusal}); {CREDENTIALS}")
-            await asyncio.sleep(LOOK_SECONDS)
-        self._begun += 1
-
-    def _note_refusal(self, outcome: Reply | _Trouble) -> None:
-        if isinstance(outcome, Reply) and outcome.status in self._refusals:
-            self._refused, self._refusal = self._refused + 1, outcome.headline
-        else:
-            self._is_heard = True
 
     async def pause(self, outcome: Reply | Failure, attempt: int | None = None) -> bool:
         """Wait after what failed as after this attempt, or as the service asks.
@@ -334,26 +311,18 @@ class _Trouble:
 async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:
     """The reply, with no more of its body than the limit."""
     headers, status = response.headers, response.status
-    length = headers.get("Content-Length", "")
-    if length.isdecimal() and int(length) <= limit and "Content-Encoding" not in headers:
-        body, whole = await response.read(), True
-    else:
-        body, whole = await _read_bounded(response, limit)
-    if status < 300:
-        return Reply(status, body, whole)
-    location, retry_after = headers.get("Location", ""), headers.get("Retry-After", "")
-    return Reply(status, body, whole, location=location, retry_after=retry_after)
-
-
-async def _read_bounded(response: aiohttp.ClientResponse, limit: int) -> tuple[bytes, bool]:
-    """A body of unknown length up to the limit, and whether that is all of it."""
-    body = bytearray()
+    body, whole = bytearray(), True
     async for part in response.content.iter_any():
         body += part
         if len(body) > limit:
             response.close()
-            return bytes(body[:limit]), False
-    return bytes(body), True
+            del body[limit:]
+            whole = False
+            break
+    if status < 300:
+        return Reply(status, bytes(body), whole)
+    location, retry_after = headers.get("Location", ""), headers.get("Retry-After", "")
+    return Reply(status, bytes(body), whole, location=location, retry_after=retry_after)
 
 
 def _worth_retrying(outcome: Reply | _Trouble, *, patient: bool, isolating: bool) -> bool:

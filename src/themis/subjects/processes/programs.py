@@ -221,16 +221,12 @@ def mistake_in(key: str, problem: str, remedy: str) -> Mistake:
 
 # Lines for a shell. What does not print, such as a line end within a value, is spelled out in a way
 # that the shell undoes: the line can be shown, copied and run, and gives the very bytes.
-OCTAL = "\\{:03o}"  # a byte within $'…'
-OCTAL_OF_PRINTF = "\\0{:03o}"  # and for %b
-
-
 def shell_quoted(word: bytes | str) -> str:
     """A word of a line; `$'…'`, which bash, zsh and ksh know, where something does not print."""
     text = os.fsdecode(word)
     if text.isprintable():
         return shlex.quote(text)
-    inner = _spelled_out(text, OCTAL).replace("'", "\\'")
+    inner = _spelled_out(text).replace("'", "\\'")
     return f"$'{inner}'"
 
 
@@ -240,16 +236,14 @@ def shell_feed(data: bytes) -> str:
     *lines, rest = text.split("\n")
     if lines and not rest and all(line.isprintable() for line in lines):
         return " ".join(["printf", r"'%s\n'", *map(shlex.quote, lines)])
-    if text.isprintable():
-        return f"printf %s {shlex.quote(text)}"
-    return f"printf %b {shlex.quote(_spelled_out(text, OCTAL_OF_PRINTF))}"
+    return f"printf %s {shell_quoted(data)}"
 
 
-def _spelled_out(text: str, octal: str) -> str:
+def _spelled_out(text: str) -> str:
     """The text with its backslashes doubled, and the bytes of what does not print by number."""
     return "".join(
         each.replace("\\", "\\\\")
         if each.isprintable()
-        else "".join(map(octal.format, os.fsencode(each)))
+        else "".join(map("\\{:03o}".format, os.fsencode(each)))
         for each in text
     )
