@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from themis.engine.cache import CacheContents
-from themis.show.terminal.parts import DIM, Sentence, grid, indented, short
+from themis.show.terminal.parts import Sentence, grid, indented, short
 from themis.show.words.values import count, file_size, visible
 
 
@@ -18,8 +18,8 @@ def show_contents(contents: CacheContents) -> Iterator[RenderableType]:
     yield Sentence(f"{place}: {size}, {subjects}")
     if not contents.subjects:
         return
-    table = grid({}, {}, {"justify": "right"}, {})
-    table.add_row(*(short(head, DIM) for head in ("kind", "fingerprint", "decisions", "last used")))
+    heads = ("kind", "fingerprint", "decisions", "last used")
+    table = grid({}, {}, {"justify": "right"}, {}, heads=heads)
     for each in contents.subjects:
         table.add_row(
             short(visible(each.kind)),

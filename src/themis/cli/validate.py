@@ -50,6 +50,7 @@ from themis.show.words.values import (
 )
 
 LISTED = 20  # values of a trial input
+ROOMY = 60  # columns of a terminal, from which on it is said which values there are
 
 
 def try_out(options: Options) -> int:
@@ -101,7 +102,7 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield indented(_domain(plan))
     yield ""
     yield _title(_trials_title(plan.trials))
-    yield indented(_trials(plan.trials, width))
+    yield indented(_trials(plan.trials))
     yield ""
     has_checks = bool(plan.checks or plan.searches)
     if not answered:  # what it costs is what failing costs
@@ -127,16 +128,11 @@ def _title(text: str) -> Rule:
 
 
 def _characteristics(plan: Plan, width: int) -> Table:
-    heads = ("characteristic", "values", "bins", "protected", "which")
-    names = min(max(len(visible(name)) for name in (heads[0], *plan.schema.names)), 20)
-    sizes = max(len(heads[1]), *(len(f"{each.size:,}") for each in plan.schema))
-    taken = 2 + names + sizes + len("bins") + len("protected") + 4 * 2  # gaps, and the indent
-    room = width - taken
-    longest = 20 if room > 0 else 12  # of a name, so that nothing else is cut
-    which = [{"max_width": room}] * (room > 0)
-    table = grid({**FOLDED, "max_width": longest}, {"justify": "right"}, {}, {}, *which)
-    first = heads[0] if room > 0 else "name"
-    table.add_row(*(short(head, DIM) for head in (first, *heads[1 : 4 + len(which)])))
+    which = ["which"] * (width >= ROOMY)
+    heads = ("characteristic" if which else "name", "values", "bins", "protected", *which)
+    name = {**FOLDED, "max_width": 20 if which else 12}
+    last = [{"no_wrap": False} for _ in which]  # what gives way
+    table = grid(name, {"justify": "right"}, {}, {}, *last, heads=heads)
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"
         protected = short("protected", MARK) if each.protected else short("–", DIM)
@@ -145,7 +141,7 @@ def _characteristics(plan: Plan, width: int) -> Table:
             short(f"{each.size:,}"),
             short(bins),
             protected,
-            *([short(_describe(each), DIM)] * len(which)),
+            *(short(_describe(each), DIM) for _ in which),
         )
     return table
 
@@ -189,11 +185,9 @@ def _trials_title(trials: tuple[Trial, ...]) -> str:
     return f"{len(trials)} trial inputs" + (f", {different} of them different" if is_fewer else "")
 
 
-def _trials(trials: tuple[Trial, ...], width: int) -> Table:
+def _trials(trials: tuple[Trial, ...]) -> Table:
     judged = any(trial.favourable is not None for trial in trials)
-    widest = min(max(6, *(len(visible(trial.output)) for trial in trials)), 20)
-    room = max(width - widest - (18 if judged else 6), 10)
-    table = grid({"max_width": 20}, *[{}] * judged, {**FOLDED, "max_width": room})
+    table = grid({"max_width": 20}, *[{}] * judged, FOLDED)
     shown = trials[0].values
     heads = ("output", *["favourable"] * judged)
     names = "" if shown is None else _listed(shown)
