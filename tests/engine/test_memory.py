@@ -32,7 +32,7 @@ def inputs_of(sizes: Input) -> Any:
 def batches_of(sizes: Input) -> Any:
     """Inputs with outputs, some of which say that there is none; one may come twice."""
     return st.lists(
-        st.lists(st.tuples(inputs_of(sizes), st.integers(-3, 9)), max_size=8), max_size=4
+        st.lists(st.tuples(inputs_of(sizes), st.integers(-3, 9)), max_size=8), max_size=9
     )
 
 
@@ -46,10 +46,9 @@ def codes_of(inputs: list[Input]) -> Any:
 
 
 @contextmanager
-def held(*, dense: bool, last: int = 4_096) -> Iterator[None]:
+def held(*, dense: bool) -> Iterator[None]:
     """Within, memories of small domains are arrays or sorted keys."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_module, "LAST_KEYS", last)
         if not dense:
             patch.setattr(memory_module, "WHOLE_LIMIT", 0)
         yield
@@ -68,16 +67,16 @@ def filled(memory: Memory, batches: list[list[tuple[Input, int]]]) -> dict[Input
 
 
 @pytest.mark.parametrize(
-    ("sizes", "dense", "last"),
-    [(SMALL, True, 0), (SMALL, False, 0), (SMALL, False, 3), (HUGE, False, 3), (HUGE, False, 100)],
-    ids=["array", "sorted", "sorted but for the last", "bytes", "bytes, all of them last"],
+    ("sizes", "dense"),
+    [(SMALL, True), (SMALL, False), (HUGE, False)],
+    ids=["array", "sorted", "bytes"],
 )
 @given(st.data())
 @settings(max_examples=25)
 def test_memory_is_a_dictionary_that_keeps_what_came_first(
-    sizes: Input, dense: bool, last: int, data: st.DataObject
+    sizes: Input, dense: bool, data: st.DataObject
 ) -> None:
-    with held(dense=dense, last=last):
+    with held(dense=dense):
         memory = Memory(InputKeys(sizes), BYTE)
         assert memory.is_whole == dense
         expected = filled(memory, data.draw(batches_of(sizes)))

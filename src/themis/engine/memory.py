@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,43 +23,33 @@ from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 
 WHOLE_LIMIT = 2**24  # bytes: a domain whose outputs fit into so many is remembered as an array
 KEPT = 2**23  # outputs of a larger one that are kept at most
-LAST_KEYS = 4_096  # keys that came last are not put among all others one by one
 STORE_LIMIT = 2**25  # bytes of tables that are kept for other sets and later questions
 
 
-class Outputs(Protocol):
-    """Outputs by key; the first that is put under a key stays."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are none."""
-
-    def look_up(self, keys: Keys) -> Cells:
-        """The output under each key, NOT_RUN where there is none."""
-
-    def add(self, keys: Keys, cells: Cells) -> None:
-        """Keep these outputs, if there is room for them."""
-
-
 class DenseOutputs:
-    """An output for every key there is: keys are its places."""
+    """An output for every key there is: keys are its places; the first under a key stays."""
 
     def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
         self._cells: Cells = np.full(count, NOT_RUN, dtype=dtype)
         self.is_empty = True
 
     def look_up(self, keys: Keys) -> Cells:
+        """The output under each key, NOT_RUN where there is none."""
         cells: Cells = self._cells[keys]
         return cells
 
     def add(self, keys: Keys, cells: Cells) -> None:
+        """Keep these outputs."""
         keys, cells = _chosen(keys, cells, self._cells[keys] == NOT_RUN)
         self._cells[keys[::-1]] = cells[::-1]  # of equal keys the first is written last
         self.is_empty &= not len(keys)
 
 
 class SortedOutputs:
-    """Sorted keys with outputs, up to a given number; the newest are sorted by themselves."""
+    """Sorted keys with outputs, up to a given number; the first under a key stays.
+
+    The newest are sorted by themselves, until they are an eighth of the others.
+    """
 
     def __init__(self, dtype: np.dtype[Any], most: float = math.inf) -> None:
         self._dtype, self._most = dtype, most
@@ -70,9 +60,11 @@ class SortedOutputs:
 
     @property
     def is_empty(self) -> bool:
+        """Whether there are none."""
         return not len(self)
 
     def look_up(self, keys: Keys) -> Cells:
+        """The output under each key, NOT_RUN where there is none."""
         cells: Cells = np.full(keys.shape, NOT_RUN, dtype=self._dtype, order="F")
         for known, outputs in self._parts:
             if len(known):
@@ -82,6 +74,7 @@ class SortedOutputs:
         return cells
 
     def add(self, keys: Keys, cells: Cells) -> None:
+        """Keep these outputs, if there is room for them."""
         if len(self) + len(keys) > self._most:
             return
         new, first = np.unique(keys, return_index=True)
@@ -90,7 +83,7 @@ class SortedOutputs:
         none = (new[:0], outputs[:0])
         every, last = self._parts or (none, none)
         last = _together(last, (new[fresh], outputs))
-        if len(last[0]) > max(LAST_KEYS, len(every[0]) // 8):
+        if len(last[0]) > len(every[0]) // 8:
             every, last = _together(every, last), none
         self._parts = [every, last]
 
@@ -114,7 +107,7 @@ class Memory:
     def __init__(self, keys: InputKeys, dtype: np.dtype[Any], ledger: Ledger | None = None) -> None:
         self.keys = keys
         self.is_whole = keys.count <= WHOLE_LIMIT // dtype.itemsize  # room for the whole domain
-        self._outputs: Outputs = (
+        self._outputs = (
             DenseOutputs(keys.count, dtype) if self.is_whole else SortedOutputs(dtype, KEPT)
         )
         self._ledger = ledger or Ledger()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,16 +69,6 @@ class SuiteRows:
             [each.part(rows) for each in self.outputs],
             self.failures[rows] if self.failures else (),
         )
-
-
-class SuiteFile(Protocol):
-    """A file that rows are appended to."""
-
-    def write(self, rows: SuiteRows) -> None:
-        """Append rows."""
-
-    def close(self) -> None:
-        """Make the file complete."""
 
 
 @dataclass(frozen=True)
@@ -321,3 +311,6 @@ def _arrow_kind(characteristic: Characteristic) -> str:
         given = (characteristic.value(0), *characteristic.extra)
         return "int64" if all(isinstance(each, int) for each in given) else "float64"
     return "bool_" if characteristic.boolean else "string"
+
+
+SuiteFile: TypeAlias = _TextFile | _ParquetFile
