@@ -242,6 +242,20 @@ def test_the_papers_search_prunes_or_not_and_finds_the_same() -> None:
     assert "not what it holds" in str(pruned.notes[0])
 
 
+@pytest.mark.parametrize("stopping", ["certified", "paper"])
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_a_search_is_of_the_output_that_was_asked_for(measure: Any, stopping: Any) -> None:
+    def decide(table: themis.InputTable) -> Any:
+        return {"first": table["sex"] == 1, "second": table["race"] == 1}
+
+    outputs = [themis.Output(name=name, at=name) for name in ("first", "second")]
+    audit = themis.Audit(
+        themis.batch(decide), LARGE, outputs=outputs, stopping=stopping, deterministic=True
+    )
+    found = audit.search(0.3, measure, among=["sex", "race"], output="second")
+    assert (found.output, found.found) == ("second", (("race",),))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

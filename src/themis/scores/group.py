@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from themis.engine.coming import in_windows
 from themis.engine.drawn import Drawn, Inputs
 from themis.engine.sampler import COARSE_CELLS, Sampler
-from themis.engine.tables import Asked, GoingOn, Tables
+from themis.engine.tables import Asked, GoingOn
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
@@ -24,7 +24,7 @@ from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.group_tally import SeenCells, group_score, scoring_rates
-from themis.scores.question import GroupInputs, Question, Scored, ending_early
+from themis.scores.question import GroupInputs, Question, Scored, drawing_from, ending_early
 from themis.statistics.groups import GroupRule, GroupState
 from themis.statistics.intervals import Flags
 from themis.statistics.proportions import Interval
@@ -265,12 +265,7 @@ def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:
     population = sampler.population.with_values(assignments.columns)
     if population is None or population is sampler.population:
         return sampler
-    own = sampler.reading_as(sampler.reading)
-    branch = (VALUES_BRANCH, *assignments.columns)
-    own.population, own.base = population, BaseInputs(population, sampler.seed, branch=branch)
-    own.tables = Tables(own.base, own.runner)
-    own.tables.suite = sampler.tables.suite
-    return own
+    return drawing_from(sampler, population, (VALUES_BRANCH, *assignments.columns))
 
 
 def _apart(sampler: Sampler, variants: Variants) -> GroupSource:

@@ -5,6 +5,7 @@ Within `ending_early` what was learned stays when the budget ends in a batch, or
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
 from themis.engine.sampler import Cost, Sampler
+from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
 from themis.inputs.assignments import Assignments
+from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Measure, Score, SearchResult
 from themis.results.notes import Ending
@@ -88,6 +91,16 @@ class Question:
             "cache_hits": self.cost.cache_hits,
             **self.reading.details(),
         }
+
+
+def drawing_from(sampler: Sampler, population: Population, branch: tuple[int, ...] = ()) -> Sampler:
+    """The same run on base inputs of their own: of another population, or from another branch."""
+    own = copy.copy(sampler)
+    own.population = population
+    own.base = BaseInputs(population, sampler.seed, branch=branch)
+    own.tables = Tables(own.base, own.runner)
+    own.tables.suite = sampler.tables.suite
+    return own
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from themis.scores.domain import Domain, Pieces, can_be_exact, cannot_sweep, run
 from themis.scores.explanations.beside import told_unchangeable, with_taken_away
 from themis.scores.group import measure_group
 from themis.scores.privacy import of_people
-from themis.scores.question import Question, Scored, charged
+from themis.scores.question import Question, Scored, charged, drawing_from
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import Floats
 from themis.statistics.proportions import ProportionRule
@@ -55,20 +55,13 @@ class Scorer:
         self._exact: dict[object, Scored] = {}
         schema = sampler.population.schema
         if people is not None:
-            self.whole = self._drawing(Population.of(schema))
+            self.whole = drawing_from(sampler, Population.of(schema))
             from themis.scores.people import PeopleRun
 
             self._run = PeopleRun(sampler, people)
         self._reachable = self.whole  # draws also what only occurs as a variant
         if any(not tie.derived for tie in schema.ties):
-            self._reachable = self._drawing(Population.reachable(schema))
-
-    def _drawing(self, population: Population) -> Sampler:
-        """The same run with another population."""
-        sampler = self.sampler
-        other = Sampler(population, sampler.runner, sampler.seed, sampler.listen)
-        other.tables.suite = sampler.tables.suite
-        return other
+            self._reachable = drawing_from(sampler, Population.reachable(schema))
 
     def reading_as(self, reading: Reading) -> Scorer:
         """The same, of another output of the same executions."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from themis.engine.sampler import Cost, Sampler
-from themis.engine.tables import Tables
-from themis.inputs.streams import BaseInputs
 from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import TestedSet
 from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group
-from themis.scores.question import Question, ending_early
+from themis.scores.question import Question, drawing_from, ending_early
 from themis.search.deciding import SearchRequest
 from themis.search.lattice import Border, Lattice, members, minimal
 from themis.settings import Settings, Stopping
@@ -32,7 +30,8 @@ def paper_search(
             if prune and border.pruned_by(mask) is not None:
                 continue
             columns = tuple(request.columns[place] for place in members(mask))
-            score = _score(_fresh(sampler, columns), columns, request, settings)
+            fresh = drawing_from(sampler, sampler.population, (PAPER_BRANCH, *columns))
+            score = _score(fresh, columns, request, settings)
             if not score.conclusive:
                 ended = Ending.BUDGET
                 break
@@ -82,12 +81,3 @@ def _score(
 ) -> Score:
     procedure = paper_causal if request.measure == "causal" else paper_group
     return procedure(Question(sampler, sampler.assignments(columns), settings)).score
-
-
-def _fresh(sampler: Sampler, columns: tuple[int, ...]) -> Sampler:
-    """The same run with base inputs of this set's own."""
-    own = Sampler(sampler.population, sampler.runner, sampler.seed, sampler.listen)
-    own.base = BaseInputs(sampler.population, sampler.seed, branch=(PAPER_BRANCH, *columns))
-    own.tables = Tables(own.base, own.runner)
-    own.tables.suite = sampler.tables.suite
-    return own

@@ -6,7 +6,6 @@ show: inputs drawn as if there were no people, changed in the set, run, and kept
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,12 +18,13 @@ from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.personal import SHARED
-from themis.inputs.streams import MIXING, BaseInputs
+from themis.inputs.streams import MIXING
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
 from themis.scores.explanations.shrinking import Flipping, Kin, Pair, Plain, plain_witnesses
 from themis.scores.explanations.witnesses import SHOWN, FlipPool
+from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
@@ -124,13 +124,11 @@ def _beside_people(
 ) -> Plain:
     """The pairs of people, and behind them pairs of generated values, as far as some flip."""
     pool, columns, before = flipping.pool, tuple(flipping.columns), sampler.trials.spent
-    drawing = copy.copy(sampler)  # it shares what was run
-    drawing.population = sampler.population.generated
-    drawing.base = BaseInputs(drawing.population, sampler.seed, branch=(GENERATED_BRANCH,))
-    found = _generated_flips(pool, drawing, columns, people)
-    chosen = _with_inputs(_needing_both(found, drawing, columns), found)
+    own = drawing_from(sampler, sampler.population.generated, (GENERATED_BRANCH,))
+    found = _generated_flips(pool, own, columns, people)
+    chosen = _with_inputs(_needing_both(found, own, columns), found)
     known = [each.inputs for each, _ in chosen]
-    [plainer] = plain_witnesses([Flipping(found, columns)], drawing)
+    [plainer] = plain_witnesses([Flipping(found, columns)], own)
     plain = _with_inputs(plainer.witnesses, found)
     chosen += [each for each in plain if each[0].inputs not in known]
     chosen = chosen[:GENERATED]
