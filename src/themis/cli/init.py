@@ -100,7 +100,6 @@ def write_converted(
             source=name.name,
             protected=protected,
             target=target,
-            suggests=True,
             profile=_from(output, name) if kind_of(name) is not None else None,
             model=facts,
         )

@@ -54,27 +54,23 @@ def draft_from_data(
     source: str,
     protected: Sequence[str] = (),
     target: str | None = None,
-    suggests: bool = False,
     profile: str | None = None,
     model: ModelFacts | None = None,
 ) -> DraftFile:
     """A file whose characteristics are the columns of some rows, but for the target.
 
-    With a `model`, they are its columns. Where it `suggests`, columns are taken for
-    protected, and one for the target, by their names; `profile` is the path of the rows for the
-    file.
+    With a `model`, they are its columns. Where none are given, columns are taken for protected, and
+    one for the target, by their names; `profile` is the path of the rows for the file.
     """
     typed = {n: type_column(column, is_text=rows.is_text) for n, column in rows.columns.items()}
     names = list(typed)
     check_names(names, protected, target)
-    found = target
-    if found is None and (suggests or model is not None):
-        found = _find_target(typed, model)
+    found = target or _find_target(typed, model)
     read = _read_by(model, [name for name in names if name != found])
-    guessed = [] if protected or not suggests else [name for name in read if _is_protected(name)]
+    guessed = [] if protected else [name for name in read if _is_protected(name)]
     if model is not None and model.names is None and model.count == len(read):
         model = replace(model, names=[model.spelled(name) for name in read])  # it takes them all
-    told = target is not None or model is not None or not suggests
+    told = target is not None or model is not None
     asked = [] if told else [name for name in read if _may_be_decided(name, typed[name])]
     drafts = [
         _draft(name, typed[name], [*protected, *guessed], model, guessed, asked)
