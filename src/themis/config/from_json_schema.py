@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
-from themis.config.from_openapi import inside, items, operations_of, pointer_to, service_of
+from themis.config.from_openapi import inside, items, operations_of, pointer_to, with_service
 from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.numbers import align, exact, is_number, round_step
 
@@ -48,18 +48,11 @@ def draft_from_json_schema(
     problem, remedy = "no property has a finite list of values", "add enum, or minimum and maximum"
     check_some_used(drafts, source, problem, remedy)
     origin = f"{source}{pointer}: {count_of(len(drafts), 'property', 'properties')}"
+    file = DraftFile(origin, drafts, protected)
     for operation in operations_of(document):
         if operation.pointer == pointer:
-            service = service_of(document, operation, reader.resolved, drafts, properties, required)
-            return DraftFile(
-                origin,
-                drafts,
-                protected,
-                service.favourable,
-                service.remark,
-                subject=service.lines,
-            )
-    return DraftFile(origin, drafts, protected)
+            return with_service(file, document, operation, reader.resolved, properties, required)
+    return file
 
 
 class _Reader:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from themis.config.drafts import Draft
+from themis.config.drafts import Draft, DraftFile
 from themis.config.from_rows import NAMES_A_DECISION, wanted
 from themis.config.toml import spell_remark, spell_value
 from themis.inputs.characteristics import Value
@@ -35,15 +35,6 @@ class Operation:
     pointer: str
 
 
-@dataclass(frozen=True)
-class Service:
-    """The table of a subject, and which of its answers are favourable, as far as that is known."""
-
-    lines: tuple[str, ...]
-    favourable: Sequence[Value] | None
-    remark: str
-
-
 def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
     """All that take a JSON body."""
     for path, around in items(document.get("paths")):
@@ -56,15 +47,15 @@ def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
                 yield Operation(path, method.upper(), spec, body, where)
 
 
-def service_of(
+def with_service(
+    file: DraftFile,
     document: Mapping[str, Any],
     operation: Operation,
     resolved: Any,
-    drafts: Sequence[Draft],
     properties: Mapping[str, Any],
     required: set[str],
-) -> Service:
-    """The service of an operation; `resolved` leads from references to what they are of."""
+) -> DraftFile:
+    """The file with the service of an operation; `resolved` leads from references to their ends."""
     answer = list(_answer(operation, resolved))
     favourable, remark = _favourable(answer[0] if answer else None)
     lines = (
@@ -73,10 +64,10 @@ def service_of(
         *_address(document, operation),
         f"method = {spell_value(operation.method)}",
         *_headers(document, operation),
-        *_body(drafts, properties, required, resolved),
+        *_body(file.drafts, properties, required, resolved),
         *_pointer_lines(answer),
     )
-    return Service(lines, favourable, remark)
+    return replace(file, favourable=favourable, favourable_remark=remark, subject=lines)
 
 
 # Where it is ------------------------------------------------------------------------------------
