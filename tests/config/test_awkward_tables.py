@@ -146,14 +146,3 @@ def test_cells_as_long_as_files_are_told_in_linear_time(
     columns = {"note": [f'"{long}{end}"' for end in "wxyz"], "sex": ["f", "m"] * 2}
     _, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
     assert "sex" in config.schema.names
-
-
-def test_an_address_within_a_text_is_not_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns = {"note": ["ok", "late", "ask ada@example.org"] * 20, "sex": ["f", "m"] * 30}
-    text, config = drafted(awkward_tables.write(tmp_path / "p.csv", columns), monkeypatch)
-    assert "example.org" not in text
-    people = profile_of(config)
-    assert people is not None
-    assert people.facts["used"] == 60

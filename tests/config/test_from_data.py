@@ -431,8 +431,12 @@ def test_the_request_body_of_an_openapi_description_is_found(tmp_path: Path) -> 
     }
     person = schema_of(document, tmp_path, pointer="#/components/schemas/Person")
     assert person.names == ("sex",)
+    other = {"content": {"application/json": {"schema": SCHEMAS["Person"]}}}
+    document["paths"]["/other"] = {"put": {"requestBody": other}}
+    with pytest.raises(RequestError, match="describes 2 objects: #/components/schemas/Loan, #/"):
+        schema_of(document, tmp_path)
     del document["paths"]
-    with pytest.raises(RequestError, match="describes 2 objects: #/components/schemas/Person"):
+    with pytest.raises(RequestError, match="describes no object; name one: --from FILE#/comp"):
         schema_of(document, tmp_path)
 
 

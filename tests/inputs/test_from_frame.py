@@ -123,6 +123,7 @@ def test_a_schema_and_an_audit_show_themselves() -> None:
     [
         (["jane@example.com"], False),
         (["jane@example.com"] * 9, False),
+        (["ask jane@example.com"] * 20, False),
         (["+44 20 7946 0958"], False),
         (["100000 - 200000"] * 5, True),  # many have it
         (["2020-01-31"], True),

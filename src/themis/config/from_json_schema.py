@@ -6,12 +6,12 @@ values is left out, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
-from themis.config.from_openapi import inside, items, operations_of, pointer_to, with_service
+from themis.config.from_openapi import items, operations_of, with_service
 from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.numbers import align, exact, is_number, round_step
 
@@ -73,7 +73,7 @@ class _Reader:
             raise self._mistake("is no description of an object", "name a JSON Schema")
         if "openapi" not in self._document and "swagger" not in self._document:
             return "", self._document
-        found = dict(self._bodies()) or dict(self._named())
+        found = {e.pointer: self.resolved(e.body) for e in operations_of(self._document)}
         if len(found) == 1:
             return next(iter(found.items()))
         if not found:
@@ -81,18 +81,6 @@ class _Reader:
         listed = ", ".join(list(found)[:8])
         problem = f"describes {len(found)} objects: {listed}"
         raise self._mistake(problem, f"choose one, e.g. --from '{self._source}{next(iter(found))}'")
-
-    def _bodies(self) -> Iterator[tuple[str, Any]]:
-        """The bodies that requests have, by the place they are described at."""
-        for each in operations_of(self._document):
-            yield each.pointer, self.resolved(each.body)
-
-    def _named(self) -> Iterator[tuple[str, Any]]:
-        holders: tuple[tuple[str, ...], ...] = (("components", "schemas"), ("definitions",))
-        for holder in holders:
-            for name, spec in items(inside(self._document, *holder)):
-                if isinstance(spec, Mapping) and ("properties" in spec or "allOf" in spec):
-                    yield pointer_to(*holder, name), spec
 
     def object(self, spec: Any) -> tuple[dict[str, Any], set[str]]:
         """The properties of an object and the names of those that it must have."""
