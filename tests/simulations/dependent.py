@@ -18,11 +18,9 @@ import numpy as np
 import themis
 from tests.simulations.counting import Run
 from tests.simulations.fake_time import fake_time
-from tests.simulations.noisy import judged
+from tests.simulations.noisy import checked, judged
 from tests.simulations.states import STATES
-from themis.audit.checker import run_checks
 from themis.results.notes import Ending
-from themis.results.verdicts import Check
 from themis.subjects.processes.worker import WorkerSubject
 
 LIMIT = 0.05
@@ -78,13 +76,7 @@ class Case:
             return audit.score([["race"], among], measures)
         if self.task == "search":
             return audit.search_all(LIMIT, measures, among=among)
-        searches = self.task == "search check"
-        against = None if searches else ("race",)
-        checks = [
-            Check(against=against, search=searches, measure=measure, max_score=LIMIT)
-            for measure in measures
-        ]
-        return run_checks(audit, checks, among=among if searches else None)
+        return checked(audit, self.task, ["race"], among, measures, LIMIT)
 
     def _convicts(self, result: themis.Result) -> bool:
         if self.task == "score":

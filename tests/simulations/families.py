@@ -14,6 +14,7 @@ import numpy as np
 import themis
 from tests.simulations.counting import Run
 from tests.simulations.fake_time import fake_time
+from tests.simulations.noisy import checked
 from themis.audit.checker import run_checks
 from themis.results.baselines import beside_baseline
 from themis.results.comparison import compare
@@ -149,10 +150,7 @@ class Unchanged:
                 return audit.score([["race"]], [self.measure])
             if self.how == "diff":
                 return audit.search_all(0.1, [self.measure], among=["race", "sex"])
-            searches = self.task == "search"
-            against = None if searches else ("race",)
-            check = Check(against=against, search=searches, measure=self.measure, max_score=0.05)
-            return run_checks(audit, [check], among=["race", "sex"])
+            return checked(audit, self.task, ["race"], ["race", "sex"], [self.measure], 0.05)
 
 
 @dataclass(frozen=True)

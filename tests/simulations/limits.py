@@ -13,10 +13,9 @@ from typing import Any, Literal
 import themis
 from tests.simulations.counting import Run
 from tests.simulations.fake_time import fake_time
-from tests.simulations.noisy import judged
-from themis.audit.checker import run_checks
+from tests.simulations.noisy import checked, judged
 from themis.results.model import Result, Score
-from themis.results.verdicts import Acceptance, Acceptances, Check, largest_missed
+from themis.results.verdicts import Acceptance, Acceptances, largest_missed
 
 TRUTH = 0.3  # of the causal and of the group score
 JUST_BELOW = TRUTH - 0.001
@@ -89,16 +88,13 @@ class AtALimit:
         return JUST_BELOW - ERROR * ("search" in self.task)  # a search may miss so much more
 
     def _checked(self, audit: themis.Audit) -> Result:
-        searches = self.task == "search check"
-        against = None if searches else ("race",)
-        check = Check(against=against, search=searches, measure=self.measure, max_score=self._limit)
         bound = TRUTH if self.claim == "not accepted" else JUST_BELOW
         passed = Acceptance(
             against=("race",), measure=self.measure, max_score=bound, reason="known", until=date.max
         )
         accepted = Acceptances(() if self.claim == "holds" else (passed,), date.min)
-        among = ["race"] if searches else None
-        return run_checks(audit, [check], accepted=accepted, among=among)
+        race = ["race"]
+        return checked(audit, self.task, race, race, [self.measure], self._limit, accepted=accepted)
 
     def _verdict(self, result: Result) -> Said:
         (answer,) = result.checks

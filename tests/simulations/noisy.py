@@ -8,6 +8,7 @@ one half everywhere, so the most frequent output is the one without noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -147,19 +148,30 @@ class Cell:
         if self.task == "search":
             (search,) = audit.search_all(self.limit, [self.measure], among=among).searches
             return bool(search.found), not search.conclusive
-        searches = self.task == "search check"
-        check = Check(
-            against=None if searches else ("group",),
-            search=searches,
-            measure=self.measure,
-            max_score=self.limit,
-        )
-        result = run_checks(audit, [check], among=among if searches else None)
+        result = checked(audit, self.task, ["group"], among, [self.measure], self.limit)
         (answer,) = result.checks
         return (
             answer.verdict == "violated" or bool(answer.sets),
             answer.verdict == "not enough evidence",
         )
+
+
+def checked(
+    audit: themis.Audit, task: str, against: Sequence[str], among: Sequence[str],
+    measures: Iterable[Literal["causal", "group"]], limit: float, **options: Any,
+) -> themis.Result:  # fmt: skip
+    """The answers to checks of a set, or in a "search check" of what is found among some."""
+    searches = "search" in task
+    checks = [
+        Check(
+            against=None if searches else tuple(against),
+            search=searches,
+            measure=measure,
+            max_score=limit,
+        )
+        for measure in measures
+    ]
+    return run_checks(audit, checks, among=among if searches else None, **options)
 
 
 FACTORS: dict[str, tuple[Any, ...]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,6 @@ from themis.subjects.readings import UNKNOWN
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
 MOSTLY = 0.25  # share of rows that flip: of fewer, most are run whole in the end
 TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
-
-Source = Callable[[int, int, bool], tuple[Rows, Cells]]  # rows start..stop, until a flip or whole
 
 
 def measure_causal(question: Question) -> Scored:
@@ -73,7 +71,7 @@ class _CausalRows:
         self.tally = CausalTally(question, question.variants)
         self.whole_rows = _whole_rows(question, rule)  # they tell who loses
         self.rows_at_once = self.whole_rows  # run in one go, whether they flip or not
-        self._source = _source(question, GoingOn(self.whole_rows, rule.max_samples))
+        self._going_on = GoingOn(self.whole_rows, rule.max_samples)
         runner, width = question.sampler.runner, question.variants.width
         # Up to this row few calls are worth more than few executions.
         self._coarse = COARSE_CELLS // min(width, MOST_WHOLE) if runner.saves_calls else 0
@@ -91,11 +89,19 @@ class _CausalRows:
             ends = (self.whole_rows, self.rows_at_once, target)
             stop = min(target, next(end for end in ends if done < end))
             for first, last in self.question.sampler.blocks(done, stop, width):
-                self._take(*self._source(first, last, not at_once), whole=whole)
+                self._take(*self._run(first, last, until_flip=not at_once), whole=whole)
                 done = last
                 self.tell()
             if done < stop:
                 return
+
+    def _run(self, start: int, stop: int, *, until_flip: bool) -> tuple[Rows, Cells]:
+        """Rows on the common base inputs."""
+        question, going_on = self.question, self._going_on
+        return question.sampler.tables.fill(
+            question.variants, start, stop,
+            reading=question.reading, until_flip=until_flip, going_on=going_on,
+        )  # fmt: skip
 
     def _take(self, rows: Rows, cells: Cells, *, whole: bool) -> None:
         first, reading = self.tally.count, self.question.reading
@@ -198,7 +204,7 @@ class _CausalRows:
         self, start: int, stop: int
     ) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]:
         """Rows that are no part of the score: their inputs, their states, and who loses."""
-        rows, cells = self._source(start, stop, start >= self.rows_at_once)
+        rows, cells = self._run(start, stop, until_flip=start >= self.rows_at_once)
         losing = losing_bits(cells, self.question.reading) if stop <= self.whole_rows else None
         return rows.codes, self.tally.states(rows, cells), losing
 
@@ -218,19 +224,3 @@ def _whole_rows(question: Question, rule: ProportionRule) -> int:
     if width <= WHOLE_WIDTH or (runner.saves_calls and cells <= COARSE_CELLS):
         return rule.first_look
     return max(10, rule.first_look * WHOLE_WIDTH // width)
-
-
-def _source(question: Question, going_on: GoingOn) -> Source:
-    """Rows on the common base inputs."""
-
-    def from_tables(start: int, stop: int, until_flip: bool) -> tuple[Rows, Cells]:
-        return question.sampler.tables.fill(
-            question.variants,
-            start,
-            stop,
-            reading=question.reading,
-            until_flip=until_flip,
-            going_on=going_on,
-        )
-
-    return from_tables

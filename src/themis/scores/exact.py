@@ -117,10 +117,8 @@ class _Flips:
         table = Table.of(piece, question.assignments, reading, self._pieces.layout(piece))
         ends = table.ends(piece, question, self._pieces.population)
         whole = ~(table.cells == NOT_RUN).any(axis=1)
-        self._low, self._high = (
-            self._low + float(ends.low.sum()),
-            self._high + float(ends.high.sum()),
-        )
+        low, high = float(ends.low.sum()), float(ends.high.sum())
+        self._low, self._high = self._low + low, self._high + high
         self._whole_low += float(ends.low[whole].sum())
         self._whole += float(table.weights[whole].sum())
         tally.unknown += int((ends.unknown & whole).sum())

@@ -347,8 +347,11 @@ class NoiseProbe:
         """Run the first inputs until each has `width` runs or differs; False if the budget ends."""
         changed = self._changed(place, rows, 2)
         for number in range(2, width):
-            self._make_room(number, rows)
-            cells = self._runs[number]
+            if number == len(self._runs):
+                self._runs.append(self._runs[0][:0])
+            lacking = max(rows - len(self._runs[number]), 0)
+            room = np.full(lacking, NOT_RUN, self._runner.labels.dtype)
+            cells = self._runs[number] = np.concatenate([self._runs[number], room])
             places = np.flatnonzero(~changed & (cells[:rows] == NOT_RUN))
             if not self.reruns.has_room(len(places)):
                 return False
@@ -359,14 +362,6 @@ class NoiseProbe:
                 return False
             changed |= self._differs(place, rows, number)
         return True
-
-    def _make_room(self, number: int, rows: int) -> None:
-        if number == len(self._runs):
-            self._runs.append(np.empty(0, self._runner.labels.dtype))
-        lacking = rows - len(self._runs[number])
-        if lacking > 0:
-            room = np.full(lacking, NOT_RUN, self._runner.labels.dtype)
-            self._runs[number] = np.concatenate([self._runs[number], room])
 
 
 def _distinct(before: Keys, keys: Keys) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from themis.inputs.streams import AHEAD, RERUNS
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
-from themis.scores.explanations.witnesses import Flips, Pairs
+from themis.scores.explanations.witnesses import Flips
 from themis.scores.group import KEPT_ROWS
 from themis.scores.neighbours import AMONG, Example, Neighbours
 from themis.scores.question import GroupInputs, Scored, metered, passes
@@ -201,7 +201,8 @@ class Rerunner:
         way to the other; a failure is another matter. Where pairs are few each is run as often as
         the others.
         """
-        pairs, rng = self._chosen(flips, count, first=first)
+        rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
+        pairs = flips.pairs.take(passes(rng, flips.weights / flips.weights.sum(), count))
         codes, outputs = pairs.inputs
         before, reading = pairs.outputs, flips.reading
         after = self._run_again(codes, outputs, rng, reading, first=first, calls=calls)
@@ -210,14 +211,6 @@ class Rerunner:
         moved = np.maximum(*(reading.distances(before[:, i], after[:, i]) for i in (0, 1)))
         known = (after >= 0).all(axis=1)
         return int(known.sum()), int(((2 * moved >= apart) & known).sum())
-
-    def _chosen(
-        self, flips: Flips, count: int, *, first: bool
-    ) -> tuple[Pairs, np.random.Generator]:
-        """So many random pairs, and what else is to be drawn for them."""
-        rng = self._sampler.base.generator(RERUNS, 0 if first else 1)
-        chosen = passes(rng, flips.weights / flips.weights.sum(), count)
-        return flips.pairs.take(chosen), rng
 
     def _run_again(
         self, codes: NDArray[Any], before: Cells, rng: np.random.Generator, reading: Reading,

@@ -108,14 +108,11 @@ class SeenRows:
         known, flips, asked = states != UNKNOWN, states == FLIP, len(states)
         if loser is not None:
             known = losing != NOBODY_KNOWS
-            flips, asked = known & (losing >> loser & 1 == 1), _end(known)
+            flips = known & (losing >> loser & 1 == 1)
+            asked = int(np.flatnonzero(known).max(initial=-1)) + 1
         if int((~known[:asked]).sum()) > MOST_UNKNOWN * int(flips.sum()):
             known[:] = False
         return np.concatenate(self._codes)[known], flips[known]
-
-
-def _end(known: Flags) -> int:
-    return int(np.flatnonzero(known).max(initial=-1)) + 1
 
 
 def losing_bits(cells: Cells, reading: Reading) -> NDArray[np.int32] | None:
