@@ -237,6 +237,17 @@ def open_gate(folder: Path) -> None:
     (folder / "gate").unlink()
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended, and that nobody has reaped yet, does not."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:
+        return sys.platform != "linux"
+
+
 def processes_in(folder: Path) -> list[int]:
     """The processes that were started with a path in this folder; only known on Linux."""
     found = []

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pickle
-import shutil
 import stat
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.external import interrupting, wait_until
+from tests.external import interrupting, is_alive, wait_until
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
@@ -81,17 +80,6 @@ def failure_of(subject: CommandSubject) -> Failure:
     answers = run(subject, [[0] * len(subject.schema)])
     assert list(answers.failures) == [0], answers
     return answers.failures[0]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return sys.platform != "linux"
 
 
 def assert_dies(pid: int) -> None:
@@ -407,18 +395,6 @@ def test_two_thousand_runs_leave_neither_descriptors_nor_zombies() -> None:
     assert descriptors() <= before
     with contextlib.suppress(ChildProcessError):
         assert os.waitpid(-1, os.WNOHANG) == (0, 0)
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler cc")
-def test_a_c_program_is_a_subject(tmp_path: Path) -> None:
-    (tmp_path / "loan.c").write_text(
-        "#include <stdio.h>\n#include <stdlib.h>\n"
-        'int main(int n, char **v) { puts(atoi(v[2]) > 30 || v[1][0] == 103 ? "1" : "0"); }\n'
-    )
-    subprocess.run(["cc", "loan.c", "-o", "loan"], cwd=tmp_path, check=True)
-    schema = Schema(race=["green", "purple"], age=Integers(18, 120))
-    subject = CommandSubject(schema, ["./loan"], cwd=tmp_path)
-    assert run(subject, [[0, 0], [1, 0], [1, 13]]).outputs == ["1", "0", "1"]
 
 
 # What it is ------------------------------------------------------------------------------------

@@ -114,67 +114,51 @@ def frame() -> pd.DataFrame:
     return categorised(people(SCHEMA))
 
 
-class TestXgboost:
-    @pytest.fixture(scope="class")
-    def model(self, frame: pd.DataFrame) -> Any:
-        xgboost = library("xgboost")
-        return xgboost.XGBClassifier(n_estimators=20, enable_categorical=True).fit(
-            frame, outcome(frame)
-        )
+def boosted(name: str, frame: Any, target: Any, trees: int = 20) -> Any:
+    """A classifier of this library."""
+    if name == "xgboost":
+        model = library(name).XGBClassifier(n_estimators=trees, enable_categorical=True)
+    else:
+        model = library(name).LGBMClassifier(n_estimators=trees, verbose=-1)
+    return model.fit(frame, target)
 
-    def test_a_classifier_gets_the_categories_of_its_training(self, model: Any) -> None:
-        assert_scored(model, lambda frame: model.predict(categorised(frame)))
 
-    def test_a_booster_decides_like_its_classifier(self, model: Any) -> None:
-        assert_scored(model.get_booster(), lambda frame: model.predict(categorised(frame)))
+def booster(model: Any) -> Any:
+    return model.get_booster() if hasattr(model, "get_booster") else model.booster_
 
-    @pytest.mark.parametrize("ending", ["json", "ubj"])
-    def test_its_files_decide_like_the_model(self, tmp_path: Path, model: Any, ending: str) -> None:
-        model.save_model(tmp_path / f"m.{ending}")
-        decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
-        assert_scored_file(tmp_path, f'file = "m.{ending}"', decide)
-        model.get_booster().save_model(tmp_path / f"b.{ending}")
-        assert_scored_file(tmp_path, f'file = "b.{ending}"', decide)
 
-    def test_a_file_that_stopped_early_decides_like_its_classifier(
-        self, tmp_path: Path, frame: pd.DataFrame
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
+class TestBoosters:
+    FILES = {"xgboost": ["json", "ubj"], "lightgbm": ["txt"]}  # noqa: RUF012
+
+    def test_classifier_booster_and_files_decide_alike(
+        self, tmp_path: Path, frame: pd.DataFrame, name: str
     ) -> None:
-        xgboost = library("xgboost")
-        stop = {"early_stopping_rounds": 2, "learning_rate": 1.0}
-        model = xgboost.XGBClassifier(n_estimators=60, enable_categorical=True, **stop)
-        half = len(frame) // 2
-        target = outcome(frame)
-        later = [(frame[half:], target[half:])]
-        model.fit(frame[:half], target[:half], eval_set=later, verbose=False)
-        assert model.best_iteration < model.get_booster().num_boosted_rounds() - 1
-        model.save_model(tmp_path / "m.json")
-        assert_scored_file(
-            tmp_path, 'file = "m.json"', lambda frame: model.predict(categorised(frame))
-        )
+        model = boosted(name, frame, outcome(frame))
+        decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
+        with_cut = lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9  # noqa: E731
+        for subject in (model, booster(model)):
+            assert_scored(subject, decide)
+            assert_scored(themis.model(subject, cut=0.9), with_cut)
+            assert_scored(
+                themis.model(subject, method="predict_proba", class_=1, cut=0.9), with_cut
+            )
+        for ending in self.FILES[name]:
+            for saved in (model, booster(model)) if name == "xgboost" else (booster(model),):
+                saved.save_model(tmp_path / f"m.{ending}")
+                assert_scored_file(tmp_path, f'file = "m.{ending}"', decide)
+            assert_scored_file(tmp_path, f'file = "m.{ending}"\ncut = 0.9', with_cut)
 
-    def test_a_cut_moves_the_decision(self, model: Any) -> None:
-        assert_scored(
-            themis.model(model, cut=0.9),
-            lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9,
-        )
-        assert_scored(
-            themis.model(model.get_booster(), cut=0.9),
-            lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9,
-        )
-
-    def test_one_that_was_trained_on_an_array_gets_one(self) -> None:
-        xgboost = library("xgboost")
+    def test_one_that_was_trained_on_an_array_gets_one(self, name: str) -> None:
         frame = people(NUMBERS)
-        model = xgboost.XGBClassifier(n_estimators=9).fit(frame.to_numpy(float), outcome(frame))
-        assert_scored(model, lambda frame: model.predict(frame.to_numpy(float)), NUMBERS)
-        assert_scored(model.get_booster(), lambda f: model.predict(f.to_numpy(float)), NUMBERS)
+        model = boosted(name, frame.to_numpy(float), outcome(frame))
+        for subject in (model, booster(model)):
+            assert_scored(subject, lambda frame: model.predict(frame.to_numpy(float)), NUMBERS)
 
-    def test_several_classes_are_asked_for(self, frame: pd.DataFrame) -> None:
-        xgboost = library("xgboost")
+    def test_several_classes_are_asked_for(self, frame: pd.DataFrame, name: str) -> None:
         target = town_outcome(frame).astype("category").cat.codes
-        model = xgboost.XGBClassifier(n_estimators=5, enable_categorical=True)
-        model.fit(frame, target)
-        for subject in (model, model.get_booster()):
+        model = boosted(name, frame, target, trees=5)
+        for subject in (model, booster(model)):
             with pytest.raises(RequestError, match=r"4 classes: 0, 1, 2, 3.*favourable = "):
                 themis.Audit(subject, SCHEMA)
             decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
@@ -184,53 +168,34 @@ class TestXgboost:
                 lambda frame: model.predict_proba(categorised(frame))[:, 3] >= 0.4,
             )
 
-    def test_a_value_that_it_never_saw_is_named(self, model: Any) -> None:
+    def test_a_value_that_it_never_saw_is_named(self, frame: pd.DataFrame, name: str) -> None:
         schema = Schema({**{each.name: each for each in SCHEMA}, "sex": ["male", "Female"]})
         with pytest.raises(RequestError, match=r"sex 'male'; leave them out.*: Female, Male"):
-            themis.Audit(model, schema)
+            themis.Audit(boosted(name, frame, outcome(frame), trees=5), schema)
 
 
-class TestLightgbm:
-    @pytest.fixture(scope="class")
-    def model(self, frame: pd.DataFrame) -> Any:
-        lightgbm = library("lightgbm")
-        return lightgbm.LGBMClassifier(n_estimators=20, verbose=-1).fit(frame, outcome(frame))
+def test_a_file_that_stopped_early_decides_like_its_classifier(
+    tmp_path: Path, frame: pd.DataFrame
+) -> None:
+    xgboost = library("xgboost")
+    stop = {"early_stopping_rounds": 2, "learning_rate": 1.0}
+    model = xgboost.XGBClassifier(n_estimators=60, enable_categorical=True, **stop)
+    half = len(frame) // 2
+    target = outcome(frame)
+    later = [(frame[half:], target[half:])]
+    model.fit(frame[:half], target[:half], eval_set=later, verbose=False)
+    assert model.best_iteration < model.get_booster().num_boosted_rounds() - 1
+    model.save_model(tmp_path / "m.json")
+    decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
+    assert_scored_file(tmp_path, 'file = "m.json"', decide)
 
-    def test_a_classifier_gets_the_categories_of_its_training(self, model: Any) -> None:
-        assert_scored(model, lambda frame: model.predict(categorised(frame)))
 
-    def test_a_booster_decides_like_its_classifier(self, model: Any) -> None:
-        assert_scored(model.booster_, lambda frame: model.predict(categorised(frame)))
-
-    def test_its_file_decides_like_the_model(self, tmp_path: Path, model: Any) -> None:
-        model.booster_.save_model(tmp_path / "m.txt")
-        assert_scored_file(
-            tmp_path, 'file = "m.txt"', lambda frame: model.predict(categorised(frame))
-        )
-
-    def test_a_cut_moves_the_decision(self, tmp_path: Path, model: Any) -> None:
-        model.booster_.save_model(tmp_path / "m.txt")
-        decide = lambda frame: model.predict_proba(categorised(frame))[:, 1] >= 0.9  # noqa: E731
-        assert_scored(themis.model(model, method="predict_proba", class_=1, cut=0.9), decide)
-        assert_scored_file(tmp_path, 'file = "m.txt"\ncut = 0.9', decide)
-
-    def test_one_that_was_trained_on_an_array_gets_one(self) -> None:
-        lightgbm = library("lightgbm")
-        frame = people(NUMBERS)
-        model = lightgbm.LGBMClassifier(n_estimators=9, verbose=-1)
-        model.fit(frame.to_numpy(float), outcome(frame))
-        assert_scored(model, lambda frame: model.predict(frame.to_numpy(float)), NUMBERS)
-
-    def test_several_classes_are_asked_for(self, frame: pd.DataFrame) -> None:
-        lightgbm = library("lightgbm")
-        model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(frame, town_outcome(frame))
-        with pytest.raises(RequestError, match='4 classes: "A", "B", "C", "elsewhere"'):
-            themis.Audit(model, SCHEMA)
-        with pytest.raises(RequestError, match=r"4 classes: 0, 1, 2, 3"):
-            themis.Audit(model.booster_, SCHEMA)
-        assert_scored(
-            model, lambda frame: model.predict(categorised(frame)), favourable=["elsewhere"]
-        )
+def test_classes_that_are_texts_are_asked_for_by_name(frame: pd.DataFrame) -> None:
+    model = boosted("lightgbm", frame, town_outcome(frame), trees=5)
+    with pytest.raises(RequestError, match='4 classes: "A", "B", "C", "elsewhere"'):
+        themis.Audit(model, SCHEMA)
+    decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
+    assert_scored(model, decide, favourable=["elsewhere"])
 
 
 class TestCatboost:

@@ -18,7 +18,6 @@ from themis.engine.runner import Runner
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import TRANSPORT
 from themis.subjects.http import pacing
-from themis.subjects.http import subject as subject_module
 from themis.subjects.http.subject import HttpSubject
 from themis.subjects.labels import Labels
 
@@ -156,17 +155,6 @@ def test_lists_are_not_asked_again_of_a_service_that_is_down_by_then(service: Se
     assert [*answers.failures] == list(range(10, 50))
     sizes = [len(each.json) for each in service.requests]
     assert sizes == [10] + [10, 1, 1] * 4 + [10, 1, 1]  # at the end, one of them again
-
-
-def test_inputs_that_are_looked_for_do_not_count_as_the_service_s_silence(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(subject_module, "WATCHED", 1_000)
-    picky(service, lambda age: age == 20, 502)
-    subject = service.subject(body="{inputs}", retries=0, concurrency=1)
-    answers = run(subject, aged(*[30] * 100, *[20] * 40, *[30] * 100))
-    assert [*answers.failures] == list(range(100, 140))
-    assert {each.message for each in answers.failures.values()} == {"HTTP 502 Bad Gateway: 1"}
 
 
 def test_lists_that_fail_because_of_another_are_asked_again_after_it(service: Service) -> None:

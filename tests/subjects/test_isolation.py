@@ -23,18 +23,6 @@ from themis.subjects.loading import subject_from
 SCHEMA = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
 
 
-def test_isolation_gives_up_looking_after_some_culprits_and_guesses_nothing() -> None:
-    calls = []
-
-    def call(start: int, stop: int) -> Any:
-        calls.append((start, stop))
-        raise ValueError("always")
-
-    answers = isolate_failures(call, 1_000)
-    assert len(answers.failures) == 1_000
-    assert len(calls) < 100
-
-
 @pytest.mark.parametrize(
     "culprits", [range(0, 1_200, 50), range(60), range(570, 680), range(0, 1_200, 11)]
 )
@@ -255,19 +243,3 @@ def test_search_finds_every_culprit_within_its_limit(count: int, data: st.DataOb
         assert failed == culprits
     assert len(tried) == len({tuple(part) for part in tried})  # nothing twice
     assert len(tried) <= 4 + 2 * 6 * min(len(culprits), limit + 1) + 2 * count
-
-
-@pytest.mark.parametrize("share", [0.02, 0.15])
-def test_all_culprits_of_a_large_call_are_found_though_they_come_in_clusters(share: float) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(10):
-        culprits = set(np.flatnonzero(rng.random(1_200) < share).tolist())
-
-        def call(start: int, stop: int, bad: set[int] = culprits) -> Any:
-            if not bad.isdisjoint(range(start, stop)):
-                raise ValueError("culprit")
-            return [1] * (stop - start)
-
-        answers = isolate_failures(call, 1_200)
-        assert answers.failures.keys() == culprits
-        assert all(each.alone for each in answers.failures.values())

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import themis
-from tests.external import PATIENCE, RACE, wait_until, write_command, write_worker
+from tests.external import PATIENCE, RACE, is_alive, wait_until, write_command, write_worker
 from themis.subjects.processes.programs import find_program
 from themis.subjects.processes.sweep import sweep
 
@@ -34,14 +34,6 @@ HEARS = (
 )
 
 
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
-
-
 def left_by(folder: Path) -> list[int]:
     """The processes that the subject started and named."""
     return [int(pid) for path in folder.glob("loan.*.left") for pid in path.read_text().split()]
@@ -55,7 +47,7 @@ def start(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
     wait_until(lambda: len(left_by(folder)) >= 2)
-    assert all(map(is_running, left_by(folder)[:2]))
+    assert all(map(is_alive, left_by(folder)[:2]))
     return child
 
 
@@ -71,7 +63,7 @@ def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path: Path, kind: str
     child.kill()
     child.communicate(timeout=PATIENCE)
     assert child.returncode == -signal.SIGKILL
-    wait_until(lambda: not any(map(is_running, left_by(tmp_path))))
+    wait_until(lambda: not any(map(is_alive, left_by(tmp_path))))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -90,7 +82,7 @@ def test_signals_that_end_jobs_keep_what_was_learned(
     assert "what was run is stored: run the same command again" in stderr
     assert "Traceback" not in stderr
     assert json.loads((tmp_path / "result.json").read_text())["stopped"] == "interrupted"
-    assert not any(map(is_running, left_by(tmp_path)))  # at once, not after a while
+    assert not any(map(is_alive, left_by(tmp_path)))  # at once, not after a while
 
 
 def test_a_run_under_nohup_survives_its_terminal(tmp_path: Path) -> None:
@@ -113,7 +105,7 @@ def test_what_commands_leave_running_ends_with_the_audit_and_handlers_stay(tmp_p
     ) as audit:
         audit.causal("race")
     assert len(left_by(tmp_path)) == 20
-    assert not any(map(is_running, left_by(tmp_path)))
+    assert not any(map(is_alive, left_by(tmp_path)))
     assert handlers == [signal.getsignal(number) for number in sorted(signal.valid_signals())]
 
 

@@ -116,17 +116,6 @@ class TestOnnx:
         rows = _draw(NUMBERS, 50)
         assert _outputs(there, rows) == _outputs(here, rows)
 
-    def test_scores_are_those_of_the_model_in_memory(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        model, _ = numbers
-        path = _save_onnx(model, tmp_path / "m.onnx", [("X", FloatTensorType([None, 3]))])
-        in_file = themis.Audit(load_model(path, NUMBERS), NUMBERS, seed=3).causal("owner")
-        in_memory = themis.Audit(model, NUMBERS, seed=3).causal("owner")
-        assert in_file.score > 0
-        assert in_file.score == in_memory.score
-        assert in_file.executions == in_memory.executions
-
     def test_model_with_named_columns_and_text_labels(self, tmp_path: Path, mixed: Any) -> None:
         subject = load_model(_onnx_of_mixed(mixed, tmp_path / "m.onnx"), MIXED)
         codes = _draw(MIXED, 300)

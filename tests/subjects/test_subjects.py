@@ -167,19 +167,6 @@ def test_a_row_that_raises_is_a_crash_with_an_example_and_never_a_decision() -> 
     assert message == f"KeyError: 'savings' (test_subjects.py:{line})"
 
 
-def test_a_batch_that_raises_is_halved_until_the_culprit_is_alone() -> None:
-    def sometimes(table: themis.InputTable) -> Any:
-        if (table["id"] == culprit).any():
-            raise ValueError("not this one")
-        return np.ones(len(table), dtype=bool)
-
-    rows = BaseInputs(Population.of(SCHEMA), 0).rows(0, 200)
-    culprit = rows[77, 4]
-    runner = run(themis.batch(sometimes))
-    assert runner.failures.counts == {CRASH: 1}
-    assert runner.failures.examples[CRASH][0]["id"] == culprit
-
-
 @pytest.mark.parametrize("output", [None, 0.73, float("nan"), [1], {"a": 1}, "", "  "], ids=repr)
 def test_an_output_that_is_no_decision_is_an_outcome_of_its_own(output: Any) -> None:
     log = run(lambda row: output if row["age"] > 80 else 1).failures
