@@ -221,46 +221,38 @@ def worker(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]]]:
 
 
 @contextmanager
-def http(folder: Path, run: str, *, list_: bool = False) -> Iterator[tuple[Path, Any]]:
+def http_lists(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]]]:
     pytest.importorskip("aiohttp")
     lock, counts = threading.Lock(), [0, 0]
 
     def answer(request: Request) -> Reply:
-        people = request.json if list_ else [request.json]
         with lock:
-            counts[0] += len(people)
+            counts[0] += len(request.json)
             counts[1] += 1
             if counts[1] % 50 == 7:
                 return Reply("come again", 503)
-        outputs = [
-            int(each["income"] >= (30 if each["race"] == "green" else 60)) for each in people
-        ]
-        return Reply(json.dumps({"decision": outputs if list_ else outputs[0]}))
+        limits = [30 if each["race"] == "green" else 60 for each in request.json]
+        pairs = zip(request.json, limits, strict=True)
+        return Reply(json.dumps({"decision": [int(each["income"] >= at) for each, at in pairs]}))
 
     with serve() as service:
         service.answer = answer
         config = write_command(folder, run=run)
         head = f'kind = "http"\nurl = "{service.url}"\nretries = 3\n'
-        shape = 'answer = "/decision"' + ('\nbody = "{inputs}"' if list_ else "")
         text = config.read_text()
         start, stop = text.index("kind ="), text.index("favourable")
-        config.write_text(text[:start] + head + shape + "\n" + text[stop:])
+        keys = 'answer = "/decision"\nbody = "{inputs}"\n'
+        config.write_text(text[:start] + head + keys + text[stop:])
         yield config, lambda: counts[0]
-
-
-@contextmanager
-def http_lists(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]]]:
-    with http(folder, run, list_=True) as opened:
-        yield opened
 
 
 @pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("question", ["score", "search"])
-@pytest.mark.parametrize("kind", [command, worker, http, http_lists], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", [command, worker, http_lists], ids=lambda k: k.__name__)
 def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, question: str
 ) -> None:
-    if kind is not command and kind is not worker:
+    if kind is http_lists:
         from themis.subjects.http import pacing
 
         monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.01)

@@ -122,7 +122,11 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+# Processes that run the model load a library of frames first.
+EACH = [pytest.param(way, marks=pytest.mark.slow) if way == "model" else way for way in WAYS]
+
+
+@pytest.mark.parametrize("way", EACH)
 def test_results_are_the_same_wherever_the_subject_runs(way: str, processes: Executor) -> None:
     subject, options = WAYS[way]
     options = {"error": 0.25, **options}
@@ -334,11 +338,11 @@ def test_who_was_answered_here_and_kills_its_process_there_is_a_difference(
     assert len(_tried_here) == 16 + differs * 2 * (200 - len(failed))
 
 
-@pytest.mark.parametrize(("first", "every"), [(16, 1), (400, 10), (16, 10)])
+@pytest.mark.parametrize(("first", "every"), [(16, 1), (140, 10), (16, 10)])
 def test_many_that_kill_their_processes_are_told_from_the_others(every: int, first: int) -> None:
     """Unless most of them do: then all that were not found innocent count as failed."""
-    count = 1_000
-    deadly = set(range(first, 450)) | set(range(450, count, every))
+    count = 350
+    deadly = set(range(first, 160)) | set(range(160, count, every))
     function = RowFunction(dying_elsewhere(deadly, set()), SCHEMA)
     subject = spread.SpreadSubject(function, Elsewhere(), lambda: None)
     _tried_here.clear()
