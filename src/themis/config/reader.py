@@ -20,7 +20,7 @@ from themis.errors import ConfigError, Mistake, MistakesError, RequestError, Sch
 from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.constraints import parse_constraint
 from themis.inputs.expressions import quote
-from themis.inputs.following import TieMistake, completed, spelled, ties_of
+from themis.inputs.following import completed, spelled, ties_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, derived_mistake
@@ -209,13 +209,17 @@ class _Reader:
 
     def _check_ties(self) -> None:
         """Whether what follows others, or is derived from them, fits those."""
-        found: list[TieMistake] = []
-        ties_of(list(self._characteristics.values()), found)
-        for each in found:
-            leader = getattr(self._characteristics[each.name], "leader", None)
-            is_faulty = leader in self._names and leader not in self._characteristics
-            if not (is_faulty and each.mistake.code == "unknown-name"):
-                self._found.add(("inputs", each.name, each.key), each.mistake)
+        known = self._characteristics
+        try:
+            ties_of(list(known.values()))
+        except SchemaError as error:
+            for mistake in error.mistakes:
+                around, _, key = mistake.where.rpartition(".")
+                name = around.removeprefix("inputs.")
+                leader = getattr(known[name], "leader", None)
+                is_faulty = leader in self._names and leader not in known
+                if not (is_faulty and mistake.code == "unknown-name"):
+                    self._found.add(("inputs", name, key), mistake)
 
     @property
     def _healthy(self) -> dict[str, Characteristic]:

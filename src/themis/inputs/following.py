@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, suggest
+from themis.errors import Mistake, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic, Value, Values
 
 LEVELS_LIMIT = 65_536  # of a leader: its table is held in memory
@@ -84,21 +84,11 @@ def completed(characteristics: Sequence[Characteristic]) -> list[Characteristic]
 
 
 # What users write ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class TieMistake:
-    """A mistake in what a characteristic says of its leader, and the key that it is in."""
-
-    name: str
-    key: str
-    mistake: Mistake
-
-
-def ties_of(
-    characteristics: Sequence[Characteristic], mistakes: list[TieMistake]
-) -> tuple[Tie, ...]:
-    """The ties of some characteristics; what is wrong with them is added to the mistakes."""
+def ties_of(characteristics: Sequence[Characteristic]) -> tuple[Tie, ...]:
+    """The ties of some characteristics; raises SchemaError, each mistake with its key."""
     columns = {each.name: column for column, each in enumerate(characteristics)}
-    ties = []
+    ties: list[Tie] = []
+    mistakes: list[Mistake] = []
     for column, each in enumerate(characteristics):
         if not isinstance(each, Values) or each.leader is None:
             continue
@@ -110,7 +100,9 @@ def ties_of(
             ties.append(Tie(columns[each.leader], column, leads, table, each.derived))
             key = "values" if each.derived else "as"
         wrong = reading.found if found is None else [found]
-        mistakes += [TieMistake(each.name, key, mistake) for mistake in wrong]
+        mistakes += [replace(mistake, where=f"inputs.{each.name}.{key}") for mistake in wrong]
+    if mistakes:
+        raise SchemaError(mistakes)
     return tuple(ties)
 
 

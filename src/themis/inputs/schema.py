@@ -24,7 +24,7 @@ from themis.inputs.characteristics import (
 )
 from themis.inputs.columns import type_column
 from themis.inputs.constraints import Constraint, parse_constraint
-from themis.inputs.following import TieMistake, completed, plain_table, ties_of
+from themis.inputs.following import completed, plain_table, ties_of
 from themis.inputs.guesses import guess_column
 from themis.inputs.keys import InputKeys
 from themis.inputs.row_files import repeated_names, rows_of
@@ -59,13 +59,8 @@ class Schema:
         mistakes += _name_mistakes([name for name, _ in given])
         if mistakes:
             raise SchemaError(mistakes)
-        tied: list[TieMistake] = []
         characteristics = completed(characteristics)
-        self.ties = ties_of(characteristics, tied)
-        if tied:
-            raise SchemaError(
-                replace(each.mistake, where=f"inputs.{each.name}.{each.key}") for each in tied
-            )
+        self.ties = ties_of(characteristics)
         self.characteristics: tuple[Characteristic, ...] = tuple(characteristics)
         self.constraints: tuple[Constraint, ...] = ()
 
