@@ -116,11 +116,6 @@ def test_what_is_known_is_written_and_what_is_not_has_its_reason(tmp_path: Path)
     [
         ({}, "http://localhost:8000/v1/decide", True),
         ({"servers": [{"url": "/api"}]}, "http://localhost:8000/api/v1/decide", True),
-        (
-            {"servers": [{"url": "https://{zone}.x", "variables": {"zone": {"default": "eu"}}}]},
-            "https://eu.x/v1/decide",
-            False,
-        ),
     ],
 )
 def test_an_address_that_is_not_said_is_a_guess(
@@ -131,12 +126,12 @@ def test_an_address_that_is_not_said_is_a_guess(
     assert ("# url: the description names no server" in text) == remark
 
 
-def test_a_parameter_of_the_path_gets_a_value_and_a_word() -> None:
-    document = description()
+def test_what_is_not_known_of_an_address_is_left_to_write() -> None:
+    document = description(servers=[{"url": "https://{zone}.x"}])
     document["paths"] = {"/{bank}/decide": document["paths"]["/v1/decide"]}
     text = text_of(document)
-    assert tomllib.loads(text)["subject"]["url"] == "http://localhost:8000/1/decide"
-    assert "# url: bank is part of the path, and '1' is a guess" in text
+    assert tomllib.loads(text)["subject"]["url"] == "https://{zone}.x/{bank}/decide"
+    assert "# url: write what stands in braces" in text
 
 
 @pytest.mark.parametrize(

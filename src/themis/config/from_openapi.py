@@ -5,7 +5,6 @@ What the description does not say is a guess with a remark, or a commented line 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,16 +74,13 @@ def _address(document: Mapping[str, Any], operation: Operation) -> Iterator[str]
     servers = operation.spec.get("servers") or document.get("servers")
     first = servers[0] if isinstance(servers, list) and servers else {}
     server = str(inside(first, "url") or "")
-    for name, variable in items(inside(first, "variables")):
-        server = server.replace(f"{{{name}}}", str(inside(variable, "default")))
     if "://" not in server:
         yield from spell_remark("url: the description names no server: this one is a guess")
         server = f"{LOCAL}{server}"
-    path = operation.path
-    for name in re.findall(r"\{([^{}]*)\}", path):
-        yield from spell_remark(f"url: {name} is part of the path, and '1' is a guess")
-        path = path.replace(f"{{{name}}}", "1")
-    yield f"url = {spell_value(server.rstrip('/') + path)}"
+    url = server.rstrip("/") + operation.path
+    if "{" in url:
+        yield from spell_remark("url: write what stands in braces")
+    yield f"url = {spell_value(url)}"
 
 
 def _headers(document: Mapping[str, Any], operation: Operation) -> Iterator[str]:
