@@ -424,8 +424,8 @@ def terminals(result: themis.Result, only: int | None) -> Iterator[tuple[str, st
     from themis.show.terminal import checks, results, searches
 
     page = searches.render_search if result.searches else results.render_result
-    page = results.render_apparent if result.command == "apparent" else page
-    page = results.render_audit if result.command == "audit" else page
+    page = results.render_result if result.command == "apparent" else page
+    page = results.render_result if result.command == "audit" else page
     page = checks.render_checks if result.checks else page
     for width in (40, 80, 100) if only is None else (only,):
         yield f"terminal-{width}", page(withheld(result), file=stream(), width=width)

@@ -49,7 +49,7 @@ def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
     project: Project, executions: str
 ) -> None:
     project()
-    done = run("score", "--max-executions", executions, "-o", "result.json")
+    done = run("score", "--max-executions", executions, "-o", "result.json", "-v")
     assert done.exit_code == 4
     data = json.loads(Path("result.json").read_text())
     assert [(each["measure"], each["against"]) for each in data["scores"]] == [
@@ -103,11 +103,14 @@ def test_checks_without_evidence_are_not_called_exact(
 ROWS = "race,sex,income,savings\ngreen,f,10,5\npurple,f,50,5\ngreen,f,90,5\n"
 
 
+APPARENT = ("apparent", "--data", "rows.csv", "--only-data")
+
+
 def test_rows_that_were_not_run_are_not_called_run(project: Project) -> None:
     project()
     Path("rows.csv").write_text(ROWS)
-    options = ("--data", "rows.csv", "--only-data", "--against", "race", "--max-executions", "1")
-    shown = said(run("apparent", *options))
+    options = (*APPARENT, "--against", "race", "--max-executions", "1", "-v")
+    shown = said(run(*options))
     assert "(exact: every row was run" not in shown
     assert "not every row was run (1 row;" in shown
     assert "a single group" not in shown
@@ -121,13 +124,13 @@ def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> 
     done = run("apparent", *options, "--json")
     (score,) = json.loads(done.stdout)["scores"]
     assert (score["low"], score["score"], score["high"]) == (0, 0, 0)
-    assert "There is a single group of sex" in said(run("apparent", *options))
+    assert "There is a single group of sex" in said(run("apparent", *options, "-v"))
 
 
 def test_failed_executions_are_not_called_exact(project: Project) -> None:
     project("raise ValueError")
     Path("rows.csv").write_text(ROWS)
-    done = run("apparent", "--data", "rows.csv", "--only-data", "--against", "race")
+    done = run(*APPARENT, "--against", "race", "-v")
     assert done.exit_code == 3
     assert "exact: every row was run" not in said(done)
     assert "every row was run, and some executions failed (3 rows;" in said(done)
@@ -296,12 +299,12 @@ def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> N
 def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
     project()
     Path("rows.csv").write_text("race,sex,income,savings\ngreen,f,10,5\npurple,m,50,5\n")
-    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4")
+    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4", "-v")
     done = run("apparent", *options)
     assert done.exit_code == 4
     assert "of 5 scores: not measured, because the budget ended: " in said(done)
     assert "The group score of race is unknown: the budget ended" in said(
-        run("apparent", *options, "-q")
+        run("apparent", *options[:-1], "-q")
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,10 @@ def measured(function: Any = third, **options: Any) -> Result:
     return audit.score([["sex"]])
 
 
-@pytest.mark.parametrize("render", [render_page, render_annex, render_markdown, render_result])
+IN_FULL = partial(render_result, everything=True)
+
+
+@pytest.mark.parametrize("render", [render_page, render_annex, render_markdown, IN_FULL])
 def test_a_third_text_is_counted_and_said_to_be_unfavourable(render: Any) -> None:
     result = measured()
     (found,) = result.outputs

@@ -291,7 +291,7 @@ def test_a_replay_of_a_coin_is_open_everywhere(
         if options == ("--json",):
             assert '"answers-at-random"' in ended.output
         else:
-            assert "None of 60 tests is known to discriminate" in ended.output
+            assert "None of 60 tests is known to differ" in ended.output
             assert "answer at random" in " ".join(ended.output.split())
         page = (tmp_path / "replay.html").read_text()
         assert "answer at random" in page
@@ -335,7 +335,7 @@ def test_a_larger_budget_never_confirms_less_and_calls_nothing_noise(
         for suffix in ("md", "html") if found.count("unconfirmed") else ():
             document = render_comparison(found, Path(f"replay.{suffix}"), Topic())
             assert "not run again often enough to confirm" in document
-            assert ("confirmed to discriminate" in document) == (before == 0)
+            assert ("confirmed to differ" in document) == (before == 0)
             assert "different decisions when run again" not in document
     assert before == sum(income * 37 % 100 < share for income in range(40))
 

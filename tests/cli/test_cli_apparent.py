@@ -62,7 +62,7 @@ def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -
     assert found["group", "rows", "generated"] == 1
     assert found["causal", "inputs", "generated"] == pytest.approx(0.3)
     assert found["group", "inputs", "generated"] == pytest.approx(0.3)
-    shown = run("apparent", "--data", "people.csv", "--unknown", "drop").stdout
+    shown = run("apparent", "--data", "people.csv", "--unknown", "drop", "-v").stdout
     shown = " ".join(shown.split())
     assert shown.startswith("The decision changes with race (for 50.0 % of the people in the rows)")
     assert "people.csv: 6 rows, 2 do not fit, 4 used" in shown
@@ -174,8 +174,8 @@ purple,m,20,
 def test_known_outcomes_and_proxies_stand_beside_the_scores(project: Project) -> None:
     project()
     Path("known.csv").write_text(OUTCOMES, encoding="utf-8")
-    plain = run("apparent", "--data", "known.csv", "--only-data")
-    done = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--proxies")
+    arguments = ("apparent", "--data", "known.csv", "--only-data", "-v")
+    plain, done = run(*arguments), run(*arguments, "--label", "repaid", "--proxies")
     assert (plain.exit_code, done.exit_code) == (0, 0)
     known = "Outcomes known from repaid: 1 as favourable, 1 rare outcome not. 1 of 6 people have"
     assert known in " ".join(done.stdout.split())

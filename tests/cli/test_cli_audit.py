@@ -53,7 +53,7 @@ def test_everything_is_in_one_folder_and_tells_the_same(folder: Path) -> None:
         text = (Path("out") / name).read_text()
         assert "The decision changes with race" in text, name
     assert "\nthemis audit --output out\n" in Path("out/README.md").read_text()
-    assert "All 8 statements" in " ".join(done.stdout.split())
+    assert "99 % confidence for all together" in " ".join(done.stdout.split())
 
 
 def test_the_threshold_is_that_of_the_files_search_unless_given(folder: Path) -> None:

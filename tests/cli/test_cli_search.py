@@ -43,7 +43,7 @@ def strict_json(text: str) -> Any:
 # Done: 0 ----------------------------------------------------------------------------------
 def test_search_says_which_sets_and_whom_they_hurt(project: Project) -> None:
     project()
-    done = run(*SEARCH)
+    done = run(*SEARCH, "-v")
     assert done.exit_code == 0, done.output
     shown = words(done.stdout)
     assert shown.startswith(
@@ -70,7 +70,7 @@ def test_sizes_are_limited(project: Project) -> None:
 def test_the_papers_search_is_not_said_to_be_certified(project: Project) -> None:
     project()
     arguments = [*SEARCH, "--stopping", "paper", "--among", "race,sex"]
-    assert "that this list is right is not certified" in words(run(*arguments).stdout)
+    assert "that this list is right is not certified" in words(run(*arguments, "-v").stdout)
     pruned, whole = (
         strict_json(run(*arguments, *extra, "--json").stdout)["search"]["sets_tested"]
         for extra in ([], ["--no-prune"])
@@ -103,7 +103,7 @@ def test_wrong_requests_run_nothing(
 def test_allowed_failures_leave_sets_undecided(project: Project) -> None:
     body = "if person['income'] >= 50: raise ValueError\nreturn 1"
     project(body, inputs=SMALL, subject="max_failures = 0.9")
-    done = run(*SEARCH)
+    done = run(*SEARCH, "-v")
     assert done.exit_code == 4
     shown = words(done.stdout)
     assert "undecided" in shown
@@ -221,7 +221,7 @@ def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -
 
 def test_ended_budget_says_what_is_open(project: Project) -> None:
     project()
-    done = process(*SEARCH, "--max-executions", "300")
+    done = process(*SEARCH, "--max-executions", "300", "-v")
     assert done.returncode == 4
     shown = words(done.stdout)
     assert "Not finished (the budget ended)" in shown
@@ -232,7 +232,7 @@ def test_ended_budget_says_what_is_open(project: Project) -> None:
 def test_both_measures_are_searched_apart(project: Project) -> None:
     project()
     arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
-    shown = words(run(*arguments).stdout)
+    shown = words(run(*arguments, "-v").stdout)
     assert "causal scores ──" in shown
     assert "Among race and sex, 1 minimal combination has groups whose rates" in shown
     assert "highest rate: green" in shown

@@ -361,14 +361,14 @@ def test_new_discrimination_ends_with_1(project: Project) -> None:
     done = process("diff", "before.json", "after.json")
     assert (done.returncode, done.stderr) == (1, "")
     shown = " ".join(done.stdout.split())
-    assert shown.startswith("New discrimination: 2 scores have risen")
+    assert shown.startswith("A difference has grown: 2 scores have risen")
     assert "causal race Risen" in shown
     assert "causal sex No significant" in shown
     assert "note: the seed differs: 0, then 5" in shown
     assert "Each reported change of a score has at most a 2 % chance of being false." in shown
     back = run("diff", "after.json", "before.json")
     assert back.exit_code == 0
-    assert back.stdout.startswith("No new discrimination found; 2 scores have fallen; ")
+    assert back.stdout.startswith("No difference has grown; 2 scores have fallen; ")
     assert "points" in back.stdout
     assert "fallen" in back.stdout
     assert run("diff", "before.json", "after.json", "--tolerance", "0.6").exit_code == 0
@@ -380,13 +380,13 @@ def test_inconclusive_difference_ends_with_4(project: Project) -> None:
     run("score", "-o", "after.json", "--max-executions", "30")
     done = run("diff", "before.json", "after.json")
     assert done.exit_code == 4
-    assert done.stdout.startswith("Undecided: no new discrimination was shown")
+    assert done.stdout.startswith("Undecided: no difference was shown to have grown")
     assert "unseen: after: the budget ended" in done.stdout
 
 
 def test_exact_scores_hide_no_rise() -> None:
     found = compare(result(between(0.1, 0.1)), result(between(0.1, 0.1)))
-    assert differences_headline(found) == "No new discrimination found"
+    assert differences_headline(found) == "No difference has grown"
 
 
 @pytest.mark.parametrize("name", ["nothing.json", "themis.toml"])

@@ -16,7 +16,7 @@ import themis
 from themis.results.notes import Ending
 from themis.results.outcomes import Outcomes, Rate
 from themis.show.reports.markdown import render_markdown
-from themis.show.terminal.results import render_apparent
+from themis.show.terminal.results import render_result
 from themis.show.words.verdicts import verdict
 
 SCHEMA = themis.Schema(
@@ -164,10 +164,10 @@ def test_a_rate_of_nobody_is_none_with_a_reason_and_never_zero() -> None:
     assert gaps["false_positive_rate"].why == "one-group"
     assert gaps["equalized_odds"].difference is None
     assert gaps["equal_opportunity"].difference == 0
-    shown = render_apparent(result, width=100)
+    shown = render_result(result, width=100, everything=True)
     assert "false positive rate of sex f: nobody has an unfavourable outcome" in shown
     assert "false positive rate: fewer than two groups have this rate" in shown
-    narrow = render_apparent(result, width=60)
+    narrow = render_result(result, width=60, everything=True)
     table = narrow.partition("Outcomes known")[2].partition("points")[0]
     assert "accuracy" in table
     assert "…" not in table  # a number that is cut says something else
@@ -264,7 +264,7 @@ def test_known_outcomes_and_proxies_are_of_the_named_output() -> None:
     assert second.outcomes[0].metrics["demographic_parity_difference"] == 1.0
     assert first.outcomes[0].metrics["demographic_parity_difference"] < 1.0
     for result, name in ((first, "loan"), (second, "card")):
-        text = " ".join(render_apparent(result).split())
+        text = " ".join(render_result(result, everything=True).split())
         assert f"Outcomes known from repaid, beside the output {name}: true as" in text
         assert f"beside the output {name}" in render_markdown(result)
 

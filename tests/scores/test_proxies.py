@@ -18,7 +18,7 @@ from themis.results.outcomes import Proxy
 from themis.results.saved import result_from_dict, result_schema
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
-from themis.show.terminal.results import render_apparent
+from themis.show.terminal.results import render_result
 from themis.show.words.verdicts import verdict
 
 SEXES, JOBS, LEVELS = ["f", "m"], ["clerk", "nurse", "judge"], [0, 1, 2, 3]
@@ -191,12 +191,16 @@ def test_proxies_change_no_verdict_and_say_that_nothing_is_caused() -> None:
     assert isinstance(again.proxies[0], Proxy)
     first = again.proxies[0]
     assert first.may_stand_in
-    for page in (render_markdown(again), render_page(again), render_apparent(again, width=100)):
+    for page in (
+        render_markdown(again),
+        render_page(again),
+        render_result(again, width=100, everything=True),
+    ):
         text = " ".join(page.split())
         assert f"{first.name} may stand in for sex" in text
         assert "None of this says what causes what" in text
         assert "random sample" in text
-    shown = " ".join(render_apparent(again, width=100).split())
+    shown = " ".join(render_result(again, width=100, everything=True).split())
     unreal, some = sum(each.unreal for each in first.settings), 60 * len(first.settings)
     assert f"{unreal} of {some} combinations of these people with values of job are unreal" in shown
     (left,) = {each.value: each for each in first.extremes if each.unreal}.values()

@@ -21,16 +21,18 @@ from themis.results.model import Result, Score
 from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Naming, Noise, Placebo
 from themis.show.notebook import html_of
+from themis.show.parts.summary import score_lines
 from themis.show.reports.annex import render_annex
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.reports.sarif import render_sarif
-from themis.show.terminal.results import render_audit, render_result
+from themis.show.terminal.results import render_result
 from themis.show.words.headlines import headline, interval, point
 from themis.show.words.verdicts import verdict
+from themis.show.words.wording import PLAIN
 
-SEARCH_FORMATS = (render_audit, render_junit, render_markdown, render_page, render_annex, html_of)
+SEARCH_FORMATS = (render_result, render_junit, render_markdown, render_page, render_annex, html_of)
 
 
 def read(text: str) -> str:
@@ -77,19 +79,24 @@ def test_terminal_page_markdown_and_notebook_have_the_same_word_and_figures(kind
     score = KINDS[kind]()
     told = result(score, replace(score, against=("other",)))
     shown = {
-        "terminal": read(render_result(told, width=200)),
+        "terminal": read(render_result(told, width=200, everything=True)),
         "page": read(render_page(told)),
         "markdown": read(render_markdown(told)),
         "notebook": read(html_of(told)),
     }
     for name, text in shown.items():
         assert verdict(told).sentence in text, name
-        if name in ("terminal", "notebook"):  # others have the sentences of findings
+        if name == "terminal":  # others have the sentences of findings
             assert headline(score) in text, name
         if name in ("page", "markdown"):
             assert verdict(told).word in text, name
         if name != "notebook":
             assert re.search(rf"{re.escape(point(score))}\W.*?{re.escape(interval(score))}", text)
+    for text in (read(render_result(told, width=200)), shown["notebook"], shown["page"]):
+        for line in score_lines(score, PLAIN):
+            assert re.search(
+                rf"{re.escape(line.value)}\W.{{0,90}}?{re.escape(line.interval)}", text
+            )
     pairs = re.findall(r"differ(?:ed)? by ([\d.]+) p", " ".join(shown.values()))
     assert {float(each) for each in pairs} <= {round(100 * score.score, 1)}
 
@@ -102,7 +109,7 @@ def test_a_bar_has_the_colour_of_its_verdict(kind: str, colour: str) -> None:
         def isatty(self) -> bool:
             return True
 
-    shown = render_result(result(KINDS[kind]()), file=Terminal(), width=100)
+    shown = render_result(result(KINDS[kind]()), file=Terminal(), width=100, everything=True)
     assert f"\x1b[{colour}m" in shown
 
 

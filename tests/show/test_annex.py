@@ -34,7 +34,7 @@ def test_the_annex_says_what_was_tested_with_what_and_why_on_test_data() -> None
     assert "It is not in use yet" in text
     assert f"Themis {themis.__version__}" in text
     assert "Inputs were generated at random from the schema" in text
-    assert text.count("to be filled in") == 2  # owner and auditor
+    assert text.count("to be filled in") == 5  # owner, auditor, in use since, independence, why
 
 
 def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> None:

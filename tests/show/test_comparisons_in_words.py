@@ -56,7 +56,7 @@ def test_a_tolerated_rise_is_seen_and_said() -> None:
     exact = found(zero, tenth, change="risen, tolerated")
     assert exact.verdict == "nothing new"
     assert differences_headline(exact) == (
-        "No new discrimination found beyond the tolerance: 1 score has risen (group race), and "
+        "No difference has grown beyond the tolerance: 1 score has risen (group race), and "
         "its rise is tolerated"
     )
     both = found(zero, wide, zero, wide, change="risen, tolerated", confidence=0.98)

@@ -184,7 +184,7 @@ def test_no_head_interval_or_word_of_a_table_is_cut(width: int) -> None:
         replace(each, output="interest rate", against=("gender", "ethnicity"))
         for each in (causal(), group(), group(statistic="mean", scale=(0.0, 2371.0)))
     ]
-    lines = render_result(result(*scores, causal()), width=width).split("─")[0].splitlines()
+    lines = text(result(*scores, causal()), width=width).split("─")[0].splitlines()
     table = " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= width
     assert all(f" {word}" in table for word in ("measure", "score", "interest", "rate", "means"))

@@ -44,7 +44,7 @@ def of(*scores: Any, **changes: Any) -> Result:
 def everywhere(result: Result) -> dict[str, str]:
     """What each format says, on one line."""
     shown = {
-        "terminal": render_result(result, file=io.StringIO(), width=100),
+        "terminal": render_result(result, file=io.StringIO(), width=100, everything=True),
         "quiet": render_headlines(result, file=io.StringIO()),
         "page": render_page(result),
         "markdown": render_markdown(result),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -696,7 +697,9 @@ def test_result_says_file_lines_and_command(project: Project) -> None:
     words = "score here --against race,sex --against sex --seed 4 --json --no-progress -q"
     done = run(*words.split(), "--measure", "causal", "-o", "odd name.json")
     data = json.loads(done.stdout)
+    hashed = hashlib.sha256(Path("here/themis.toml").read_bytes()).hexdigest()
     assert data["source"] == {
+        "sha256": hashed,
         "file": "here/themis.toml",
         "lines": {"race": 8, "sex": 9, "income": 10},
         "command": "themis score here --against race,sex --against sex --measure causal --seed 4",

@@ -39,7 +39,7 @@ from themis.show.reports.comparisons import render_comparison
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.comparisons import render_differences
-from themis.show.terminal.results import render_apparent, render_result
+from themis.show.terminal.results import render_result
 from themis.show.terminal.searches import render_search
 from themis.show.words.headlines import headline
 from themis.show.words.searches import harms
@@ -87,7 +87,7 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
         yield name, way.render(result)
         yield f"{name} without checks", way.render(bare)
     pages: dict[str, Callable[..., str]] = {
-        "result": render_result, "checks": render_checks, "apparent": render_apparent,
+        "result": render_result, "checks": render_checks, "apparent": render_result,
         "search": render_search,
     }  # fmt: skip
     for name, page in pages.items():

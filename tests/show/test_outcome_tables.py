@@ -10,31 +10,30 @@ import pytest
 
 from tests.report_results import known_outcomes as known
 from themis.show.reports.page import render_page
-from themis.show.terminal.results import render_apparent
+from themis.show.terminal.results import render_result
 from themis.show.words.outcomes import gap_difference, gap_ratio, rate_ends, rate_words
 from themis.show.words.proxies import proxy_row
 
 
-def figures(*, ends: bool) -> list[str]:
+def figures() -> list[str]:
     """Every number and name of the tables."""
     (outcomes,) = known().outcomes
     rates = [rate for group in outcomes.groups for _, rate in group.rates()]
     shown = [*map(rate_words, rates), *map(gap_ratio, outcomes.gaps)]
     shown += [gap_difference(gap).replace(" points", "") for gap in outcomes.gaps]
     shown += [cell for proxy in known().proxies for cell in proxy_row(proxy)]
-    shown += [rate_ends(rate).removesuffix(" %") for rate in rates] * ends
+    shown += [rate_ends(rate).removesuffix(" %") for rate in rates]
     return shown
 
 
 @pytest.mark.parametrize("width", [40, 50, 60, 70, 80])
-@pytest.mark.parametrize("everything", [True, False])
-def test_no_number_is_cut_in_a_narrow_terminal(width: int, everything: bool) -> None:
-    text = render_apparent(known(), file=io.StringIO(), width=width, everything=everything)
+def test_no_number_is_cut_in_a_narrow_terminal(width: int) -> None:
+    text = render_result(known(), file=io.StringIO(), width=width, everything=True)
     tables = text[text.index("Outcomes known from") :]
     assert max(map(len, tables.splitlines())) <= width
     assert "…" not in tables
     words = set(re.split(r"[\s,;:()]+", tables))
-    for figure in figures(ends=everything):
+    for figure in figures():
         assert set(re.split(r"[\s,;:()]+", figure)) <= words, figure
 
 
@@ -47,14 +46,14 @@ def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
         for gap in outcomes.gaps
     )
     result = replace(result, outcomes=(replace(outcomes, gaps=shorter),))
-    text = render_apparent(result, file=io.StringIO(), width=width)
+    text = render_result(result, file=io.StringIO(), width=width)
     gaps = re.split(r"\s+", text[text.index("demographic") :])
     named = sum(bool(gap.difference) for gap in shorter)
     assert (gaps.count("female"), gaps.count("male")) == (named, named)
 
 
 def test_wide_terminals_keep_the_tables() -> None:
-    text = render_apparent(known(), file=io.StringIO(), width=80)
+    text = render_result(known(), file=io.StringIO(), width=80, everything=True)
     assert re.search("selection +true +false", text)
     assert re.search("characteristic +association +changed +smallest", text)
 

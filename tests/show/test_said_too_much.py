@@ -16,7 +16,7 @@ from themis.show.reports.ci import render_annotations
 from themis.show.reports.folder import render_cover
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
-from themis.show.terminal.results import render_audit, render_result
+from themis.show.terminal.results import render_result
 from themis.show.words.verdicts import verdict
 
 SCHEMA = themis.Schema(sex=themis.Values(["f", "m"], protected=True), age=range(20))
@@ -49,7 +49,7 @@ def test_a_run_that_was_interrupted_says_so_in_every_format() -> None:
     said = "the run was interrupted; what was not measured until then is missing"
     pages = {
         "terminal": render_result(cut, file=io.StringIO()),
-        "audit": render_audit(cut, file=io.StringIO()),
+        "audit": render_result(cut, file=io.StringIO()),
         "github": render_annotations(cut),
         "markdown": render_markdown(cut),
         "page": render_page(cut),

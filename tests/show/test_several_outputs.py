@@ -55,9 +55,9 @@ def test_a_group_that_is_too_small_to_judge_decides_nothing_about_four_fifths() 
     )
     ratio = {"impact_ratio": 0.45, "impact_ratio_low": 0.45, "impact_ratio_high": 0.45}
     small = samples.group(groups=groups, **ratio)
-    assert str(impact(small)).endswith("so the four-fifths rule is not applied")
+    assert str(impact(small)).endswith("so it is not held against four fifths")
     judged = replace(small, groups=(replace(groups[0], few=False), *groups[1:]))
-    assert "does not meet the four-fifths rule" in str(impact(judged))
+    assert "below four fifths (0.80)" in str(impact(judged))
 
 
 GROUPS = (
@@ -77,9 +77,7 @@ def test_a_headline_that_rests_on_one_person_names_the_difference_without_them()
         "without groups of too few people to judge: green (exact" in headline(score)
     )
     page = samples.plain(render_page(samples.result(score)))
-    assert "50 of 100" in page
-    assert "45 of 100" in page
-    assert "100 of 100" not in page
+    assert "too few people to judge</small>" in page
     few = samples.group(groups=GROUPS[:2], **EXACT)
     assert "(55.0 points; it rests on too few people to judge)" in overview([few], Wording())
     unlisted = replace(score, notes=(Note.of("groups-not-listed", groups=900, listed=3),))

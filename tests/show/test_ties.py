@@ -24,7 +24,7 @@ def result() -> Result:
 
 
 def test_a_terminal_marks_a_tie_and_does_not_say_more_than(result: Result) -> None:
-    shown = " ".join(render_search(result).split())
+    shown = " ".join(render_search(result, everything=True).split())
     assert (
         "Among race and sex, 1 minimal combination changes the "
         "decision for at least 30 % of test inputs"

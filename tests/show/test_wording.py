@@ -75,7 +75,7 @@ def result(report: Naming | None) -> Result:
 
 def formats(shown: Result) -> Iterator[str]:
     """Everything that a result can be shown as, on lines as they come."""
-    yield " ".join(render_result(shown, file=io.StringIO(), width=90).split())
+    yield " ".join(render_result(shown, file=io.StringIO(), width=90, everything=True).split())
     yield " ".join(render_headlines(shown, file=io.StringIO()).split())
     yield shown._repr_html_()
     for render in (render_page, render_markdown, render_junit, render_annotations):
@@ -199,7 +199,9 @@ def test_every_format_has_the_same_verdict() -> None:
     said = verdict(shown).sentence
     for text in (render_page(shown), render_markdown(shown), shown._repr_html_()):
         assert said in samples.plain(text)
-    assert said in " ".join(render_result(shown, file=io.StringIO(), width=400).split())
+    assert said in " ".join(
+        render_result(shown, file=io.StringIO(), width=400, everything=True).split()
+    )
 
 
 def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:

@@ -305,6 +305,7 @@ def timing_of(
         "seconds": round(seconds, 3),
         "executor": executor_of(subject),
         "versions": versions(),
+        "machine": platform.platform(),
         "calls": spent.calls,
         "ahead": max(spent.ahead, 0),
         "notes": list(notes),

@@ -49,7 +49,7 @@ def audit(
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
     from themis.audit.everything import THRESHOLD, Everything
-    from themis.show.terminal.results import render_audit, render_audit_headlines
+    from themis.show.terminal.results import render_audit_headlines, render_result
 
     session = _session(options, output)
     config = session.config
@@ -63,7 +63,7 @@ def audit(
 
     was_there = _make(output)
     try:
-        code = session.run(work, render_audit, render_audit_headlines, _exit_code)
+        code = session.run(work, render_result, render_audit_headlines, _exit_code)
         is_new = (output / RESULT).exists() and not (was_there and code == Exit.SUBJECT_FAILED)
         return _complete(output, code, session) if is_new else code
     finally:

@@ -107,11 +107,11 @@ def replay(
     ],
     fail_on: Annotated[
         Literal["any", "new"],
-        typer.Option(help="End with 1 if any test discriminates, or only a new one."),
+        typer.Option(help="End with 1 if any test differs, or only a new one."),
     ] = "any",
     report: ReportFile = None,
 ) -> int:
-    """Run saved tests again: which still discriminate?"""
+    """Run saved tests again: which still get different decisions?"""
     from themis.cli.session import Session
     from themis.results.parts import Naming
     from themis.show.reports.comparisons import render_comparison, topic_of_file

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from rich.console import RenderableType
-from rich.rule import Rule
 from rich.text import Text
 
 from themis.audit.audit import Audit
@@ -23,7 +22,6 @@ from themis.show.terminal.parts import (
     Sentence,
     ShellLine,
     grid,
-    indented,
     make_console,
     render,
 )
@@ -33,16 +31,14 @@ SETS = (("race",), ("sex",))
 SETTINGS: dict[str, Any] = {"seed": 42, "error": 0.01}  # what the demo overrides
 
 INTRODUCTION = (
-    "A loan program decides on {size} possible applicants, described by "
-    "{count} characteristics. It was written for this demo, with two faults. "
-    "Themis does not read it: it runs it on applicants it makes up, changes nothing "
-    "but their race (then their sex), and watches the decision."
+    "A demo loan program with two hidden faults, run on made-up applicants: only their race "
+    "changes, then only their sex."
 )
 
 NEXT_STEPS = (
-    ("init", "write a themis.toml for your own program, with an example to edit"),
-    ("validate", "check it, try it out, and see what a score will cost"),
-    ("score", "measure it: --against race,sex names a set"),
+    ("init", "write a themis.toml for your own program"),
+    ("validate", "check it, and see what a score will cost"),
+    ("score", "measure it"),
 )
 NAMING = Naming(
     name="Loan program of the demo",
@@ -110,10 +106,7 @@ def demo_audit(**settings: Any) -> Audit:
 
 def render_introduction(file: IO[str]) -> str:
     """What is about to be measured."""
-    schema = loan_schema()
-    power = len(str(schema.size)) - 1
-    text = INTRODUCTION.format(size=f"more than 10^{power}", count=len(schema))
-    return render([Sentence(text), ""], make_console(file))
+    return render([Sentence(INTRODUCTION), ""], make_console(file))
 
 
 def render_next_steps(file: IO[str]) -> str:
@@ -122,13 +115,12 @@ def render_next_steps(file: IO[str]) -> str:
 
     def parts() -> Iterator[RenderableType]:
         yield ""
-        yield Rule(Text("what to do next", "bold"), align="left", style=DIM)
         steps = [(f"{name} {command}", effect) for command, effect in NEXT_STEPS]
         if len(name) <= LONGEST_NAME:
             table = grid({}, {"no_wrap": False, "overflow": "fold"})
             for command, effect in steps:
                 table.add_row(Text(command, "bold"), Text(effect, DIM))
-            yield indented(table)
+            yield table
             return
         for command, effect in steps:
             yield ShellLine(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -99,7 +100,9 @@ def source_of(config: Config | None, command: str) -> dict[str, Any]:
 
     places = {name: spell_path(("inputs", name)) for name in config.schema.names}
     lines = {name: config.lines[key] for name, key in places.items() if key in config.lines}
-    return {"file": _shown(config.path), "lines": lines, "command": command}
+    hashed = hashlib.sha256(config.path.read_bytes()).hexdigest() if config.path.is_file() else None
+    source = {"file": _shown(config.path), "lines": lines, "command": command}
+    return source if hashed is None else {**source, "sha256": hashed}
 
 
 def _shown(path: Path) -> str:

@@ -36,7 +36,7 @@ Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
 
 @with_options()
 def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
-    """Measure how much the subject discriminates."""
+    """Measure how much decisions differ."""
     from themis.cli.session import Session, score_exit_code
     from themis.show.terminal.results import render_headlines, render_result
 
@@ -73,7 +73,7 @@ def search(
         bool, typer.Option("--no-prune", help="With --stopping paper: test also what follows.")
     ] = False,
 ) -> int:
-    """Find all minimal sets of characteristics that discriminate."""
+    """Find all minimal sets of characteristics that change decisions."""
     from themis.cli.session import Session, naming
     from themis.show.terminal.searches import render_search, render_search_headlines
 
@@ -172,9 +172,9 @@ def apparent(
     label_favourable: LabelFavourable = None,
     proxies: Proxies = False,
 ) -> int:
-    """Measure how much the subject discriminates among given people."""
+    """Measure how much decisions differ among given people."""
     from themis.cli.session import Session, naming, score_exit_code
-    from themis.show.terminal.results import render_apparent, render_headlines
+    from themis.show.terminal.results import render_headlines, render_result
 
     own = ("against", "weights", "unknown", "counterfactuals", "draw", "label", "label_favourable")
     names = {
@@ -202,7 +202,7 @@ def apparent(
             )
 
     session = Session.open(options, {"the data": data})
-    return session.run(work, render_apparent, render_headlines, score_exit_code)
+    return session.run(work, render_result, render_headlines, score_exit_code)
 
 
 def _rows(data: Path | None, audit: Audit, weights: str | None, label: str | None) -> Any:

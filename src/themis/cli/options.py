@@ -81,7 +81,12 @@ class Options:
         "Let pages, messages and a suite show rows of people.", None, "--rows/--no-rows"
     )
     as_json: bool = _flag("Print the result as JSON on stdout, and nothing else.", "--json")
-    output: Path | None = _option("Save the result as JSON.", "FILE", "--output", "-o")
+    output: Path | None = _option(
+        "Save the result as JSON, or as its suffix says: .html, .md, .csv, .sarif, .junit.xml.",
+        "FILE",
+        "--output",
+        "-o",
+    )
     quiet: bool = _flag("One sentence per score, no live line.", "--quiet", "-q")
     verbose: bool = _flag("Show everything that was found.", "--verbose", "-v")
     no_progress: bool = _flag("No live line.")

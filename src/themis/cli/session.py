@@ -38,6 +38,7 @@ from themis.show.words.values import count, file_size
 if TYPE_CHECKING:
     from themis.engine.suites import Suite
     from themis.results.replays import Replay
+    from themis.show.reports.formats import Format
 
 Learned = TypeVar("Learned", bound="Result | Replay")
 
@@ -256,8 +257,17 @@ def check_output(output: Path) -> None:
     target = output if output.exists() else output.parent
     if not os.access(target, os.W_OK):
         raise output_mistake(f"{str(target)!r} can't be written", "choose another place")
-    if not is_no_loss(output, "result"):
-        raise output_mistake(*loss(output, "result of Themis"))
+    named = document_of(output)
+    if not is_no_loss(output, "result" if named is None else named.name):
+        what = "result of Themis" if named is None else f"report of Themis ({named.name})"
+        raise output_mistake(*loss(output, what))
+
+
+def document_of(output: Path) -> Format | None:
+    """The format of a report that a file's name asks for; None: the result as JSON."""
+    from themis.show.reports.formats import formats_named_by
+
+    return next(iter(formats_named_by(output.name)), None)
 
 
 def _json(learned: Result | Replay) -> str:
@@ -268,7 +278,10 @@ def _save(learned: Result | Replay, output: Path | None) -> RequestError | None:
     """Write the result where the user wants it, if anywhere; gives the reason if it can't."""
     try:
         if output is not None:
-            save(output, _json(learned), remedy="the result is shown above")
+            named, text = document_of(output), _json(learned)
+            if named is not None and isinstance(learned, Result):
+                text = named.render(learned)
+            save(output, text, remedy="the result is shown above")
     except RequestError as error:  # what was learned is still to be shown
         return error
     return None

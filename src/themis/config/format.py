@@ -138,7 +138,8 @@ class Subject(Table):
         ge=1,
     )
     deterministic: bool = optional(
-        "Your word that it always decides the same: nothing is run again, and reports say so",
+        "You vouch that the program is deterministic: the consistency check is skipped, and "
+        "reports say so",
         True,
         default=False,
     )
@@ -334,6 +335,20 @@ class Report(Table):
     why_test_data: Text = optional(
         "Why it was tested on test data instead of historical data, for the annex",
         "No historical data: the program is not in use yet",
+    )
+    why_metrics: Text = optional(
+        "Why these measures, for the annex", "Approval is the decision that applicants feel"
+    )
+    data_source: Text = optional(
+        "Where the data come from and of which period, for the annex",
+        "Applications from January to June 2026",
+    )
+    distribution_date: Text = optional(
+        "Since when the program is in use, for the annex", "2026-09-01"
+    )
+    independence: Text = optional(
+        "How the auditor relates to the owner, for the annex",
+        "No other contract with the owner in the past two years",
     )
     people: Text = optional(
         "Whom it decides on, in the plural: sentences are about test applicants then, instead of "

@@ -17,6 +17,7 @@ from themis.errors import RequestError
 
 HOOKS = {
     "html": "themis.show.notebook:html_of",
+    "line": "themis.show.words.verdicts:line",
     "audit": "themis.show.notebook:audit_html",
     "plot": "themis.show.notebook:plot",
     "note": "themis.show.words.notes:sentence",

@@ -341,6 +341,10 @@ class Result(Plotted):
 
     __repr__ = withheld_repr
 
+    def __str__(self) -> str:
+        line: str = hook("line")(hook("withheld")(self))
+        return line
+
     @property
     def spent(self) -> Account:
         """What the subject was run for."""

@@ -212,6 +212,10 @@ class Naming:
     purpose: str = ""
     auditor: str = ""
     why_test_data: str = ""  # instead of historical data
+    why_metrics: str = ""
+    data_source: str = ""  # with its period
+    distribution_date: str = ""  # since when the subject is in use
+    independence: str = ""  # of the auditor
     people: str = ""  # a plural: "applicants"
     decision: str = ""  # the favourable one, as a noun: "approval"
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by characteristic

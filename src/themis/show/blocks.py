@@ -12,7 +12,7 @@ from typing import Literal
 from themis.show.intervals import Axis, Interval
 
 Look = Literal["headline", "plain", "faint", "warning", "remark"]
-Shape = Literal["chart", "rates", "regions", "matrix", "pair", "pairs", "plain"]
+Shape = Literal["chart", "summary", "rates", "regions", "matrix", "pair", "pairs", "bars", "plain"]
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,10 @@ class Fold:
 
 @dataclass(frozen=True)
 class Dots:
-    """A share as so many of a hundred dots of each kind, what it is, and what it is of."""
+    """A share as so many of a hundred dots, beside a limit; what it is, and what it is of."""
 
-    kinds: Sequence[tuple[str, int]]
+    number: int
+    limit: int | None
     label: str
     share: str
     of: str

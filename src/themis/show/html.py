@@ -91,7 +91,7 @@ def table(
     are rows.
     """
     columns = [each if isinstance(each, tuple) else (each, None) for each in heads]
-    roles = kind.startswith("chart")
+    roles = kind.startswith("chart") or kind == "summary"
     row = {"role": "row"} if roles else {}
     head = [
         tag("th", content, scope="col", role="columnheader" if roles else None, class_=name)

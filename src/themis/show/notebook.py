@@ -17,16 +17,17 @@ from themis.show.html import Html, tag
 from themis.show.intervals import WHOLE, Interval, Mark
 from themis.show.parts.cautions import caution_blocks, doubts
 from themis.show.parts.people import pair_table
-from themis.show.parts.scores import score_part, scores_table
+from themis.show.parts.scores import score_part
 from themis.show.parts.search import found_table, undecided_blocks
+from themis.show.parts.summary import LEGEND, summaries, summary_table
 from themis.show.reports.drawing import drawn
 from themis.show.svg import chart
 from themis.show.words.headlines import headline
-from themis.show.words.scores import account_text, by_set, extremes, hidden_changes
+from themis.show.words.scores import account_text, extremes
 from themis.show.words.searches import guarantee, search_headline, set_counts, set_text
 from themis.show.words.units import rate_text
 from themis.show.words.values import count, percent, visible
-from themis.show.words.verdicts import verdict
+from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording
 
 WITNESSES = 2
@@ -46,16 +47,15 @@ def _blocks(thing: Any) -> Iterator[Block]:
 
 @_blocks.register
 def _(result: Result) -> Iterator[Block]:
-    """All searches and scores of a result below each other."""
+    """The first screen of its page; a score, a search or a group of it shows what is behind."""
     words = wording(result)
-    if len(result.scores) > 1 and not result.searches:
+    if result.scores and not result.searches:
         yield Statement(verdict(result).sentence, "headline")
-        yield scores_table(result.scores)
     yield from (part for each in result.searches for part in _search(each, words))
-    yield from (score_part(each, words) for each in result.scores)
-    for scores in by_set(result.scores).values():
-        if (hidden := hidden_changes(scores, words)) is not None:
-            yield Statement(hidden, "warning", "warning")
+    if result.scores:
+        yield Statement(measured_on(result), "faint")
+        yield summary_table(summaries(result), title="Differences found, by set")
+        yield Statement(LEGEND, "faint")
     yield from caution_blocks(doubts(result))
     yield Statement(f"{account_text(result)} · seed {result.seed}", "faint")
 

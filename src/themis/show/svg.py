@@ -61,17 +61,16 @@ def _parts(shown: Interval, axis: Axis, marks: Sequence[Mark]) -> Iterator[Html]
 DOTS = 10  # in a row, and rows: a hundred
 
 
-def dots(kinds: Sequence[tuple[str, int]], label: str) -> Html:
-    """A hundred dots, of each kind so many, in this order; the others are empty."""
-    drawn, place = [], 0
-    for kind, number in (*kinds, ("rest", DOTS * DOTS)):
-        stop = min(place + number, DOTS * DOTS)
-        moves = "".join(
-            f"M{x * 10 + 5} {y * 10 + 5}h0" for y, x in map(_row_of, range(place, stop))
-        )
-        if moves:
-            drawn.append(empty("path", d=moves, class_=kind))
-        place = stop
+def dots(number: int, limit: int | None, label: str) -> Html:
+    """A hundred dots, the first of them filled; those up to a limit are outlined."""
+    every = DOTS * DOTS
+    parts = [("limit", range(limit or 0)), ("on", range(number)), ("rest", range(number, every))]
+    drawn = [
+        empty("path", d="".join(f"M{x * 10 + 5} {y * 10 + 5}h0" for y, x in map(_row_of, places)),
+              class_=kind)
+        for kind, places in parts
+        if places
+    ]  # fmt: skip
     size = 10 * DOTS
     return tag(
         "svg", *drawn, class_="dots", viewBox=f"0 0 {size} {size}", role="img", aria_label=label

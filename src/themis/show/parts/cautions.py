@@ -32,8 +32,8 @@ class Caution:
 
 def cautions(result: Result) -> list[Caution]:
     """All that weakens or invalidates a verdict, or is good to know, the worst first, each once."""
-    sources = (_failed, _noise, _placebos, _ended, _inconclusive, _notes, _of_parts, _few, _unsure,
-               _rows)  # fmt: skip
+    sources = (_failed, _noise, _placebos, _ended, _inconclusive, _notes, notes_of_parts, _few,
+               _unsure, _rows)  # fmt: skip
     return list({each.text: each for source in sources for each in source(result)}.values())
 
 
@@ -116,7 +116,7 @@ def _notes(result: Result) -> Iterator[Caution]:
         yield Caution(kind, visible(str(note)), lines, weakens=not note.is_harmless)
 
 
-def _of_parts(result: Result) -> Iterator[Caution]:
+def notes_of_parts(result: Result) -> Iterator[Caution]:
     """What is noted of a search or of scores alone, and of which."""
     for search in result.searches:
         yield from (Caution("note", f"{search.measure} search: {note}") for note in search.notes)

@@ -82,6 +82,13 @@ def group_table(score: GroupScore, words: Wording, *, most: int) -> Table:
     return _table(score, shown, words, hidden)
 
 
+def rates_table(score: GroupScore, words: Wording, *, most: int) -> Table:
+    """Nothing but the rates as bars: for where the whole table is further down."""
+    whole = group_table(score, words, most=most)
+    rows = [row[:3] for row in whole.rows]
+    return Table(whole.title, whole.heads[:3], rows, whole.foot, "bars")
+
+
 def further_groups(score: GroupScore, words: Wording, *, most: int, after: int) -> Table | None:
     """The groups that are not in the table of so many from both ends."""
     seen = {id(each) for each in extremes(score.groups, after)[0]}

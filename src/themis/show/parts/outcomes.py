@@ -36,7 +36,7 @@ def outcome_blocks(
     """Rates beside known outcomes by group, how far they are apart, and how sure that is."""
     yield Statement(about_outcomes(outcomes, words))
     yield _rates(outcomes, words, most, ends=ends)
-    yield _gaps(outcomes, words)
+    yield gaps_table(outcomes, words)
     if missing := tuple(f"undefined: {each}" for each in undefined(outcomes, words)):
         yield Points(missing)
     yield Statement(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", "faint")
@@ -67,7 +67,7 @@ def _rate(rate: Rate, *, ends: bool) -> Cell:
     return Cell(rate_words(rate), ", ".join(filter(None, [few_words(rate), *between])))
 
 
-def _gaps(outcomes: Outcomes, words: Wording) -> Table:
+def gaps_table(outcomes: Outcomes, words: Wording) -> Table:
     return Table(
         f"How far the groups of {set_phrase(outcomes.against)} are apart",
         ("Compared by", Number("Difference"), Number("Ratio"), "Lowest – highest"),

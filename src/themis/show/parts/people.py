@@ -56,7 +56,9 @@ def pair_blocks(pair: Witness, score: CausalScore, words: Wording) -> Iterator[B
     yield pair_table(pair, score.output, words)
     common = [name for name in pair.inputs[0] if name not in pair.differs_in]
     if common:
-        both = ", ".join(f"{visible(n)} {visible(pair.inputs[0][n])}" for n in common[:COMMON])
+        both = ", ".join(
+            f"{visible(n)} {words.value(n, pair.inputs[0][n], LINE)}" for n in common[:COMMON]
+        )
         more = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
         yield Statement(f"{both}{more}", "faint", "both")
     if needs := joint_pair_sentence(pair, score, words):

@@ -62,19 +62,18 @@ def found_table(
     mark = Mark(search.threshold, f"threshold {amount(search.threshold, search)}")
     known = [scores[each] for each in shown if each in scores]
     axis = common_axis(known)
-    heads: list[Head] = [sets_noun(search), axis, Number("Score"), Number("Interval"),
-                         Number("Executions")]  # fmt: skip
+    heads: list[Head] = [sets_noun(search), axis, Number("Score"), Number("Interval")]
     estimates = {each.against: each.estimate for each in search.tested}
     rows = []
     for names in shown:
         score, about = scores.get(names), estimates.get(names)
         if score is None:
             estimate = "" if about is None else f"~ {in_units(about, search)}"
-            rows.append((set_text(names), "", estimate, "not measured", ""))
+            rows.append((set_text(names), "", estimate, "not measured"))
             continue
         ends = "exact, a tie" if names in search.ties else interval(score)
         picture = score_interval(score, axis, (mark,))
-        rows.append((set_text(names), picture, point(score), ends, f"{score.executions:,}"))
+        rows.append((set_text(names), picture, point(score), ends))
     return Table("Minimal sets", heads, rows, foot)
 
 

@@ -48,7 +48,7 @@ from themis.show.reports.method import (
     inputs_blocks,
     started,
 )
-from themis.show.reports.page import subject_title, whole_clauses
+from themis.show.reports.page import whole_clauses
 from themis.show.reports.references import TEXTS, references_section
 from themis.show.reports.sections import outcomes_section
 from themis.show.words.headlines import capital, headline, hidden_means
@@ -64,7 +64,7 @@ from themis.show.words.searches import (
 from themis.show.words.units import rate_text
 from themis.show.words.values import count, percent, set_phrase, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import Wording, is_drawn, wording
+from themis.show.words.wording import Wording, is_drawn, subject_title, wording
 
 SAYS: dict[str, Any] = TEXTS["annex"]
 SMALL = 1e-6
@@ -82,8 +82,14 @@ def _about(result: Result) -> Iterator[tuple[str, str]]:
     kind = visible(result.subject.get("kind", "unknown"))
     yield "Tested", subject_title(result)
     yield "Kind, fingerprint", f"{kind}, {visible(result.subject.get('fingerprint') or 'unknown')}"
-    for name, given in (("Purpose", naming.purpose), ("Owner", naming.owner),
-                        ("Auditor", naming.auditor)):  # fmt: skip
+    for name, given in (
+        ("Purpose", naming.purpose),
+        ("Owner", naming.owner),
+        ("In use since", naming.distribution_date),
+        ("Auditor", naming.auditor),
+        ("Independence of the auditor", naming.independence),
+        ("Why these measures", naming.why_metrics),
+    ):
         yield name, visible(given) if given else OPEN
     yield "Tool", f"Themis {_version(result)}"
     yield "Date of the test", started(result) or "unknown"
@@ -96,6 +102,8 @@ def _about(result: Result) -> Iterator[tuple[str, str]]:
         rows = data.get("rows")
         number = f", {count(rows, 'row')}" if isinstance(rows, int) else ""
         yield "Given rows", f"{visible(data['file'])}{number}"
+    if naming.data_source or "rows" in kinds:
+        yield "Data and period", visible(naming.data_source) if naming.data_source else OPEN
     if kinds != {"rows"}:
         why = naming.why_test_data
         yield "Why test data", visible(why) if why else OPEN
@@ -181,8 +189,8 @@ def _unknown(score: GroupScore, result: Result) -> str:
     """How many are of no category, and which categories are rare; what is counted is said."""
     if score.population == "inputs":
         return (
-            "Inputs without a value are in no category; all others are. Each category is tested by "
-            "itself, however rare it is, and no longer than it takes to compare it."
+            "Of an unknown category: not applicable, since inputs are generated. Each category is "
+            "sampled separately until it can be compared; sample sizes differ."
         )
     words = wording(result)
     groups = (*score.groups, *(replace(each, values={}) for each in hidden_groups(score)))
@@ -324,8 +332,9 @@ def _render(result: Result, space: Space) -> str:
         section("about", f"A. {title}", drawn([about])),
         section("rates", rates, drawn(_tables(result, space))),
         outcomes_section(result, space),
-        section("log", "C. Test log", drawn(_log(result, space)), signed),
+        section("log", "C. Test log", drawn(_log(result, space))),
         references_section(result),
+        signed,
     )
 
 

@@ -19,14 +19,13 @@ from themis.show.reports import markdown
 from themis.show.reports.document import document, section
 from themis.show.reports.drawing import chip, drawn, sentence
 from themis.show.reports.method import started_on
-from themis.show.reports.page import named_title, subject_title
 from themis.show.words.headlines import capital
-from themis.show.words.wording import PLAIN, Wording, wording
+from themis.show.words.wording import PLAIN, Wording, named_title, subject_title, wording
 
 SUFFIXES = (".html", ".md")
 WORDS = {
-    "Comparison": {"grave": "new discrimination", "calm": "nothing new", "open": "undecided"},
-    "Replay": {"grave": "discriminates", "calm": "no test discriminates", "open": "undecided"},
+    "Comparison": {"grave": "difference has grown", "calm": "nothing new", "open": "undecided"},
+    "Replay": {"grave": "decisions differ", "calm": "no test differs", "open": "undecided"},
 }
 
 
@@ -41,8 +40,11 @@ class Topic:
 
 def topic_of(before: Result, after: Result) -> Topic:
     """What two results that are compared are about."""
-    days = [(name, started_on(each)) for name, each in (("before", before), ("after", after))]
-    about = " · ".join(f"{name}: {day}" for name, day in days if day)
+    about = " · ".join(
+        f"{name}: {', '.join(known)}"
+        for name, each in (("before", before), ("after", after))
+        if (known := [*filter(None, (subject_title(each), started_on(each)))])
+    )
     return Topic(subject_title(after), about, wording(after))
 
 

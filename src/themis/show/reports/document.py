@@ -89,7 +89,7 @@ LIMIT_BYTES = 300_000  # of a whole file; mail and browsers take it without a th
 class Space:
     """How many of each kind a page shows; it says how many it does not."""
 
-    cards: int = 6  # sets with a card of their own
+    cards: int = 3  # sets with a card of their own
     scores: int = 60
     searches: int = 6
     checks: int = 60

@@ -79,7 +79,7 @@ def _(part: Part) -> Html:
 def _(shown: Dots) -> Html:
     smalls = (tag("small", each) for each in shown.small)
     caption = tag("figcaption", tag("b", shown.share), " ", tag("bdi", shown.of), *smalls)
-    return tag("figure", dots(shown.kinds, shown.label), caption)
+    return tag("figure", dots(shown.number, shown.limit, shown.label), caption)
 
 
 @_drawn.register
@@ -88,7 +88,8 @@ def _(given: Table) -> Html:
     rows = ([_first(row[0]), *map(_cell, row[1:])] for row in given.rows)
     shown = table(given.title, [_head(each) for each in given.heads], rows, kind=shape,
                   foot=given.foot)  # fmt: skip
-    return shown if given.shape == "chart" else tag("div", shown, class_="wide")
+    is_fluid = given.shape in ("chart", "summary", "bars")
+    return shown if is_fluid else tag("div", shown, class_="wide")
 
 
 def _head(head: Head) -> Any:

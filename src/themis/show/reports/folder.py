@@ -9,8 +9,8 @@ from themis.results.model import Result
 from themis.results.withheld import withheld
 from themis.show.reports.markdown import escape
 from themis.show.reports.method import RECIPE, command_again, digest, same_again
-from themis.show.reports.page import subject_title
 from themis.show.words.verdicts import measured_on, verdict
+from themis.show.words.wording import subject_title
 
 FILES = {
     "report.html": "the report: verdict, findings, pairs, statistics; to read and to print",

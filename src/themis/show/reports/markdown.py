@@ -31,7 +31,6 @@ from themis.show.parts.checks import accepted, checks_table
 from themis.show.parts.outcomes import outcome_blocks, proxy_blocks
 from themis.show.parts.people import pair_blocks
 from themis.show.parts.scores import scores_table
-from themis.show.reports.page import subject_title
 from themis.show.words.explanations import pairs_origin
 from themis.show.words.headlines import headline
 from themis.show.words.outcomes import beside_causal
@@ -40,7 +39,7 @@ from themis.show.words.scores import cost_text, how_sure_together, impact, outpu
 from themis.show.words.searches import checks_guarantee, guarantee, harms, set_text
 from themis.show.words.values import count, unbroken, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import Wording, wording
+from themis.show.words.wording import Wording, subject_title, wording
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table

@@ -186,7 +186,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         "Versions": ", ".join(f"{name} {each}" for name, each in versions.items())
         if isinstance(versions, Mapping)
         else None,
+        "Machine": timing.get("machine"),
         "File": source.get("file"),
+        "SHA-256 of the file": source.get("sha256"),
         "SHA-256 of the result": digest(result),
     }
     yield from ((name, visible(each)) for name, each in known.items() if each)
@@ -273,7 +275,8 @@ def _values(spec: Any) -> str:
         text = f"{given.get('min')} to {given.get('max')}{step}"
     if given.get("bins"):
         text += f"; bins at {cut_text(', '.join(map(visible, given['bins'])))}"
-    return f"{text}; weighted" if given.get("weights") else text
+    weights = given.get("weights") or ()
+    return f"{text}; weights {cut_text(', '.join(map(visible, weights)))}" if weights else text
 
 
 def _protected(spec: Any) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 from themis.results.model import Result
-from themis.results.parts import Naming
 from themis.show.html import Html, cut, tag
 from themis.show.parts.cautions import cautions
-from themis.show.reports.cards import cards_section
 from themis.show.reports.document import Space, document, fitting
 from themis.show.reports.drawing import chip, sentence
+from themis.show.reports.findings import findings_section
 from themis.show.reports.method import again_section, digest, method_section, started_on
 from themis.show.reports.references import glossary_section
 from themis.show.reports.sections import (
@@ -27,14 +27,14 @@ from themis.show.reports.sections import (
 )
 from themis.show.words.values import visible
 from themis.show.words.verdicts import how_to_read, measured_on, verdict
-from themis.show.words.wording import wording
+from themis.show.words.wording import subject_title, wording
 
-LONGEST_TITLE = 240
 LONGEST_VERDICT = 600
+HEADING = re.compile(r'<h2 id="(\w+)-title">([^<]+)</h2>')
 # In the order of the page; each is empty if there is nothing to show.
 SECTIONS: tuple[Callable[[Result, Space], Html], ...] = (
-    cards_section,
     checks_section,
+    findings_section,
     sets_section,
     cautions_section,
     scores_section,
@@ -62,21 +62,16 @@ def _render(result: Result, space: Space) -> str:
         "Report",
         digest(result),
         _header(result, title),
-        *(show(result, space) for show in SECTIONS),
+        _contents(shown := [show(result, space) for show in SECTIONS]),
+        *shown,
     )
 
 
-def subject_title(result: Result) -> str:
-    """What was tested: as the file calls it, else by the program's own name."""
-    kind = visible(result.subject.get("kind") or "unknown")
-    return named_title(wording(result).naming) or f"A {kind} subject"
-
-
-def named_title(naming: Naming) -> str:
-    """The name and version of what is tested; empty where it has none."""
-    name = naming.name or naming.program
-    version = f", version {naming.version}" if name and naming.version else ""
-    return cut(visible(f"{name}{version}"), LONGEST_TITLE) if name else ""
+def _contents(sections: Iterable[Html]) -> Html:
+    """Links to the sections, for wide screens."""
+    found = (each for shown in sections for each in HEADING.findall(shown))
+    links = (tag("li", tag("a", Html(title), href=f"#{name}")) for name, title in found)
+    return tag("nav", tag("ul", *links), class_="toc", aria_label="Contents")
 
 
 def _header(result: Result, title: str) -> Iterator[Html]:

@@ -77,7 +77,7 @@ def checks_section(result: Result, space: Space) -> Html:
     if not result.checks:
         return Html()
     table = checks_table(result.checks, most=space.checks)
-    return tag("div", drawn([table, *accepted(result.checks)]), class_="block")
+    return tag("div", drawn([table, *accepted(result.checks)]), class_="block checks")
 
 
 def cautions_section(result: Result, space: Space) -> Html:

@@ -9,31 +9,34 @@ from rich.console import RenderableType
 
 from themis.results.model import Result, Score
 from themis.show.blocks import Block, Part, Statement
-from themis.show.parts.cautions import caution_blocks, doubts, endings
-from themis.show.parts.outcomes import outcome_blocks, proxy_blocks
+from themis.show.parts.cautions import caution_blocks, doubts, endings, notes_of_parts
+from themis.show.parts.outcomes import gaps_table, outcome_blocks, proxy_blocks
 from themis.show.parts.scores import score_part, scores_table
+from themis.show.parts.summary import summaries
 from themis.show.terminal.drawing import drawn
-from themis.show.terminal.parts import Page, make_console, render, rule
+from themis.show.terminal.parts import DIM, Page, Sentence, make_console, render, rule
+from themis.show.terminal.summary import Summary
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.headlines import headline
-from themis.show.words.proxies import by_proxied_set
+from themis.show.words.proxies import by_proxied_set, proxy_sentences
 from themis.show.words.scores import (
     account_text,
     by_set,
     circumstances,
+    confidence_briefly,
+    cost_briefly,
     cost_text,
     hidden_changes,
     how_sure_together,
-    lesser,
+    narrower,
     outputs_text,
     rows_used,
 )
 from themis.show.words.values import set_phrase, visible
-from themis.show.words.verdicts import search_lines, verdict
-from themis.show.words.wording import wording
+from themis.show.words.verdicts import search_lines, source_text, verdict
+from themis.show.words.wording import subject_title, wording
 
 ROWS = 20  # of the table
-GROUPS = 12  # of known outcomes, unless all are asked for
 IGNORED = 6  # columns named that the schema does not know
 TWO = 2  # outputs: a decision and its opposite
 
@@ -48,30 +51,53 @@ def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
 def show_result(
     result: Result, *, width: int, everything: bool = False
 ) -> Iterator[RenderableType]:
-    """The parts of a result: the verdict, what may invalidate it, set by set what is behind it."""
-    yield from _beginning(result, everything=everything)
+    """What was tested, each set in a few lines, what may invalidate them, and what it took."""
+    if everything:
+        yield from _in_full(result)
+        return
+    words = wording(result)
+    yield Sentence(f"{subject_title(result)} · {source_text(result)}", DIM)
+    yield ""
+    yield Summary(summaries(result))
+    for search in search_lines(result, words):
+        yield ""
+        yield Sentence(f"{visible(search)}.")
+    for known in result.outcomes:
+        yield ""
+        yield from drawn([gaps_table(known, words)])
+    for proxies in by_proxied_set(result.proxies):
+        yield ""
+        yield from (Sentence(f"{visible(each)}.") for each in proxy_sentences(proxies, words))
+    if doubtful := [*show_doubts(result), *score_notes(result)]:
+        yield ""
+        yield from drawn(doubtful)
+    yield ""
+    yield from footer(result)
+
+
+render_result = Page[Result](show_result)
+
+
+def footer(result: Result) -> Iterator[RenderableType]:
+    """How sure, what it took, and where there is more."""
+    yield Sentence(" · ".join([*confidence_briefly(result), *cost_briefly(result)]), DIM)
+    page = [] if result.command in ("audit", "demo") else ["page: -o report.html"]
+    more = [*narrower(result), "details: -v", *page]
+    yield Sentence(" · ".join(more), DIM)
+
+
+def _in_full(result: Result) -> Iterator[RenderableType]:
+    """The verdict, what may invalidate it, set by set what stands behind it."""
+    yield from _beginning(result)
     sets = [*by_set(result.scores), *(each.against for each in result.outcomes)]
     for against in dict.fromkeys(sets):
         yield ""
         yield rule(set_phrase(against))
-        yield from drawn(_of_set(result, against, everything=everything))
+        yield from drawn(_of_set(result, against))
     yield ""
+    lines = search_lines(result, wording(result))
+    yield from drawn(Statement(f"{each}.") for each in lines)
     yield from drawn(show_cost(result))
-
-
-render_result = Page[Result](show_result)
-render_apparent = render_result
-
-
-def show_audit(result: Result, *, width: int, everything: bool = False) -> Iterator[RenderableType]:
-    """The parts of a whole audit: the scores, and what the search says; details are in its page."""
-    yield from _beginning(result, everything=everything)
-    yield ""
-    yield from drawn(Statement(f"{each}.") for each in search_lines(result, wording(result)))
-    yield from drawn(show_cost(result))
-
-
-render_audit = Page[Result](show_audit)
 
 
 def render_audit_headlines(result: Result, *, file: IO[str] | None = None) -> str:
@@ -81,12 +107,12 @@ def render_audit_headlines(result: Result, *, file: IO[str] | None = None) -> st
     return render(drawn([*lines, *brief_doubts(result)]), make_console(file))
 
 
-def _beginning(result: Result, *, everything: bool) -> Iterator[RenderableType]:
+def _beginning(result: Result) -> Iterator[RenderableType]:
     """The verdict, on whom it is, what may invalidate it, and a line for each score."""
     one = result.scores[0] if len(result.scores) == 1 and result.data is None else None
     said = verdict(result).sentence if one is None else headline(one, wording(result))
     yield from drawn([Statement(said, "headline"), *_rows(result)])
-    yield from drawn(show_doubts(result, everything=everything))
+    yield from drawn(show_doubts(result, everything=True))
     yield from drawn(overview_table(result.scores))
 
 
@@ -104,30 +130,24 @@ def _rows(result: Result) -> Iterator[Block]:
         yield Statement(why_they_differ(result.data), "faint")
 
 
-def _of_set(result: Result, against: tuple[str, ...], *, everything: bool) -> Iterator[Block]:
+def _of_set(result: Result, against: tuple[str, ...]) -> Iterator[Block]:
     """What is known of one set; of generated inputs beside given people the table says enough."""
     words = wording(result)
     scores = [each for each in result.scores if each.against == against]
     given = [each for each in scores if each.population != "inputs"]
     for score in given or scores:
-        shown = score_part(score, words, everything=everything)
-        if score in lesser(given) and not everything:  # the lesser part of the same finding
-            pairs = "; -v shows pairs" if getattr(score, "witnesses", ()) else ""
-            notes = (Statement(str(note), "faint", "note") for note in score.notes)
-            yield from (Statement(f"{shown.title}{pairs}"), *notes)
-        elif len(result.scores) == 1 and result.data is None:  # its headline is the verdict
+        shown = score_part(score, words, everything=True)
+        if len(result.scores) == 1 and result.data is None:  # its headline is the verdict
             yield from shown.blocks
         else:
             yield shown
     if (hidden := hidden_changes(scores, words)) is not None:
         yield Statement(hidden, "remark", "but")
     for known in (each for each in result.outcomes if each.against == against):
-        most = len(known.groups) if everything else GROUPS
-        blocks = [*outcome_blocks(known, words, most=most, ends=everything)]
+        blocks = [*outcome_blocks(known, words, most=len(known.groups))]
         yield Part(f"Known outcomes by {set_phrase(against)}", blocks)
     for proxies in by_proxied_set([each for each in result.proxies if each.against == against]):
-        most = len(proxies) if everything else GROUPS
-        blocks = [*proxy_blocks(proxies, words, most=most)]
+        blocks = [*proxy_blocks(proxies, words, most=len(proxies))]
         yield Part(f"What may stand in for {set_phrase(against)}", blocks)
 
 
@@ -150,6 +170,11 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Block]
     if everything and result.noise is not None and not result.noise.differing:
         yield Statement(probe_sentence(result.noise), "faint")
     yield from caution_blocks(doubts(result))
+
+
+def score_notes(result: Result) -> Iterator[Block]:
+    """What is noted of scores, each once with those that it is about."""
+    yield from caution_blocks(notes_of_parts(result))
 
 
 def show_cost(result: Result) -> Iterator[Block]:

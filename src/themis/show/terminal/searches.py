@@ -14,9 +14,10 @@ from themis.show.parts.scores import ALL
 from themis.show.parts.search import found_table, reasons_table, undecided_blocks
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import Page, make_console, render, rule
-from themis.show.terminal.results import brief_doubts, show_cost, show_doubts
+from themis.show.terminal.results import brief_doubts, footer, show_cost, show_doubts
 from themis.show.words.headlines import few_text
 from themis.show.words.searches import (
+    example,
     guarantee,
     harms,
     protected_first,
@@ -30,7 +31,7 @@ from themis.show.words.values import set_phrase
 from themis.show.words.wording import PLAIN, Wording, wording
 
 ROWS = 40  # of a table
-EXAMPLES = 5  # sets whose people are shown, unless all are asked for
+FIRST = 10  # sets of a search, unless all are asked for
 
 
 def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> str:
@@ -54,33 +55,44 @@ def show_searches(
         yield from drawn([Statement(search_headline(search, wording(result)), "headline")])
         yield from drawn(doubts)
         doubts = []
-        yield from drawn(show_search(search, result, everything=everything))
+        blocks = _in_full(search, result) if everything else _in_short(search, result)
+        yield from drawn(blocks)
         yield ""
-    yield from drawn([*doubts, *show_cost(result)])
+    if everything:
+        yield from drawn(show_cost(result))
+    else:
+        yield from footer(result)
 
 
 render_search = Page[Result](show_searches)
 
 
-def show_search(search: SearchResult, result: Result, *, everything: bool) -> Iterator[Block]:
+def _in_short(search: SearchResult, result: Result) -> Iterator[Block]:
+    """The first sets with their numbers, one pair, what is undecided, and the counts."""
+    scores = scores_about(result, search)
+    if search.found:
+        yield found_table(search, scores, most=FIRST)
+    measured = (scores[each] for each in search.found if each in scores)
+    pairs = (example(each, wording(result)) for each in measured)
+    if pair := next(filter(None, pairs), None):
+        yield Statement(f"example: {pair}", "faint")
+    yield from undecided_blocks(search)
+    yield Statement(set_counts(search), "faint")
+    yield from (Statement(str(note), "warning", "note") for note in search.notes)
+
+
+def _in_full(search: SearchResult, result: Result) -> Iterator[Block]:
     """One search: its sets, its people, what is open, what is certain."""
     scores, words = scores_about(result, search), wording(result)
-    most = ALL if everything else ROWS
     if search.found:
-        yield found_table(search, scores, most=most)
-    measured = [scores[each] for each in search.found if each in scores]
-    shown = measured if everything else measured[:EXAMPLES]
-    for score in shown:
-        if blocks := [*show_people(score, words, everything=everything)]:
+        yield found_table(search, scores, most=ALL)
+    for score in (scores[each] for each in search.found if each in scores):
+        if blocks := [*show_people(score, words, everything=True)]:
             yield Part(set_phrase(score.against), blocks)
-    if len(shown) < len(measured):
-        hidden = len(measured) - len(shown)
-        yield Statement(f"and {hidden:,} more: -v shows whom they hurt", "faint")
-    yield from undecided_blocks(search, **({"most": ROWS} if everything else {}))
+    yield from undecided_blocks(search, most=ROWS)
     yield from (Statement(set_counts(search)), Statement(guarantee(search)))
     yield from (Statement(str(note), "warning", "note") for note in search.notes)
-    if everything:
-        yield reasons_table(search, most=ROWS)
+    yield reasons_table(search, most=ROWS)
 
 
 def show_people(

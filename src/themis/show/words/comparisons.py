@@ -32,14 +32,14 @@ COMMON = 8  # characteristics shown in which the two inputs agree
 
 
 def replay_headline(replay: Replay) -> str:
-    """`3 of 512 tests discriminate: 2 still, 1 new; 24 are fixed`, `2 of 512 tests still …`."""
+    """`3 of 512 tests differ: 2 still, 1 new; 24 are fixed`, `2 of 512 tests still …`."""
     if not replay.tests:
         return "There are no tests to run again"
     still, new, fixed = (replay.count(state) for state in ("still", "new", "fixed"))
     total = count(replay.tests, "test")
-    text = f"None of {total} discriminates"
+    text = f"None of {total} differs"
     if still + new:
-        verb = "discriminates" if still + new == 1 else "discriminate"
+        verb = "differs" if still + new == 1 else "differ"
         text = f"{still + new:,} of {total} {verb}"
         if still and new:
             text += f": {still:,} still, {new:,} new"
@@ -49,9 +49,9 @@ def replay_headline(replay: Replay) -> str:
             text += ", which it did not before" if new == 1 else ", which they did not before"
     elif not replay.conclusive:
         known = "confirmed" if replay.count("unconfirmed") else "known"
-        text = f"None of {total} is {known} to discriminate"
+        text = f"None of {total} is {known} to differ"
     if fixed and random_answers(replay) is not None:  # once equal is no proof
-        text += f"; {fixed:,} did not discriminate this time"
+        text += f"; {fixed:,} did not differ this time"
     elif fixed:
         text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
     for state, word in (
@@ -78,8 +78,8 @@ def other_notes(replay: Replay) -> Iterator[str]:
 
 
 def _unconfirmed(number: int) -> str:
-    discriminate, were = ("discriminates", "was") if number == 1 else ("discriminate", "were")
-    return f"{discriminate} but {were} not run again often enough to confirm"
+    differ, were = ("differs", "was") if number == 1 else ("differ", "were")
+    return f"{differ} but {were} not run again often enough to confirm"
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:
@@ -124,18 +124,18 @@ def replay_cost(replay: Replay) -> str:
 
 
 def differences_headline(found: Differences) -> str:
-    """Whether there is new discrimination, in one sentence."""
+    """Whether a difference has grown, in one sentence."""
     risen = [quantity_text(each) for each in found.scores if each.change == "risen"]
     new = [quantity_text(each) for each in found.sets if each.change == "new"]
     if found.verdict == "new discrimination":
         has, are = ("has" if len(risen) == 1 else "have"), ("is" if len(new) == 1 else "are")
         parts = [f"{count(len(risen), 'score')} {has} risen ({_named(risen)})"] * bool(risen)
         parts += [f"{count(len(new), 'minimal set')} {are} new ({_named(new)})"] * bool(new)
-        return f"New discrimination: {', '.join(parts)}"
+        return f"A difference has grown: {', '.join(parts)}"
     if found.verdict == "inconclusive":
-        return "Undecided: no new discrimination was shown, but some may be unseen"
+        return "Undecided: no difference was shown to have grown, but a rise may be unseen"
     small = [quantity_text(each) for each in found.scores if each.change == "risen, tolerated"]
-    none = "No new discrimination found"
+    none = "No difference has grown"
     if small:
         have, their = ("has", "its rise is") if len(small) == 1 else ("have", "their rises are")
         none += f" beyond the tolerance: {count(len(small), 'score')} {have} risen"
@@ -231,6 +231,18 @@ def measured_text(bounds: Bounds | None, quantity: Quantity) -> str:
     if quantity.statistic == "mean" or quantity.is_average_of_people:
         return text
     return f"{in_units(bounds.score, quantity)} ({text})"
+
+
+def size_text(found: ScoreDifference | SetDifference) -> str:
+    """By how much what was observed has changed, where that may be shown: `by 3.2 points`."""
+    if found.quantity.statistic == "mean" or found.quantity.is_average_of_people:
+        return ""
+    ends = [found.before, found.after]
+    known = [each.score for each in ends if each is not None and each.told]
+    if found.change not in CLAIMED or len(known) < 2 or None in known:
+        return ""
+    before, after = (each or 0.0 for each in known)
+    return f"by {in_units(abs(after - before), found.quantity)}"
 
 
 def _ends(bounds: Bounds, unit: Callable[[float], str]) -> str:

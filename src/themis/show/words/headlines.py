@@ -62,6 +62,8 @@ def said(score: Score, words: Wording = PLAIN) -> Headline:
         table = TEMPLATES[parts.table]
         claim, behind = table.get(kind) or table["others"]
         remark = _remark(score, words) if told else ""
+    if kind in ("differs", "least") and isinstance(score, CausalScore) and score.placebo and told:
+        remark += f"; noise alone may explain up to {percent(score.placebo.high)}"
     if any(note.code == "equal-but-for-spelling" for note in score.notes):
         remark += "; texts that differ only in spelling count as the same"
     return Headline(capital(f"{claim.format_map(parts)}{remark}"), behind.format_map(parts))
@@ -146,10 +148,11 @@ def _where(score: Score) -> str:
 
 def output_name(score: Score) -> str:
     """What a score is about: the decision, or an output by its name."""
-    return f"the {_output_noun(score)}" if score.output is None else _output_noun(score)
+    return f"the {output_noun(score)}" if score.output is None else output_noun(score)
 
 
-def _output_noun(score: Score) -> str:
+def output_noun(score: Score) -> str:
+    """What changes: the decision, the output, or an output by its name."""
     if score.output is None:
         return "decision" if score.distance == "exact" else "output"
     return cut_name(visible(score.output))
@@ -378,7 +381,7 @@ def _follow(score: CausalScore) -> str:
 
 
 def _counterpart(score: CausalScore) -> str:
-    noun, by, comma = _output_noun(score), beyond(score), "," if score.followed else ""
+    noun, by, comma = output_noun(score), beyond(score), "," if score.followed else ""
     but = f"whose {noun} differs{by}" if by else f"gets a different {noun}"
     changed = f"{set_with_followers(score.against, score.followed)}{comma}"
     return f"a counterpart among the rows that differs only in {changed} but {but}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from themis.results.finding import idle_favour
-from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score
+from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, Inventory
 from themis.results.withheld import is_told
@@ -53,7 +53,7 @@ def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
     return f"Each interval by itself holds with {_level(certified)}{remedy}."
 
 
-def _level(scores: Iterable[Score]) -> str:
+def _level(scores: Iterable[Score | SearchResult]) -> str:
     return f"{percent_sure(min(each.confidence for each in scores))} % confidence"
 
 
@@ -131,17 +131,18 @@ def impact(score: GroupScore) -> str | None:
     """The impact ratio, its interval, and where it stands to the four-fifths line."""
     if score.impact_ratio is None or idle_favour(score) is not None:
         return None  # rates that tell nothing meet no rule
-    text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)}"
+    text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)} in this test"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
         text += f" (between {ratio_text(low)} and {ratio_text(high)})"
     if rests_on_few(score):
         small = "it rests on a group that is too small to judge"
-        return f"{text}: {small}, so the four-fifths rule is not applied"
+        return f"{text}: {small}, so it is not held against four fifths"
     place = {
-        "below": "below four fifths (0.80), so it does not meet the four-fifths rule",
-        "above": "it meets the four-fifths rule (at least 0.80)",
-        "unclear": "the test cannot tell whether it meets the four-fifths rule (at least 0.80)",
+        "below": "below four fifths (0.80)",
+        "above": "it reaches four fifths (0.80), a screening guideline that does not rule out "
+        "adverse impact",
+        "unclear": "the test can’t tell whether it reaches four fifths (0.80)",
     }
     return f"{text}: {place[score.four_fifths]}"
 
@@ -319,6 +320,48 @@ def account_text(result: Result) -> str:
 def cost_text(result: Result) -> str:
     """What the result cost: `1,404 executions · 0.8 s · seed 42`."""
     return " · ".join([account_text(result), *circumstances(result)])
+
+
+def confidence_briefly(result: Result) -> Iterator[str]:
+    """How sure the intervals are, in a few words; nothing where nothing was measured."""
+    parts: list[Score | SearchResult] = [*result.scores, *result.searches]
+    sampled = [each for each in parts if each.method == "sampled" and _is_measured(each)]
+    if any(each.stopping is Stopping.PAPER for each in sampled):
+        yield "not certified: the paper’s stopping rule"
+    elif sampled:
+        each = "" if len(sampled) == 1 else " each"
+        together = " for all together" if (result.family or 1) > 1 else each
+        yield f"{_level(sampled)}{together}"
+    elif parts and all(_is_measured(each) and each.conclusive for each in parts):
+        yield "exact"
+
+
+def _is_measured(part: Score | SearchResult) -> bool:
+    return isinstance(part, SearchResult) or part.samples > 0
+
+
+NARROWER = 5.0  # times as narrow, and so about 25 times the runs
+
+
+def narrower(result: Result) -> Iterator[str]:
+    """How to have narrower intervals, where some are sampled as precisely as asked."""
+    errors = [
+        each.error
+        for each in result.scores
+        if each.method == "sampled" and each.samples and each.conclusive
+    ]
+    if errors:
+        yield f"narrower: --error {max(errors) / NARROWER:.1g}"
+
+
+def cost_briefly(result: Result) -> Iterator[str]:
+    """What it took: `1,199 runs`, `0.4 s`, `seed 12`."""
+    yield count(result.spent.total, "run")
+    if result.cache_hits and not result.spent.total:
+        yield f"{result.cache_hits:,} answers from the cache"
+    if "seconds" in result.timing:
+        yield took(result.timing)
+    yield f"seed {result.seed}"
 
 
 def circumstances(result: Result) -> Iterator[str]:

@@ -333,7 +333,7 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
         for person, output in zip(witness.inputs, told_apart(witness.outputs), strict=True)
     ]
     common = [name for name in first if name not in changed]
-    both = [f"{set_phrase([name])} {set_phrase([visible(second[name])])}" for name in common]
+    both = [f"{set_phrase([name])} {words.value(name, second[name])}" for name in common]
     rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
     whose = " (generated, not anybody's row)" if witness.generated else ""
     return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else "")
@@ -459,7 +459,7 @@ def checks_guarantee(result: Result) -> str:
     )
     if any(map(_is_sampled, result.searches)) or any(map(_is_partial, result.scores)):
         first = result.checks[0]
-        text = f"Each verdict by itself is right with {confidence_text(first.confidence)}."
+        text = f"Decided checks: {confidence_text(first.confidence)} each."
         if first.family not in (None, 1):
             text = f"The verdicts have {confidence_text(first.confidence, first.family)}."
     tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]

@@ -26,7 +26,7 @@ from themis.show.words.headlines import (
     score_text,
 )
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import cut_off
+from themis.show.words.scores import cut_off, rows_used
 from themis.show.words.searches import (
     amount,
     checks_guarantee,
@@ -81,6 +81,11 @@ def verdict(result: Result) -> Verdict:
     if result.searches:
         return _of_searches(result, words)
     return _of_scores(result, words)
+
+
+def line(result: Result) -> str:
+    """The verdict in one line."""
+    return capital(verdict(result).sentence)
 
 
 def check_state(verdict_text: str) -> State:
@@ -202,6 +207,17 @@ def measured_on(result: Result) -> str:
         text = f"Measured on {given}, and on {made_up}"
     times = f", in {count(result.executions, 'run')} of the program" if result.executions else ""
     return f"{text}{times}."
+
+
+def source_text(result: Result) -> str:
+    """The same in a few words: `generated test inputs, not real people`."""
+    words, data = wording(result), result.data or {}
+    kinds = result.populations
+    given = rows_used(data) if "used" in data else visible(data.get("file", "the given rows"))
+    made_up = f"generated {words.whom()}"
+    if "inputs" not in kinds:
+        return given
+    return f"{made_up}, not real people" if kinds == {"inputs"} else f"{given}, and {made_up}"
 
 
 def how_to_read(result: Result) -> str:

@@ -25,6 +25,7 @@ from themis.show.words.values import LONGEST, LONGEST_TEXT, count, cut_apart, cu
 VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing", LOWER, HIGHER, *RARE}
 EQUALS, LISTS = (" = ", " ≠ "), (" is one of ", " is none of ")  # in conditions
 SHORT = 8  # letters of a value that is hardly ever cut
+LONGEST_TITLE = 240
 PLACES = {"rows": "in the rows", "profile": "in the profile"}
 
 
@@ -274,3 +275,16 @@ def favour_remedy(values: Mapping[str, Any]) -> str:
     given = [each for each in values["outputs"] if not isinstance(each, Unnamed)]
     meant = [each for each in given if visible(each).casefold() in wanted]
     return f": write favourable = {json.dumps(meant, ensure_ascii=False)}" if meant else ""
+
+
+def subject_title(result: Result) -> str:
+    """What was tested: as the file calls it, else by the program's own name."""
+    kind = visible(result.subject.get("kind") or "unknown")
+    return named_title(wording(result).naming) or f"A {kind} subject"
+
+
+def named_title(naming: Naming) -> str:
+    """The name and version of what is tested; empty where it has none."""
+    name = naming.name or naming.program
+    version = f", version {naming.version}" if name and naming.version else ""
+    return cut_name(visible(f"{name}{version}"), LONGEST_TITLE) if name else ""

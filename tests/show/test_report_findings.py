@@ -1,4 +1,4 @@
-"""Do the cards of a report say what was found, draw it truly, and name who loses?"""
+"""Do table and cards of a report say what was found, draw it truly, and name who loses?"""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.show.test_report_page import Document
 from themis.results.model import CheckResult, Result, Score
 from themis.results.notes import Ending
 from themis.results.parts import Harm, Naming
-from themis.show.reports.cards import (
+from themis.show.reports.findings import (
     hundred_text,
     mark_of,
     of_hundred,
 )
 from themis.show.reports.page import render_page
 from themis.show.svg import dots
-from themis.show.terminal.results import render_apparent
+from themis.show.terminal.results import render_result
 
 CALM: dict[str, Any] = {"score": 0.0, "low": 0.0, "high": 0.02}
 CHECK = CheckResult(
@@ -67,19 +67,17 @@ def test_a_card_says_first_what_was_found(score: Score, verdict: Any, said: str)
 )
 def test_a_share_is_a_number_of_dots(share: float, number: int, text: str) -> None:
     assert (of_hundred(share), hundred_text(share)) == (number, text)
-    drawn = dots([("on", number)], text)
+    drawn = dots(number, None, text)
     counts = {kind: path.count("h0") for path, kind in re.findall('d="(.*?)" class="(.*?)"', drawn)}
     assert counts.get("on", 0) == number
     assert sum(counts.values()) == 100
 
 
-def test_dots_beyond_a_limit_are_told_from_those_within() -> None:
+def test_the_dots_up_to_a_limit_are_outlined() -> None:
     page = render_page(samples.result(samples.causal(), checks=(CHECK,)))
-    inside, over = (re.search(f'd="([^"]*)" class="{kind}"', page) for kind in ("in", "over"))
-    assert inside is not None
-    assert over is not None
-    assert (inside[1].count("h0"), over[1].count("h0")) == (5, 6)
-    assert 'class="in"' not in render_page(samples.result(samples.causal()))
+    counts = {kind: path.count("h0") for path, kind in re.findall('d="(.*?)" class="(.*?)"', page)}
+    assert (counts["limit"], counts["on"], counts["rest"]) == (5, 11, 89)
+    assert 'class="limit"' not in render_page(samples.result(samples.causal()))
 
 
 def test_who_loses_is_told_for_each_direction() -> None:
@@ -97,8 +95,6 @@ def test_a_combination_has_a_card_only_if_it_shows_more_than_its_parts() -> None
     part = samples.causal(score=0.1, low=0.08, high=0.12)
     both = samples.causal(against=("race", "sex"), score=0.1, low=0.08, high=0.12)
     assert len(cards(samples.result(part, both))) == 1
-    page = render_page(samples.result(part, both))
-    assert "1 more combination" in page
     more = replace(both, score=0.3, low=0.28, high=0.32)
     assert len(cards(samples.result(part, more))) == 2
     calm = replace(both, score=0.0, low=0.0, high=0.05)
@@ -106,12 +102,15 @@ def test_a_combination_has_a_card_only_if_it_shows_more_than_its_parts() -> None
     assert len(cards(samples.result(both))) == 1  # its parts are not there
 
 
-def test_protected_characteristics_come_first_and_are_named_so() -> None:
+def test_protected_characteristics_are_in_view_and_others_are_folded() -> None:
     result = samples.result(samples.causal(against=("age",), low=0.1), samples.causal())
     schema = {"inputs": {"race": {"values": [0, 1], "protected": True}, "age": [1, 2]}}
-    first, second = cards(replace(result, schema=schema))
-    assert "protected race" in first
-    assert "not protected age" in second
+    (card,) = cards(replace(result, schema=schema))
+    assert "protected race" in card
+    page = Document(render_page(replace(result, schema=schema))).text
+    assert "1 set that is not protected" in page
+    plain = {"inputs": {"race": [0, 1], "age": [1, 2]}}
+    assert len(cards(replace(result, schema=plain))) == 2
 
 
 def test_given_people_stand_beside_all_inputs_and_come_first() -> None:
@@ -154,7 +153,7 @@ def test_what_rows_show_among_themselves_is_folded_and_not_without_anything_else
     assert "compared among the rows only" in alone
     facts = {"file": "a.csv", "rows": 2, "used": 2, "dropped": 0, "distinct": 2, "ignored": []}
     result = replace(samples.result(samples.causal(), rows, within), data=facts)
-    short, whole = (render_apparent(result, width=100, everything=each) for each in (False, True))
-    assert short.count("Pairs who differ") == 1
+    short, whole = (render_result(result, width=100, everything=each) for each in (False, True))
+    assert short.count("decision changes") == 2
+    assert short.count("decision differs between rows") == 1
     assert whole.count("Pairs who differ") == 2
-    assert "-v shows pairs" in short

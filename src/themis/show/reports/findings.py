@@ -1,4 +1,4 @@
-"""One card for each characteristic or set: what was found, a hundred dots, who loses, one pair."""
+"""The sets in a table, the worst first; cards of the first few: dots, rates, who loses, a pair."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from themis.results.finding import finding
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, is_by_degrees
-from themis.results.parts import Group
 from themis.results.withheld import is_told, width
-from themis.show.blocks import Block, Chip, Dots, Points, Statement
-from themis.show.html import Html, folded, join, tag
+from themis.show.blocks import Block, Chip, Dots, Fold, Points, Statement
+from themis.show.html import Html, tag
+from themis.show.parts.groups import rates_table
 from themis.show.parts.scores import limits_of
-from themis.show.reports.document import Space, left_out, section
+from themis.show.parts.summary import LEGEND, SetSummary, summaries, summary_table
+from themis.show.reports.document import Space, rest, section
 from themis.show.reports.drawing import chip, drawn
 from themis.show.reports.sections import pair_card
 from themis.show.words.explanations import (
@@ -24,11 +25,8 @@ from themis.show.words.headlines import (
     beyond,
     capital,
     headline_parts,
-    kind_words,
     output_name,
     output_words,
-    score_text,
-    shown_extremes,
 )
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import protection, set_text
@@ -39,19 +37,44 @@ from themis.show.words.wording import PLACES, Wording, wording
 OVER, WITHIN, ACCEPTED = "over the limit", "within the limit", "accepted"
 KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
 ORDINARY = 2
+RATES = 3  # groups of a card, from either end
 
 
-def cards_section(result: Result, space: Space) -> Html:
-    """A card for each set, those of protected characteristics first and apart."""
+def findings_section(result: Result, space: Space) -> Html:
+    """Every set in a few lines, those that are not protected folded; cards of the first few."""
     sets = [_once(each) for each in by_set(result.scores).values()]
     if not sets:
         return Html()
     ranked = sorted(sets, key=lambda each: _order(result, each))
-    ordinary = [each for each in ranked if protection(result, each[0].against) == ORDINARY]
-    protected = [each for each in ranked if each not in ordinary]
-    few = min(len(protected), len(ordinary)) < 2  # they share a row, each with its kind
-    kinds = [ranked] if few else [protected, ordinary]
-    return section("findings", "Findings", *(_cards(each, result, space) for each in kinds))
+    rows = {each.against: each for each in summaries(result, [e for own in ranked for e in own])}
+    lines = [rows[each[0].against] for each in ranked]
+    shown, folded = _parted(lines)
+    foot = rest(len(shown) - space.scores, "set")
+    blocks: list[Block] = [
+        summary_table(shown[: space.scores], title="Differences found, by set", foot=foot),
+        Statement(LEGEND, "faint"),
+    ]
+    if folded:
+        title = count(len(folded), "set that is not protected", "sets that are not protected")
+        foot = rest(len(folded) - space.scores, "set")
+        table = summary_table(folded[: space.scores], title=title.capitalize(), foot=foot)
+        blocks.append(Fold(title, [table]))
+    listed = {each.against for each in shown}
+    cards = [each for each in ranked if each[0].against in listed and _has_own_card(each, result)]
+    return section(
+        "findings",
+        "Findings",
+        drawn(blocks),
+        tag("div", *(_card(each, result) for each in cards[: space.cards]), class_="findings"),
+    )
+
+
+def _parted(lines: Sequence[SetSummary]) -> tuple[list[SetSummary], list[SetSummary]]:
+    """The sets in view, and those that are folded: unprotected ones beside protected ones."""
+    protected = [each for each in lines if each.protection != ORDINARY]
+    if not protected:
+        return list(lines), []
+    return protected, [each for each in lines if each.protection == ORDINARY]
 
 
 def _once(scores: Sequence[Score]) -> list[Score]:
@@ -76,17 +99,6 @@ def _own_share(scores: Sequence[Score]) -> float:
     joint = [each.joint for each in scores if isinstance(each, CausalScore) and each.joint]
     known = max((each.low for each in scores if is_told(each)), default=0.0)
     return max((each.only for each in joint), default=known)
-
-
-def _cards(sets: Sequence[Sequence[Score]], result: Result, space: Space) -> Html:
-    shown = [each for each in sets if _has_own_card(each, result)][: space.cards]
-    others = [each for each in sets if each not in shown]
-    more = [_line(each, result) for each in others[: space.scores - len(shown)]]
-    joint = all(len(each[0].against) > 1 for each in others)
-    title = count(len(others), "more combination" if joint else "more set")
-    rest = folded(title, tag("ul", *more, class_="lines")) if more else Html()
-    cards = tag("div", *(_card(each, result) for each in shown), class_="findings")
-    return join([cards, rest, *left_out(len(sets) - space.scores, "set")])
 
 
 def _has_own_card(scores: Sequence[Score], result: Result) -> bool:
@@ -191,19 +203,8 @@ def _pair(scores: Sequence[Score], words: Wording) -> Iterator[Html]:
             return
 
 
-def _line(scores: Sequence[Score], result: Result) -> Html:
-    """A set that got no card."""
-    mark = mark_of(scores, result)
-    figures = "; ".join(f"{kind_words(each)} {score_text(each)}" for each in scores if each.samples)
-    return tag("li", chip(mark.state, mark.word), " ",
-               tag("b", tag("bdi", set_text(scores[0].against))), f" {figures}")  # fmt: skip
-
-
-def _pictures(scores: Sequence[Score], result: Result, words: Wording) -> Iterator[Dots]:
-    """Dots for shares of inputs, and for the rates of the two extreme groups.
-
-    Given people stand beside all inputs; what rows show among themselves is not drawn.
-    """
+def _pictures(scores: Sequence[Score], result: Result, words: Wording) -> Iterator[Block]:
+    """A hundred dots for the share that changes, and the groups' rates as bars."""
     several = len({each.population for each in scores}) > 1
     for score in sorted(scores, key=lambda each: each.measure):
         if not score.samples or score.counterfactuals != "generated":
@@ -211,9 +212,8 @@ def _pictures(scores: Sequence[Score], result: Result, words: Wording) -> Iterat
         is_main = score.population in PLACES or not several
         if isinstance(score, CausalScore) and not is_by_degrees(score):
             yield _share(score, _of_whom(score, words, several=several), result)
-        elif isinstance(score, GroupScore) and is_main and score.statistic == "rate":
-            extremes = shown_extremes(score) if len(score.groups) > 1 else ()
-            yield from (_rate(each, score.output, words) for each in extremes)
+        elif isinstance(score, GroupScore) and is_main and len(score.groups) > 1:
+            yield rates_table(score, words, most=RATES)
 
 
 def _of_whom(score: Score, words: Wording, *, several: bool) -> str:
@@ -225,26 +225,17 @@ def _of_whom(score: Score, words: Wording, *, several: bool) -> str:
 
 
 def _share(score: CausalScore, whom: str, result: Result) -> Dots:
-    """How many of a hundred get a different decision; beyond the lowest limit they are darker."""
+    """How many of a hundred get a different decision; the lowest limit is outlined."""
     share = score.low if score.lower_bound else score.score
-    number = of_hundred(share)
     text = f"{'at least ' * score.lower_bound}{hundred_text(share)}"
     name = output_name(score).removeprefix("the ")
     small = [f"{name} differs{by}" if (by := beyond(score)) else f"different {name}"]
-    kinds = [("on", number)]
-    for limit in limits_of(result, score)[:1]:
-        inside = min(number, of_hundred(limit.share))
-        kinds = [("in", inside), ("over", number - inside)]
-        small.append(f"{'limit' if result.checks else 'threshold'} {limit.name}")
+    limit = None
+    for each in limits_of(result, score)[:1]:
+        limit = of_hundred(each.share)
+        small.append(f"{'limit' if result.checks else 'threshold'} {each.name}")
     label = f"{text}: {output_words(score)} changes{beyond(score)}"
-    return Dots(kinds, label, text, whom, small)
-
-
-def _rate(group: Group, output: str | None, words: Wording) -> Dots:
-    """How many of a hundred of a group get the favourable decision."""
-    text, name = hundred_text(group.rate), words.label(group.values)
-    get = f"get {words.favour(output)}"
-    return Dots([("rate", of_hundred(group.rate))], f"{name}: {text} {get}", text, name, [get])
+    return Dots(of_hundred(share), limit, label, text, whom, small)
 
 
 def of_hundred(share: float) -> int:
