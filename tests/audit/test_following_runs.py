@@ -64,18 +64,6 @@ class Arrivals:
 
         return self._measure(subject, names)
 
-    def table(self, names: list[str]) -> themis.CausalScore:
-        def subject(table: themis.InputTable) -> Any:
-            columns = {name: table[name].tolist() for name in schema().names}
-            rows = [
-                dict(zip(columns, each, strict=True))
-                for each in zip(*columns.values(), strict=True)
-            ]
-            self.seen += rows
-            return [decide(row) for row in rows]
-
-        return self._measure(themis.batch(subject), names)
-
     def _measure(self, subject: Any, names: list[str]) -> themis.CausalScore:
         score = themis.Audit(subject, schema(), seed=1).causal(*names)
         assert score.method == "exact"
@@ -99,7 +87,7 @@ class Arrivals:
         return {(each["sex"], each["relationship"], each["title"]) for each in self.seen}
 
 
-@pytest.mark.parametrize("how", ["row", "table", "command"])
+@pytest.mark.parametrize("how", ["row", "command"])
 def test_the_variants_of_a_leader_arrive_with_their_followers(how: str, tmp_path: Path) -> None:
     arrivals = Arrivals(tmp_path)
     score = getattr(arrivals, how)(["sex"])

@@ -14,7 +14,6 @@ from tests.external import write_command
 from tests.projects import run
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
-from themis.results.withheld import withheld
 from themis.show.reports.annex import render_annex
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
@@ -92,13 +91,3 @@ def test_counts_are_the_same_whatever_a_cache_knew(tmp_path: Path) -> None:
     assert results[0]["executions"] > results[1]["executions"] == 0
     assert results[0]["outputs"] == results[1]["outputs"]
     assert {each["value"] for each in results[0]["outputs"][0]["counts"]} == {"0", "1", "maybe"}
-
-
-def test_documents_name_no_output_of_few_people() -> None:
-    rows = [{"sex": "fm"[n % 2], "x": n} for n in range(40)]
-    result = themis.Audit(third, SCHEMA, favourable=["yes"]).apparent(rows, "sex")
-    assert {each.value for each in result.outputs[0].counts} == {"yes", "no", "perhaps"}
-    (shown,) = withheld(result).outputs
-    assert [each.value for each in shown.counts] == ["yes", "no"]
-    assert shown.others == result.outputs[0].counts[2].count
-    assert "perhaps" not in render_markdown(withheld(result))

@@ -7,7 +7,6 @@ import resource
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +14,7 @@ from pathlib import Path
 import pytest
 
 import themis
-from tests.external import finish, start
 from tests.projects import SMALL, enter, run, write_project
-from themis.engine.replacing import write_whole
 
 OLD = "what was there before"
 SUITE = "score --suite suite.csv"
@@ -107,20 +104,6 @@ def test_links_and_permissions_stay(folder: Path) -> None:
     finally:
         os.umask(umask)
     assert stat.S_IMODE((folder / "new.json").stat().st_mode) == 0o640
-
-
-def test_pipes_and_devices_are_written_directly(folder: Path) -> None:
-    os.mkfifo(folder / "pipe")
-    read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append((folder / "pipe").read_bytes()))
-    reader.start()
-    write_whole(folder / "pipe", b"through")
-    reader.join()
-    assert read == [b"through"]
-    assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
-    printed = finish(start("report", "saved.json", "--format", "md", "-o", "/dev/stdout"))[0]
-    assert printed.startswith("#")
-    assert not list(folder.glob("*.part"))
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])

@@ -237,13 +237,11 @@ def test_a_note_of_a_later_version_is_kept_and_shown_by_its_code(saved: Any) -> 
     assert "warning: later-code (share 0.1)" in render_checks(result)
 
 
-@pytest.mark.some_slow(core=3)
-@pytest.mark.parametrize("depth", [200, 5_000, 100_000])
-def test_a_result_nested_deep_is_refused_in_one_line(saved: Any, depth: int) -> None:
+def test_a_result_nested_deep_is_refused_in_one_line(saved: Any) -> None:
     saved["source"]["deep"] = "here"
-    nested = "[" * depth + "]" * depth
+    nested = "[" * 100_000 + "]" * 100_000
     Path("deep.json").write_text(json.dumps(saved).replace('"here"', nested))
     done = run("report", "deep.json")
     assert done.exit_code == 2
-    assert "deep.json: is nested more than 100 levels deep" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    said = "error: deep.json: is nested too deep; measure again, or restore it"
+    assert done.stderr.splitlines() == [said]

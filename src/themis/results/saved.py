@@ -33,7 +33,6 @@ from themis.results.model import (
 from themis.results.notes import Note
 
 MOST_FAULTS = 20  # that are told of one file
-DEEPEST = 100  # objects and lists within each other
 REMEDY = "measure again, or restore it"
 VALUE = "must be a text, a number or a truth value"
 KINDS = {
@@ -54,7 +53,7 @@ def read_result(path: str | Path) -> Result:
     except FileNotFoundError:
         raise _mistake(path, "there is no such file", "write one: themis score -o FILE") from None
     except RecursionError:
-        raise _mistake(path, f"is nested more than {DEEPEST} levels deep", REMEDY) from None
+        raise _mistake(path, "is nested too deep", REMEDY) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _mistake(path, f"can't be read as JSON: {reason}", "name a saved result") from None
@@ -67,8 +66,6 @@ def read_result(path: str | Path) -> Result:
         reads = f"this Themis reads format {FORMAT}"
         remedy = "measure again with this version, or install the one that wrote it"
         raise _mistake(path, f"has format {data.get('format')!r}, {reads}", remedy)
-    if _is_deeper(data, DEEPEST):
-        raise _mistake(path, f"is nested more than {DEEPEST} levels deep", REMEDY)
     try:
         return result_from_dict(data)
     except RequestError as error:
@@ -101,14 +98,6 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 def _mistake(path: Path, problem: str, remedy: str) -> RequestError:
     return RequestError([Mistake("result", str(path), problem, remedy)])
-
-
-def _is_deeper(data: Any, most: int) -> bool:
-    level = [data]
-    for _ in range(most):
-        inner = [each.values() if isinstance(each, Mapping) else each for each in level]
-        level = [each for part in inner for each in part if isinstance(each, Mapping | list)]
-    return bool(level)
 
 
 # The file as the classes have it ------------------------------------------------------------
