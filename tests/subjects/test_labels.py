@@ -130,7 +130,7 @@ class TestFile:
             (5, "subject.favourable"),
             (7, "subject.labels.approved[2]"),
             (8, "subject.labels.refused"),
-            (10, "subject.labels.other[1]"),
+            (9, "subject.labels.other[1]"),
             (13, "subject.labels.third"),
         ]
         assert caught.value.mistakes[0].remedy == "did you mean 'approved'?"

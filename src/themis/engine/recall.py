@@ -107,7 +107,7 @@ class Recall:
         self.damaged += damaged
         missing = np.flatnonzero(known.numbers == UNKNOWN)
         if not len(missing):
-            cells = labels.number_stored(known.values)[known.numbers]
+            cells = labels.number([*map(labels.as_answer, known.values)])[known.numbers]
             return Recalled(cells, Answers(_outputs(known, labels) if (cells < 0).any() else []))
         if len(missing) < len(codes):
             # What is left to run of a batch may be nothing but the inputs on which a subject fails:

@@ -129,14 +129,6 @@ class Labels:
             [part.number(column) for part, column in zip(self.parts, columns, strict=True)]
         )
 
-    def number_stored(self, answers: Sequence[Any]) -> Cells:
-        """The numbers of answers that were stored."""
-        if len(self.parts) == 1:
-            return self.parts[0].number(answers)
-        columns = [[answer[k] for answer in answers] for k in range(len(self.parts))]
-        pairs = zip(self.parts, columns, strict=True)
-        return self.join([part.number(column) for part, column in pairs])
-
     def stored(self, answer: Any) -> Any:
         """What is stored of an answer: its outputs; None unless all are there."""
         pairs = zip(self.parts, self._values(answer), strict=True)

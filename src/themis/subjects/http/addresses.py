@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from themis.errors import Mistake
 from themis.inputs.schema import Schema
+from themis.subjects.processes.programs import mistake_in
 from themis.subjects.secrets import Secrets
 from themis.subjects.templates import Piece, Place, Template, TemplateWriter, Variable, split
 
@@ -137,7 +138,7 @@ def parse_address(
     scheme, user, host = authority.groups(default="") if authority else ("", "", "")
     if any(isinstance(piece, Place) for piece in split(f"{user}@{host}", variables=True)):
         remedy = "put it behind the host"
-        mistakes.append(_mistake("a place can't be part of the host", remedy))
+        mistakes.append(mistake_in("url", "a place can't be part of the host", remedy))
     rest = url[authority.end() :] if authority else url
     user_pieces = list(_split_user(user))
     pieces = [*split(scheme + host, variables=True), *_split_rest(rest)]
@@ -199,17 +200,21 @@ def _form_mistakes(text: str, described: str) -> Iterator[Mistake]:
         host, _ = parts.hostname or "", parts.port
         is_ascii = host.isascii() and bool(host.encode("idna"))  # as it is looked up
     except ValueError:
-        yield _mistake(f"{described!r} is not an address", "write https://host:port/path")
+        yield mistake_in("url", f"{described!r} is not an address", "write https://host:port/path")
         return
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.netloc):
-        yield _mistake(f"{described!r} is not an address of the web", "write https://host/path")
+        yield mistake_in(
+            "url", f"{described!r} is not an address of the web", "write https://host/path"
+        )
     elif not is_ascii:
-        yield _mistake(f"{described!r}: the host has letters beyond ASCII", "write it as xn--…")
+        yield mistake_in(
+            "url", f"{described!r}: the host has letters beyond ASCII", "write it as xn--…"
+        )
     elif parts.username is not None:
         remedy = "write https://${USER}:${PASSWORD}@host"
-        yield _mistake(f"{described!r}: a variable holds user and password", remedy)
+        yield mistake_in("url", f"{described!r}: a variable holds user and password", remedy)
     elif parts.fragment:
-        yield _mistake(f"{described!r}: what follows # is never sent", "remove it")
+        yield mistake_in("url", f"{described!r}: what follows # is never sent", "remove it")
 
 
 def _quote(piece: Piece) -> Piece:
@@ -219,7 +224,3 @@ def _quote(piece: Piece) -> Piece:
 def _text(piece: Piece) -> str:
     """A piece that has been expanded; places hold something harmless."""
     return piece if isinstance(piece, str) else "x"
-
-
-def _mistake(problem: str, remedy: str) -> Mistake:
-    return Mistake("subject", WHERE, problem, remedy)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -192,11 +192,13 @@ class CommandSubject(Subject):
     def run(self, codes: NDArray[Any]) -> Answers:
         """The outputs of these inputs, in order, by as many processes at once as there are jobs."""
         answers, crew = self.begin(len(codes)), Crew()
-        rows = _SharedRows(self.layout.render(codes))
+        rows = deque(enumerate(self.layout.render(codes)))  # which threads may share
 
         def work() -> None:
-            for place, (arguments, data) in rows:
-                if crew.stopped:
+            while rows and not crew.stopped:
+                try:
+                    place, (arguments, data) = rows.popleft()
+                except IndexError:  # another thread took the last one
                     return
                 heed(self.deadline)
                 outcome = self.execute(arguments, data, crew)
@@ -257,19 +259,3 @@ class CommandSubject(Subject):
             return self._read(bytes(child.output))
         except ValueError as error:
             return Failure(INVALID, f"{error}{behind}")
-
-
-class _SharedRows:
-    """Numbered rows that several threads take in turn."""
-
-    def __init__(self, rows: Iterable[Any]) -> None:
-        self._rows = enumerate(rows)
-        self._lock = threading.Lock()
-
-    def __iter__(self) -> Iterator[tuple[int, Any]]:
-        while True:
-            with self._lock:
-                item = next(self._rows, None)
-            if item is None:
-                return
-            yield item

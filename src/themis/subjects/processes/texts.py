@@ -43,15 +43,11 @@ class Column:
             return texts
         return [self.write(value) for value in self.characteristic.decode(codes).tolist()]
 
-    def text(self, code: int) -> bytes:
-        """The text of one code."""
-        return self.texts(np.array([code]))[0]
-
     def text_of(self, row: Mapping[str, Value]) -> bytes:
         """The text of this characteristic in an input."""
         value = row[self.characteristic.name]
         code = self.characteristic.encode(value)
-        return self.write(value) if code is None else self.text(code)
+        return self.write(value) if code is None else self.texts(np.array([code]))[0]
 
     @property
     def longest(self) -> int:

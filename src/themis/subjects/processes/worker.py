@@ -214,23 +214,16 @@ class _Work:
 
     def _keep(self, part: Sequence[int], exchange: Exchange, slot: Slot) -> None:
         """Note what was answered, and one input that was."""
-        good = None
-        if exchange.complete and not exchange.failures and isinstance(part, range):
-            self._outputs[part.start : part.stop], good = exchange.outputs, part.start
-        else:
-            for offset, _ in exchange.answered():
-                if self._note(part[offset], exchange, offset) and good is None:
-                    good = part[offset]
-        if good is not None:
-            slot.note_good(self._rows[good])
+        for offset, _ in exchange.answered():
+            self._note(part[offset], exchange, offset)
+            if slot.good_row is None and offset not in exchange.failures:
+                slot.good_row = self._rows[part[offset]]
 
-    def _note(self, place: int, exchange: Exchange, offset: int) -> bool:
-        """Note one answer; whether it holds an output."""
+    def _note(self, place: int, exchange: Exchange, offset: int) -> None:
         if offset in exchange.failures:
             self._failures[place] = exchange.failures[offset]
-            return False
-        self._outputs[place] = exchange.outputs[offset]
-        return True
+        else:
+            self._outputs[place] = exchange.outputs[offset]
 
     def _is_innocent(self, place: int, talk: Talk, slot: Slot, *, alone: bool) -> bool:
         """Run a suspect alone in a fresh process, unless it was; whether it is answered."""
@@ -241,7 +234,7 @@ class _Work:
             self._note(place, talk.exchange, offset)
             return True
         self._failures[place] = talk.failure
-        slot.note_failure(talk)
+        slot.staff.note_failure(talk.failure, talk.errors)
         return False
 
 
@@ -310,21 +303,21 @@ class Slot:
     """A place for one worker process, which is started when it is needed."""
 
     def __init__(self, staff: Staff) -> None:
-        self._staff = staff
+        self.staff = staff
         self._owner = os.getpid()
         self._numbers = itertools.count(1)
         self._child: Child | None = None
         self._served = 0
         self.given = self.exchanges = 0  # inputs sent for one batch, in so many exchanges
-        self._good_row: bytes | None = None  # an input that was answered
+        self.good_row: bytes | None = None  # an input that was answered
         self._size = FIRST_SIZE
 
     @property
     def size(self) -> int:
         """How many inputs to settle at once."""
-        if self._served >= self._staff.recycle_after:
+        if self._served >= self.staff.recycle_after:
             self.close()
-        return int(min(self._size, self._staff.recycle_after - self._served))
+        return int(min(self._size, self.staff.recycle_after - self._served))
 
     def close(self, *, grace_seconds: float = CLOSE_SECONDS) -> None:
         """End the process, unless it is a parent's; in good order, if it gets the time for it."""
@@ -339,42 +332,33 @@ class Slot:
         An input that was answered before goes first: with it the time to start is over.
         """
         self.close()
-        has_room = self._staff.recycle_after > 1
-        rows = [self._good_row, row] if self._good_row and has_room else [row]
+        has_room = self.staff.recycle_after > 1
+        rows = [self.good_row, row] if self.good_row and has_room else [row]
         exchange = self.new_exchange(len(rows))
         talk = self.talk(exchange, rows, alone=True)
         if talk.exchange.suspect == 0 and len(rows) > 1:
-            self._good_row = None  # not so good, after all
+            self.good_row = None  # not so good, after all
             return self.run_alone(row)
         return talk, len(rows) - 1
 
-    def note_good(self, row: bytes) -> None:
-        """Remember an input that was answered."""
-        self._good_row = self._good_row or row
-
-    def note_failure(self, talk: Talk) -> None:
-        """Count an input that failed alone; raises when that happens all the time."""
-        assert talk.failure is not None
-        self._staff.note_failure(talk.failure, talk.errors)
-
     def new_exchange(self, count: int) -> Exchange:
         """What so many inputs will be asked in, and their answers be found in."""
-        return Exchange(self._staff.format, next(self._numbers), count)
+        return Exchange(self.staff.format, next(self._numbers), count)
 
     def talk(self, exchange: Exchange, rows: Sequence[bytes], *, alone: bool = False) -> Talk:
         """Send these inputs and read the answers; a process that failed is gone afterwards."""
         count = len(exchange.outputs)
-        data = write_requests(self._staff.format, exchange.number, rows)
-        if self._served + count > self._staff.recycle_after:
+        data = write_requests(self.staff.format, exchange.number, rows)
+        if self._served + count > self.staff.recycle_after:
             self.close()
         fresh = self._child is None
         if self._child is None:
-            self._child, self._served = self._staff.start(), 0
-            data = self._staff.format.header + data
+            self._child, self._served = self.staff.start(), 0
+            data = self.staff.format.header + data
         self._served += count
         self.given, self.exchanges = self.given + count, self.exchanges + 1
         started = time.monotonic()
-        self._child.send(data, last=alone or not self._staff.flushes)
+        self._child.send(data, last=alone or not self.staff.flushes)
         talk = Talk(exchange, fresh)
         in_time = self._read_answers(self._child, talk)
         if not exchange.complete or self._child.input_closed or self._child.exited:
@@ -387,7 +371,7 @@ class Slot:
 
         A worker whose input has been closed is read to its end, for what it may write too much.
         """
-        exchange, staff = talk.exchange, self._staff
+        exchange, staff = talk.exchange, self.staff
         deadline = time.monotonic() + (staff.start_seconds if talk.fresh else staff.timeout_seconds)
         while not (child.exited or child.output_closed or child.overflowed or exchange.problem):
             if exchange.complete and not child.input_closed:
@@ -416,9 +400,9 @@ class Slot:
             status = child.end(grace_seconds=GRACE_SECONDS if child.output_closed else 0.0)
         finally:
             exchange.take(child.take_lines())
-        talk.errors = child.error_text(self._staff.redact)
+        talk.errors = child.error_text(self.staff.redact)
         if exchange.complete:
-            self._staff.flushes &= not talk.rescued
+            self.staff.flushes &= not talk.rescued
             return
         said = last_line(talk.errors)
         kind, message = self._reason(child, talk, status, told=told, in_time=in_time)
@@ -433,7 +417,7 @@ class Slot:
         if child.overflowed:
             return INVALID, f"it wrote more than {OUTPUT_LIMIT:,} bytes without a line end"
         if not in_time:
-            starting, staff = talk.fresh and not talk.exchange.begun, self._staff
+            starting, staff = talk.fresh and not talk.exchange.begun, self.staff
             seconds = staff.start_seconds if starting else staff.timeout_seconds
             return TIMEOUT, f"no answer within {count_of(seconds, 'second')}"
         if child.killed:
@@ -445,9 +429,9 @@ class Slot:
     def _adapt(self, count: int, seconds: float, talk: Talk) -> None:
         """Make the next exchange about a second long; note that there are answers at all."""
         if talk.exchange.begun:
-            self._staff.note_answer()
+            self.staff.note_answer()
         if talk.failure is None:
-            if count >= self._size and not (talk.fresh and self._staff.flushes):
+            if count >= self._size and not (talk.fresh and self.staff.flushes):
                 fitting = min(count / max(seconds, 1e-6), self._size * GROWTH, EXCHANGE_LIMIT)
                 self._size = max(1, int(fitting))
         elif talk.failure.kind == TIMEOUT:
