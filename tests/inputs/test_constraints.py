@@ -213,29 +213,25 @@ def reading_numbers(draw: st.DrawFn) -> str:
     return text
 
 
-@st.composite
-def comparisons(draw: st.DrawFn, schema: list[Values]) -> str:
-    whole, first = schema[0], schema[3]
+def comparisons(schema: list[Values]) -> st.SearchStrategy[str]:
     numbers, order = reading_numbers(), st.sampled_from(["<", "<=", ">", ">="])
     either = order | st.sampled_from(["==", "!="])
     equality, within = st.sampled_from(["==", "!="]), st.sampled_from(["in", "not in"])
-    values, letters = st.sampled_from(whole.values), st.sampled_from(first.values)
-    choice = draw(st.integers(0, 7))
-    if choice == 0:
-        return f"{draw(numbers)} {draw(either)} {draw(numbers)} {draw(either)} {draw(numbers)}"
-    if choice == 1:
-        return f"{draw(numbers)} {draw(order)} {draw(st.integers(-5, 5))} {draw(order)} 2.5"
-    if choice == 2:
-        return f"whole {draw(equality)} {draw(values)}"
-    if choice == 3:
-        return f"whole {draw(within)} {draw(st.lists(values, min_size=1))}"
-    if choice == 4:
-        return f"{draw(letters)!r} {draw(equality)} first"
-    if choice == 5:
-        return f"first {draw(within)} {draw(st.lists(letters, min_size=1))}"
-    if choice == 6:
-        return f"first {draw(equality)} second"
-    return draw(st.sampled_from(["flag", "flag == true", "False != flag", "flag in [true]"]))
+    values, letters = st.sampled_from(schema[0].values), st.sampled_from(schema[3].values)
+
+    def written(form: str, *parts: st.SearchStrategy[Any]) -> st.SearchStrategy[str]:
+        return st.builds(form.format, *parts)
+
+    return st.one_of(
+        written("{} {} {} {} {}", numbers, either, numbers, either, numbers),
+        written("{} {} {} {} 2.5", numbers, order, st.integers(-5, 5), order),
+        written("whole {} {}", equality, values),
+        written("whole {} {}", within, st.lists(values, min_size=1)),
+        written("{!r} {} first", letters, equality),
+        written("first {} {}", within, st.lists(letters, min_size=1)),
+        written("first {} second", equality),
+        st.sampled_from(["flag", "flag == true", "False != flag", "flag in [true]"]),
+    )
 
 
 def conditions(schema: list[Values]) -> st.SearchStrategy[str]:

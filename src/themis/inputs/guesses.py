@@ -21,7 +21,6 @@ from themis.inputs.columns import Typed
 from themis.inputs.numbers import NUMBER_LIMIT, align, exact, round_step, two_digits
 from themis.inputs.personal import (
     SHARED,
-    are_dressed_numbers,
     personal_reason,
     reaches_person,
     words_of,
@@ -90,8 +89,6 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
     if _is_identifier(name, typed):
         return "it names the rows: each has another value"
     if typed.kind in ("text", "mixed") and len(typed.values) > LIST_TEXTS:
-        if are_dressed_numbers(typed):
-            return "numbers with signs or separators are read as texts: write them plainly"
         return (
             f"{len(typed.values):,} different texts are too many to try; if the subject reads it, "
             "list those that matter"

@@ -24,7 +24,6 @@ _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
 )
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.?\d{3})*,\d+")
-_DRESSED = re.compile(r"(?=.*[%$€£,'])[$€£]?\s?[+-]?\d[\d.,']*\s?[%$€£]?")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 _NAMES = {"name", "surname", "forename", "lastname", "firstname", "fullname", "username"}
@@ -64,11 +63,6 @@ def reaches_person(value: Any, rows: int) -> bool:
     text = value.strip()
     is_phone = rows < SHARED and _PHONE.fullmatch(text) is not None and not _DATE.fullmatch(text)
     return is_phone or _EMAIL_WITHIN.search(text) is not None
-
-
-def are_dressed_numbers(typed: Typed) -> bool:
-    """Whether texts are numbers with a sign of a currency, per cent, or marks between digits."""
-    return _share(_DRESSED, [value for value in typed.values if isinstance(value, str)]) > MOST
 
 
 def words_of(name: str) -> set[str]:
