@@ -305,14 +305,6 @@ def test_an_interrupt_while_explaining_keeps_the_score(monkeypatch: pytest.Monke
     assert score.witnesses
 
 
-def test_the_same_seed_gives_the_same_people() -> None:
-    def people(seed: int) -> Any:
-        return themis.Audit(loan, SCHEMA, seed=seed).causal("race,sex").witnesses
-
-    assert people(5) == people(5)
-    assert people(5) != people(6)
-
-
 # The reference person ---------------------------------------------------------------------
 def test_the_reference_person_is_the_most_usual_one() -> None:
     schema = themis.Schema(

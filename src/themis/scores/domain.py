@@ -217,21 +217,13 @@ def can_be_exact(sampler: Sampler, assignments: Assignments, measure: Measure) -
     if measure == "causal" and len(assignments.binned) > (not sampler.reading.needs_tolerances):
         return False  # of a graded reading not even one
     chosen = set(assignments.columns)
-    if assignments.schema.ties:
-        return _fits_by_input(sampler, assignments)
     width = math.prod(assignments.schema.code_counts[c] for c in chosen)
+    if assignments.schema.ties:  # each input that occurs has variants of its own
+        size = sampler.population.size or DENSE_LIMIT + 1
+        return size * width <= DENSE_LIMIT and sampler.runner.schema.size <= KEPT
     blocks = sampler.population.blocks
     contexts = math.prod(b.size or 1 for b in blocks if chosen.isdisjoint(b.columns))
     return width * contexts <= DENSE_LIMIT
-
-
-def _fits_by_input(sampler: Sampler, assignments: Assignments) -> bool:
-    """Whether the table of all inputs that occur, each with its own variants, can be built."""
-    size = sampler.population.size
-    width = math.prod(assignments.schema.code_counts[c] for c in assignments.columns)
-    if size is None:
-        return False
-    return size * width <= DENSE_LIMIT and sampler.runner.schema.size <= KEPT
 
 
 # Pieces ---------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ as witnesses, and rows whose assignments were all tried tell who loses and what 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.results.model import CausalScore
 from themis.results.notes import Note
-from themis.scores.explanations.harm import Counts, Ends, HarmTally
+from themis.scores.explanations.harm import Ends, HarmTally
 from themis.scores.explanations.joint import JointTally
 from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.question import Question
@@ -147,8 +146,5 @@ def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:
 
 def share_ends(settings: Settings) -> Ends:
     """The ends of shares among sampled rows, each by itself; any stopping time."""
-    return partial(_share_ends, alpha=1.0 - settings.confidence)
-
-
-def _share_ends(successes: Counts, trials: Counts, *, alpha: float) -> tuple[Floats, Floats]:
-    return mixture_ends(successes, successes, trials, alpha)
+    alpha = 1.0 - settings.confidence
+    return lambda successes, trials: mixture_ends(successes, successes, trials, alpha)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,43 +26,25 @@ SAMPLE_TRIES = 128  # variants tried where all are too many: a flip can be found
 
 _ONES = np.array([each.bit_count() for each in range(256)], np.uint8)  # in a byte
 
-# What a cell knows of each base input, what it begins with, and its type; numbers of variants have
-# (None) the narrowest that holds them, as there are as many of these arrays as sets.
-_GROWING: tuple[tuple[str, int, Any], ...] = (
-    ("state", UNTRIED, np.int8),
-    ("slot", 0, np.int32),
-    ("failed", 0, np.bool_),
-    ("probed", 0, np.bool_),
-    ("flip_place", -1, None),
-    ("flip_output", 0, np.int32),
-)
 
-
-@dataclass
 class FlipCells:
     """What is known of the variants of base inputs that change exactly one set.
 
     Of inputs that are not settled there is a bit for each variant that needs no run any more.
     """
 
-    variants: Variants
-    complete: bool
-    state: NDArray[np.int8] = field(init=False)
-    slot: NDArray[np.int32] = field(init=False)  # the row of its bits; 0 has none
-    failed: Flags = field(init=False)
-    probed: Flags = field(init=False)
-    flip_place: NDArray[np.integer[Any]] = field(init=False)
-    flip_output: NDArray[Any] = field(init=False)
-    hits: NDArray[np.int64] = field(init=False)  # per decision and variant: inputs that it flipped
-    _bits: NDArray[np.uint8] = field(init=False)
-    _free: list[int] = field(default_factory=list)  # slots
-
-    def __post_init__(self) -> None:
-        narrow = np.min_scalar_type(-self.variants.width - 1)
-        for name, _, dtype in _GROWING:
-            setattr(self, name, np.empty(0, dtype or narrow))
-        self.hits = np.zeros((2, self.variants.width), np.int64)
-        self._bits = np.zeros((1, -(-self.variants.width // 8)), np.uint8)
+    def __init__(self, variants: Variants, *, complete: bool) -> None:
+        self.variants, self.complete = variants, complete
+        self.slot = np.empty(0, np.int32)  # the row of its bits; 0 has none
+        self.failed, self.probed = np.empty((2, 0), np.bool_)
+        # The narrowest numbers of variants: there are as many of these arrays as sets.
+        self.flip_place = np.empty(0, np.min_scalar_type(-variants.width - 1))
+        self.flip_output = np.empty(0, np.int32)
+        self.state = np.empty(0, np.int8)
+        # Inputs that were flipped, by decision and variant.
+        self.hits = np.zeros((2, variants.width), np.int64)
+        self._bits = np.zeros((1, -(-variants.width // 8)), np.uint8)
+        self._free: list[int] = []  # slots
 
     def grow(self, count: int) -> None:
         """Make room for this many base inputs."""
@@ -71,7 +52,8 @@ class FlipCells:
         if not more:
             return
         size = len(self.state) + max(more, len(self.state))
-        for name, value, _ in reversed(_GROWING):  # the state last: an interrupt may come
+        fills = {"slot": 0, "failed": 0, "probed": 0, "flip_place": -1, "flip_output": 0}
+        for name, value in {**fills, "state": UNTRIED}.items():  # last: an interrupt may come
             old = getattr(self, name)
             grown = np.concatenate([old, np.full(max(size - len(old), 0), value, old.dtype)])
             setattr(self, name, grown)
@@ -313,7 +295,7 @@ class CellStore:
             variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
             if not complete:
                 variants = self._sampled(assignments)
-            self._cells[mask] = FlipCells(variants, complete)
+            self._cells[mask] = FlipCells(variants, complete=complete)
         return self._cells[mask]
 
     def _sampled(self, assignments: Assignments) -> Variants:

@@ -31,10 +31,8 @@ class HarmTally:
         self.assignments = assignments
         self.reading = reading
         width = assignments.count
-        self._lost: Floats = np.zeros((width, width))
-        self._known: Floats = np.zeros((width, width))
-        self._counted: Floats = np.zeros((width, width))  # contexts, without weights
-        self._losses: Floats = np.zeros((width, width))  # those of them that lose
+        # Weights that lose by a change and of all, and contexts that do, whatever they weigh.
+        self._lost, self._known, self._losses, self._counted = np.zeros((4, width, width))
         self._weighted = False
         self._flipped = self._pairs = 0.0
         self.contexts = 0
