@@ -109,16 +109,12 @@ def _body(
 def _filler(spec: Any) -> Any:
     """A value that a description allows, as far as that is easily told."""
     spec = spec if isinstance(spec, Mapping) else {}
-    listed = [spec.get("const"), *(spec.get("enum") or ()), *(spec.get("examples") or ())]
-    for value in (spec.get("default"), spec.get("example"), *listed):
-        if value is not None:
-            return value.replace("{", "{{").replace("}", "}}") if isinstance(value, str) else value
-    kind = spec.get("type")
-    if kind in ("integer", "number"):
-        return spec.get("minimum", FILLERS[kind])
-    if kind in FILLERS:
-        return FILLERS[kind]
-    return "x" * max(int(spec.get("minLength") or 1), 1)
+    names = ("default", "example", "const", "minimum")
+    told = [*map(spec.get, names), *(spec.get("enum") or ()), *(spec.get("examples") or ())]
+    text = "x" * max(int(spec.get("minLength") or 1), 1)
+    anything = FILLERS.get(str(spec.get("type")), text)
+    value = next((each for each in told if each is not None), anything)
+    return value.replace("{", "{{").replace("}", "}}") if isinstance(value, str) else value
 
 
 # What it answers --------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ __all__ = ["Config", "find_config", "format_schema", "load_config", "placing", "
 
 FILE_NAME = "themis.toml"
 PROJECT_FILE_NAME = "pyproject.toml"
-OTHER_KINDS = (".yaml", ".yml", ".json", ".py", ".ipynb", ".xml", ".html", ".md", ".txt", ".ini")
 INIT_REMEDY = "run `themis init` to write one"
 
 
@@ -86,10 +85,6 @@ def read_config(path: Path) -> Config:
     try:
         data = _section(parse_toml(text), prefix)
     except ConfigError as error:
-        if path.suffix.lower() in OTHER_KINDS:
-            problem = f"it is no TOML file, as a {FILE_NAME} is"
-            mistake = Mistake("no-config", "", problem, f"name one; {INIT_REMEDY}", str(path))
-            raise ConfigError([mistake]) from None
         raise ConfigError(m.at(file=str(path), line=m.line) for m in error.mistakes) from None
     found = _Findings(str(path), text, prefix)
     if not data:
