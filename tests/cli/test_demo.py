@@ -58,6 +58,3 @@ def test_stated_intervals_hold_the_truth_of_a_large_sample(
     for name, share in flips.items():
         score = scores[name, "causal"]
         assert score.low - 0.01 < share < score.high + 0.01
-
-
-# What to do next --------------------------------------------------------------------------

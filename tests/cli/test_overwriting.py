@@ -197,8 +197,3 @@ def test_both_files_that_would_be_lost_are_said_at_once(folder: Path) -> None:
         "it would be lost; name another file, or remove it",
         "2 mistakes",
     ]
-
-
-def test_all_that_would_be_lost_is_said_at_once(folder: Path) -> None:
-    done = run("score", "-o", "themis.toml", "--suite", "people.csv")
-    assert done.stderr.splitlines()[-1] == "2 mistakes"

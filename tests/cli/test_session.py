@@ -72,11 +72,3 @@ def test_the_time_of_loading_is_told_apart(tmp_path: Path, monkeypatch: pytest.M
     timing = json.loads(run("score", "--against", "race", "--json").stdout)["timing"]
     assert timing["loading"] >= 0.2
     assert timing["seconds"] >= 0
-
-
-def test_a_report_never_replaces_a_file_with_mistakes(folder: Path) -> None:
-    (folder / "themis.toml").write_text("broken")
-    done = run("report", "result.json", "--format", "md", "-o", "themis.toml")
-    assert done.exit_code == 2
-    assert "'themis.toml' is there already and is no report of Themis (md)" in done.stderr
-    assert (folder / "themis.toml").read_text() == "broken"
