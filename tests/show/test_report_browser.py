@@ -171,13 +171,6 @@ def test_a_server_is_asked_for_the_page_and_for_nothing_else(browser: Browser) -
         server.shutdown()
 
 
-def test_everything_that_is_folded_is_open_on_paper(browser: Browser, folder: Path) -> None:
-    with opened(browser, folder / "everything page.html", media="print") as page:
-        inside = "[...document.querySelectorAll('details > :not(summary)')]"
-        assert page.evaluate(f"{inside}.length") > 3
-        assert page.evaluate(f"{inside}.every({SHOWN})")
-
-
 @pytest.mark.parametrize(
     "name",
     ["demo", "small search", "everything", "outputs", "check", "audit", "apparent", "wide search"],
@@ -186,18 +179,20 @@ def test_before_anything_is_unfolded_a_report_is_short(
     browser: Browser, folder: Path, name: str
 ) -> None:
     with opened(browser, folder / f"{name} page.html", width=1200) as page:
-        assert page.evaluate("document.documentElement.scrollHeight") < 5_000
+        assert page.evaluate("document.documentElement.scrollHeight") < 4_800
         assert page.evaluate(
             "document.querySelector('.verdict').getBoundingClientRect().bottom < 600"
         )
 
 
-def test_the_report_prints_on_a_handful_of_pages(browser: Browser, folder: Path) -> None:
-    with opened(browser, folder / "demo page.html") as page:
+@pytest.mark.parametrize(("name", "most"), [("demo", 4), ("wide search", 6), ("apparent", 8)])
+def test_a_report_prints_on_a_handful_of_pages(
+    browser: Browser, folder: Path, name: str, most: int
+) -> None:
+    with opened(browser, folder / f"{name} page.html") as page:
         printed = page.pdf()
     assert printed.startswith(b"%PDF")
-    pages = re.findall(rb"/Type\s*/Page\b", printed)
-    assert 2 <= len(pages) <= 13
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= most
 
 
 def test_readers_that_hear_the_page_find_headings_tables_and_names(

@@ -37,6 +37,7 @@ from themis.show.words.wording import PLACES, Wording, wording
 OVER, WITHIN, ACCEPTED = "over the limit", "within the limit", "accepted"
 KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
 ORDINARY = 2
+IN_VIEW = 10  # sets of the table; the others are folded
 RATES = 3  # groups of a card, from either end
 
 
@@ -48,17 +49,19 @@ def findings_section(result: Result, space: Space) -> Html:
     ranked = sorted(sets, key=lambda each: _order(result, each))
     rows = {each.against: each for each in summaries(result, [e for own in ranked for e in own])}
     lines = [rows[each[0].against] for each in ranked]
-    shown, folded = _parted(lines)
-    foot = rest(len(shown) - space.scores, "set")
+    shown, others = _parted(lines)
     blocks: list[Block] = [
-        summary_table(shown[: space.scores], title="Differences found, by set", foot=foot),
+        summary_table(shown[:IN_VIEW], title="Differences found, by set"),
         Statement(LEGEND, "faint"),
     ]
-    if folded:
-        title = count(len(folded), "set that is not protected", "sets that are not protected")
-        foot = rest(len(folded) - space.scores, "set")
-        table = summary_table(folded[: space.scores], title=title.capitalize(), foot=foot)
-        blocks.append(Fold(title, [table]))
+    more = count(len(shown) - IN_VIEW, "more set")
+    plain = count(len(others), "set that is not protected", "sets that are not protected")
+    for title, rest_of in ((more, shown[IN_VIEW:]), (plain, others)):
+        if rest_of:
+            foot = rest(len(rest_of) - space.scores, "set")
+            blocks.append(
+                Fold(title, [summary_table(rest_of[: space.scores], title=title, foot=foot)])
+            )
     listed = {each.against for each in shown}
     cards = [each for each in ranked if each[0].against in listed and _has_own_card(each, result)]
     return section(
