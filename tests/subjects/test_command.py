@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import stat
 import subprocess
 import sys
@@ -173,14 +172,6 @@ def test_what_can_not_work_is_refused_at_once(
     with pytest.raises(RequestError) as caught:
         CommandSubject(schema, command, **options)  # type: ignore[arg-type]
     assert words in str(caught.value)
-
-
-def test_a_batch_can_be_overwritten_column_by_column() -> None:
-    subject = CommandSubject(Schema(race=["green", "purple"], age=Integers(18, 99)), ["echo"])
-    batch = subject.load(np.array([[0, 0], [1, 1]]))
-    batch.overwrite(0, 1)
-    batch.overwrite(1, np.array([5, 6]))
-    assert batch.run().outputs == ["purple 23", "purple 24"]
 
 
 # Case 5 --------------------------------------------------------------------------------------
@@ -442,10 +433,3 @@ def test_extra_variables_are_added_to_the_environment(shell: Write) -> None:
     path = str(shell('echo "$MODE $HOME"'))
     subject = CommandSubject(Schema(a=[0]), [path], env={"MODE": "strict"})
     assert run(subject).outputs == [f"strict {os.environ['HOME']}"]
-
-
-def test_a_subject_travels_to_another_process() -> None:
-    subject = CommandSubject(Schema(a=[1, 2]), ["echo"], answer="last-line")
-    again = pickle.loads(pickle.dumps(subject))
-    assert run(again).outputs == ["1", "2"]
-    assert again.fingerprint() == subject.fingerprint()

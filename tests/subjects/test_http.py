@@ -108,17 +108,6 @@ class TestRequests:
         run(service.subject(concurrency=1), many(3))
         assert not any("Cookie" in each.headers for each in service.requests)
 
-    def test_overwritten_and_taken_batches_ask_about_those_inputs(self, service: Service) -> None:
-        service.answer = lambda request: Reply(str(decide(request.json)))
-        subject, codes = service.subject(), many(20)
-        batch = subject.load(codes).take(np.array([5, 2, 2]))
-        changed = codes[[5, 2, 2]]
-        for column, new in ((0, 1), (1, np.array([50, 10, 0]))):
-            batch.overwrite(column, new)
-            changed[:, column] = new
-        assert batch.run().outputs == expected(changed)
-        subject.close()
-
     def test_mistakes_are_refused_with_a_remedy(self) -> None:
         assert "did you mean 'race'?" in complaint(body={"x": "{rase}", "y": "{age}"})
         assert "no place for 'age'" in complaint(body={"x": "{race}"})
@@ -153,13 +142,6 @@ class TestRequests:
     ) -> None:
         monkeypatch.setitem(sys.modules, "aiohttp", None)
         assert "pip install 'themis-fairness[http]'" in complaint()
-
-    def test_scores_are_those_of_the_function(self, service: Service) -> None:
-        service.answer = lambda request: Reply(json.dumps(decide(request.json)))
-        subject = service.subject()
-        measured = themis.Audit(subject, SCHEMA, seed=1).causal("race")
-        subject.close()
-        assert measured.score == themis.Audit(decide, SCHEMA, seed=1).causal("race").score > 0
 
     def test_curl_line_repeats_the_request(self, service: Service) -> None:
         schema = Schema(race=['it\'s "$HOME" `x` !y', "b"], age=[1])
@@ -249,11 +231,6 @@ class TestLists:
         assert run(self.subject(service), codes).outputs == expected(codes)
         sizes = sorted(len(each.json["in"]) for each in service.requests)
         assert sizes == [5, INPUTS_PER_REQUEST, INPUTS_PER_REQUEST]
-
-    def test_list_may_be_the_whole_body_and_the_whole_answer(self, service: Service) -> None:
-        service.answer = lambda request: Reply(json.dumps([decide(each) for each in request.json]))
-        codes = many(30)
-        assert run(service.subject(body="{inputs}"), codes).outputs == expected(codes)
 
     def test_list_of_wrong_length_is_never_assigned(self, service: Service) -> None:
         service.answer = lambda request: Reply(

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 import themis
+from tests.subjects.contract import assert_keeps_the_contract
 from themis import Integers, RequestError, Schema
 from themis.subjects.base import Subject
 from themis.subjects.model_files import load_model
@@ -121,7 +122,7 @@ class TestOnnx:
         codes = _draw(MIXED, 300)
         assert _outputs(subject, codes) == mixed.predict(_frame(MIXED, codes)).tolist()
 
-    def test_overwritten_and_taken_batches_decide_like_fresh_ones(
+    def test_all_kinds_keep_the_contract(
         self, tmp_path: Path, mixed: Any, numbers: tuple[Any, np.ndarray]
     ) -> None:
         table = _save_onnx(numbers[0], tmp_path / "t.onnx", [("X", FloatTensorType([None, 3]))])
@@ -129,13 +130,7 @@ class TestOnnx:
             (_onnx_of_mixed(mixed, tmp_path / "m.onnx"), MIXED),
             (table, NUMBERS),
         ):
-            subject, codes = load_model(path, schema), _draw(schema, 50)
-            batch = subject.load(codes).take(np.array([7, 3, 3]))
-            changed = codes[[7, 3, 3]]
-            for column, new in ((0, 1), (1, np.array([2, 5, 9]))):
-                batch.overwrite(column, new)
-                changed[:, column] = new
-            assert np.asarray(batch.run().outputs).tolist() == _outputs(subject, changed)
+            assert_keeps_the_contract(load_model(path, schema, version="2"), _draw(schema, 50))
 
     def test_boolean_labels_are_decisions(
         self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
@@ -173,13 +168,6 @@ class TestOnnx:
     ) -> None:
         path = _save_onnx(numbers[0], tmp_path / "m.onnx", [("X", FloatTensorType([1, 3]))])
         assert "takes 1 input at once" in _complaint(path)
-
-    def test_subject_survives_pickling(self, tmp_path: Path, mixed: Any) -> None:
-        subject = load_model(_onnx_of_mixed(mixed, tmp_path / "m.onnx"), MIXED, version="2")
-        other = pickle.loads(pickle.dumps(subject))
-        codes = _draw(MIXED, 20)
-        assert other.fingerprint() == subject.fingerprint()
-        assert _outputs(other, codes) == _outputs(subject, codes)
 
     def test_missing_library_is_named_with_the_remedy(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

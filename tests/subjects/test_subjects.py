@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
+from tests.services import Reply, Request, Service
+from tests.subjects.contract import assert_keeps_the_contract, outputs_of
 from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
@@ -20,6 +24,8 @@ from themis.subjects.decisions import CRASH, FAILED, INVALID, is_decision
 from themis.subjects.label_parts import DECISION_LIMIT
 from themis.subjects.labels import Labels
 from themis.subjects.loading import load_attribute, subject_from, subject_from_options
+from themis.subjects.processes.command import CommandSubject
+from themis.subjects.processes.worker import WorkerSubject
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],
@@ -30,42 +36,69 @@ SCHEMA = themis.Schema(
 )
 
 
-def decide(row: dict[str, Any]) -> bool:
-    return bool(row["age"] > (40 if row["race"] == "green" else 50) and row["employed"])
+NUMBERS = themis.Schema(race=[0, 1], age=themis.Integers(18, 90))
 
 
-def decide_keywords(race: str, age: int, rate: float, employed: bool, id: int) -> bool:  # noqa: A002
-    return decide({"race": race, "age": age, "employed": employed})
+def score(row: dict[str, Any]) -> int:
+    return int(row["age"] + 100 * row["race"])
 
 
-def decide_table(table: themis.InputTable) -> Any:
-    limit = np.where(table["race"] == "green", 40, 50)
-    return (table["age"] > limit) & table["employed"]
+def score_keywords(race: int, age: int) -> int:
+    return age + 100 * race
 
 
-class Thresholds:
-    """A model in the style of scikit-learn, fed with a DataFrame."""
+def score_table(table: Any) -> Any:
+    return table["age"] + 100 * table["race"]
 
-    feature_names_in_ = np.array(["age", "employed", "race", "rate", "id"])
+
+class OfArrays:
+    def predict(self, rows: Any) -> Any:
+        return rows[:, 1] + 100 * rows[:, 0]
+
+
+class OfFrames:
+    feature_names_in_ = np.array(["age", "race"])
 
     def predict(self, frame: Any) -> Any:
-        assert list(frame.columns) == list(self.feature_names_in_)
-        return (frame["age"] > np.where(frame["race"] == "green", 40, 50)) & frame["employed"]
+        return score_table(frame)
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [themis.keywords(decide_keywords), themis.batch(decide_table), Thresholds()],
-    ids=["keywords", "batch", "model"],
-)
-def test_every_kind_of_subject_gives_the_score_of_the_row_function(subject: Any) -> None:
-    expected = themis.Audit(decide, SCHEMA, seed=3).causal("race")
-    result = themis.Audit(subject, SCHEMA, seed=3, cost="executions").causal("race")
-    assert (result.score, result.low, result.witnesses) == (
-        expected.score,
-        expected.low,
-        expected.witnesses,
+IN_PROCESS = {
+    "dictionaries": score,
+    "keywords": themis.keywords(score_keywords),
+    "table": themis.batch(score_table),
+    "array": OfArrays(),
+    "frame": OfFrames(),
+}
+
+
+@pytest.mark.parametrize("kind", [*IN_PROCESS, "command", "worker", "service", "lists"])
+def test_every_kind_keeps_the_contract(kind: str, tmp_path: Path, service: Service) -> None:
+    path = tmp_path / "worker.py"
+    path.write_text(
+        "import themis.worker\nthemis.worker.serve(lambda row: row['age'] + 100 * row['race'])\n"
     )
+
+    def answer(request: Request) -> Reply:
+        lists = isinstance(request.json, list)
+        return Reply(json.dumps([*map(score, request.json)] if lists else score(request.json)))
+
+    service.answer = answer
+    if kind in IN_PROCESS:
+        subject = subject_from(IN_PROCESS[kind], NUMBERS)
+    elif kind == "command":
+        subject = CommandSubject(NUMBERS, ["echo"])
+    elif kind == "worker":
+        subject = WorkerSubject(NUMBERS, [sys.executable, str(path)])
+    else:
+        body = "{inputs}" if kind == "lists" else None
+        subject = service.subject(schema=NUMBERS, body=body)
+    codes = np.column_stack([np.arange(20) % 2, np.arange(20) * 3])
+    with closing(subject):
+        assert_keeps_the_contract(subject, codes)
+        expected = [score(NUMBERS.decode_row(row)) for row in codes]
+        if kind != "command":  # it prints what it gets
+            assert outputs_of(subject.load(codes)) == expected
 
 
 def test_a_row_function_gets_plain_python_values() -> None:
@@ -370,61 +403,6 @@ def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, me
 def test_things_that_can_not_decide_are_refused() -> None:
     with pytest.raises(themis.RequestError, match="can't decide"):
         themis.Audit(42, SCHEMA)
-
-
-def test_models_that_make_numbers_of_their_own_go_on_to_complain() -> None:
-    linear = pytest.importorskip("sklearn.linear_model")
-    trees = pytest.importorskip("sklearn.tree")
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
-    def logarithm(rows: Any) -> Any:
-        with np.errstate(divide="ignore"):
-            return np.log(rows)
-
-    schema = themis.Schema(a=range(3), b=range(4))
-    rows = np.array([[1, 1], [2, 3], [1, 3], [2, 1]])
-    for last in (linear.LogisticRegression(), trees.DecisionTreeClassifier()):
-        model = make_pipeline(FunctionTransformer(logarithm), last).fit(rows, [0, 1, 0, 1])
-        answers = subject_from(model, schema).load(np.array([[1, 1], [0, 3]])).run()
-        assert list(answers.failures) == [1], last  # the logarithm of 0
-
-
-@pytest.mark.slow
-def test_ensembles_of_anything_are_audited() -> None:
-    ensemble = pytest.importorskip("sklearn.ensemble")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    schema = themis.Schema(race=range(2), age=range(60), income=range(100))
-    rows = np.random.default_rng(0).integers(0, [2, 60, 100], size=(500, 3))
-    target = rows[:, 2] > 40 + 10 * rows[:, 0]
-    forest = ensemble.RandomForestClassifier(5, random_state=0)
-    boosted = ensemble.GradientBoostingClassifier(n_estimators=3)
-    other = ensemble.RandomForestClassifier(7, random_state=0)
-    for model in (
-        make_pipeline(StandardScaler(), forest),
-        make_pipeline(StandardScaler(), boosted),
-        ensemble.VotingClassifier([("forest", forest), ("line", LogisticRegression())]),
-        ensemble.VotingClassifier([("small", forest), ("large", other)]),
-        ensemble.BaggingClassifier(forest, n_estimators=2),
-    ):
-        model.fit(rows, target)
-        score = themis.Audit(model, schema, error=0.001).causal("race")
-        assert score.method == "exact"
-        every = np.stack(np.meshgrid(range(2), range(60), range(100), indexing="ij"), axis=-1)
-        outputs = model.predict(every.reshape(-1, 3)).reshape(2, -1)
-        assert score.score == pytest.approx((outputs[0] != outputs[1]).mean())
-
-
-def test_numbers_too_large_for_a_tree_are_failures_as_for_the_tree_itself() -> None:
-    trees = pytest.importorskip("sklearn.tree")
-    rows = np.array([[0, 0], [1, 1e10], [0, 1e20], [1, 1e30]])
-    model = trees.DecisionTreeClassifier().fit(rows, [0, 1, 0, 1])
-    schema = themis.Schema(r=range(2), x=themis.Values([0.0, 1e10, 1e39]))
-    answers = subject_from(model, schema).load(np.array([[0, 1], [0, 2]])).run()
-    assert list(answers.failures) == [1]
 
 
 def test_large_numbers_among_fractions_are_handed_over_as_they_are() -> None:
