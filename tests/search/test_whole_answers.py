@@ -194,6 +194,25 @@ def test_what_equals_the_threshold_leaves_open_whether_a_larger_set_is_above() -
         audit.search(0, among=["race"]).assert_nothing_found()
 
 
+def test_a_known_score_that_failures_leave_between_two_ends_is_not_said_to_be_one_of_them() -> None:
+    schema = themis.Schema(age=themis.Integers(0, 19, bins=[10]), sex=["f", "m"], income=range(30))
+
+    def decide(person: dict[str, Any]) -> bool:
+        if person["income"] == 7:
+            raise ValueError
+        return bool(person["income"] > (10 if person["sex"] == "m" else 20))
+
+    audit = themis.Audit(decide, schema, max_failures=0.5, deterministic=True)
+    score = audit.group("sex")
+    assert (score.low, score.high) == (0.3, pytest.approx(0.3 + 2 / 30))
+    found = audit.search(0.1, "group", among=["sex", "age"])
+    (tested,) = (each for each in found.tested if each.against == ("sex",))
+    assert tested.decision == "above"
+    assert tested.was_counted
+    assert not tested.is_exact
+    assert "between 30.0 points and 36.7 points: executions failed" in tested.reason
+
+
 @pytest.mark.parametrize("threshold", [1 / 3, 0.333333333333])
 def test_scores_of_weights_that_are_no_whole_numbers_tie_too(threshold: float) -> None:
     sex = themis.Values(["f", "m"], weights=[0.4123456789012, 0.7654321098765])

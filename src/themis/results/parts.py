@@ -191,6 +191,11 @@ class TestedSet:
         """Whether its score is exact, and no sample decided."""
         return self.is_tie or any(each.code == "exact-score" for each in self.reasons)
 
+    @property
+    def was_counted(self) -> bool:
+        """Whether no sample decided; failed executions may leave its score between two ends."""
+        return self.is_exact or any(each.code == "score-between" for each in self.reasons)
+
 
 @dataclass(frozen=True)
 class Accepted:

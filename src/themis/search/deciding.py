@@ -139,10 +139,9 @@ class KnownScores:
         """What a score decides of a set; None where failed executions leave it open."""
         score, names = known.score, self.request.names(mask, self.scorer.sampler.population.schema)
         limit = rounded(self.request.threshold)  # as scores are: a third is one
-        low, high = Fraction(score.low), Fraction(score.high)
-        if exact_decision(low, high, limit) == "undecided":
-            return None
-        return exactly_tested(names, low, low, limit, score.samples)
+        ends = Fraction(score.low), Fraction(score.high)
+        tested = exactly_tested(names, *ends, limit, score.samples)
+        return None if tested.decision == "undecided" else tested
 
 
 def exactly_tested(

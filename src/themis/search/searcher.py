@@ -360,7 +360,7 @@ def _run_once(search: SearchResult) -> set[tuple[str, ...]]:
     """The sets that were decided by an exact score, or lie within such a set."""
     if search.method == "exact":
         return {each.against for each in search.tested}
-    exact = {each.against for each in search.tested if each.is_exact}
+    exact = {each.against for each in search.tested if each.was_counted}
     within = {
         each.against
         for each in search.tested

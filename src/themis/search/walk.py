@@ -359,7 +359,7 @@ class Search:
 
     def _how(self) -> Literal["exact", "sampled"]:
         """Exact, too, where an exact score decided each set, and none is open."""
-        scored = self.tested and all(each.is_exact for each in self.tested.values())
+        scored = self.tested and all(each.was_counted for each in self.tested.values())
         return "exact" if scored and self.ended is Ending.DONE else self.method
 
     def _result(self, cost: Cost) -> SearchResult:
