@@ -209,14 +209,23 @@ def _exceeds(gamma: float, trials: int, error: float) -> bool:
     """Whether some count has a tail above gamma; as a function of the count it rises, then falls.
 
     It is largest near p̂ = ½ − ⅔·error (the other tail is the mirror image), which is tried first:
-    what is larger than its neighbours is the largest of all. Where it is elsewhere, all are tried.
+    what is larger than its neighbours is the largest of all. Where it is elsewhere a grid that is
+    close around there is tried, and others close in on the largest: counts may be many millions.
     """
     likely = round((0.5 - error / 1.5) * trials - 1 / (12 * error))
     counts = np.array([0, *range(max(likely - 2, 1), min(likely + 2, trials) + 1)])
     tails = binomial_lower_tail(counts, trials, error)
     if tails.max() > gamma or 1 < tails.argmax() < len(counts) - 1:
         return bool(tails.max() > gamma)
-    return bool(binomial_lower_tail(np.arange(trials + 1), trials, error).max() > gamma)
+    near = np.linspace(max(0.5 - 2.0 * error, 0.0), 0.5, 7) * trials
+    grid = sorted({0, *near.astype(int).tolist(), trials})
+    while (tails := binomial_lower_tail(grid, trials, error)).max() <= gamma:
+        best = int(tails.argmax())
+        beside = grid[max(best - 1, 0) : best + 2]
+        if beside[-1] - beside[0] < len(beside):  # there is no count between them
+            return False
+        grid = sorted({*np.linspace(beside[0], beside[-1], 9).astype(int).tolist()})
+    return True
 
 
 def mixture_ends(
