@@ -18,7 +18,7 @@ from themis.show.words.headlines import (
     shown_extremes,
 )
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import by_set, hidden_changes, ratio_text
+from themis.show.words.scores import by_set, hidden_changes, lesser, ratio_text
 from themis.show.words.searches import example, protection, set_text
 from themis.show.words.units import rate_text
 from themis.show.words.values import at_most, cut_name, percent, visible
@@ -70,9 +70,13 @@ class SetSummary:
 
 
 def summaries(result: Result, scores: Sequence[Score] | None = None) -> list[SetSummary]:
-    """Every set of these scores, those of protected characteristics first."""
+    """Every set of these scores, those of protected characteristics first.
+
+    What rows show among themselves is the lesser part of the same finding, and left to details.
+    """
     words = wording(result)
     scores = result.scores if scores is None else scores
+    scores = [each for each in scores if each not in lesser(scores)]
     sets = by_set(scores)
     found = [_summary(result, against, own, scores, words) for against, own in sets.items()]
     return sorted(found, key=lambda each: each.protection)

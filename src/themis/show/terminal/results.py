@@ -62,10 +62,12 @@ def show_result(
     for search in search_lines(result, words):
         yield ""
         yield Sentence(f"{visible(search)}.")
-    for known in result.outcomes:
+    for known in (each for each in result.outcomes if len(each.against) == 1):
         yield ""
-        yield from drawn([gaps_table(known, words)])
-    for proxies in by_proxied_set(result.proxies):
+        yield from drawn(
+            [Part(f"{set_phrase(known.against)}: known outcomes", [gaps_table(known, words)])]
+        )
+    for proxies in by_proxied_set([each for each in result.proxies if each.may_stand_in]):
         yield ""
         yield from (Sentence(f"{visible(each)}.") for each in proxy_sentences(proxies, words))
     if doubtful := [*show_doubts(result), *score_notes(result)]:
