@@ -155,5 +155,5 @@ def test_what_rows_show_among_themselves_is_folded_and_not_without_anything_else
     result = replace(samples.result(samples.causal(), rows, within), data=facts)
     short, whole = (render_result(result, width=100, everything=each) for each in (False, True))
     assert short.count("decision changes") == 2
-    assert short.count("decision differs between rows") == 1
+    assert "decision differs between rows" not in short
     assert whole.count("Pairs who differ") == 2
