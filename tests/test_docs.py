@@ -619,7 +619,7 @@ OPTIONAL = {  # fields that a run may have
     *("scores[].groups[].above_median", "scores[].groups[].answers"),
     *(f"scores[].witnesses[].{each}" for each in ("joint", "rare", "rare_outputs")),
     "scores[].regions[].loses",
-    *("source", "source.file", "source.lines", "source.checks", "source.command"),
+    *("source", "source.file", "source.sha256", "source.lines", "source.checks", "source.command"),
     *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
     "search.favours",
     "scores[].of_few",

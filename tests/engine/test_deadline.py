@@ -82,7 +82,7 @@ def test_a_run_whose_subject_never_answers_ends_with_its_time(tmp_path: Path, ki
         saved = tmp_path / "result.json"
         arguments = ("score", str(config), "--against", "race", "--max-seconds", "1")
         stdout, stderr = finish(start(*arguments, "-o", str(saved)), expect=4)
-    assert "is unknown: the budget ended" in " ".join(stdout.split())
+    assert "not measured: the budget ended" in " ".join(stdout.split())
     assert "fail" not in stdout + stderr
     result = json.loads(saved.read_text())
     assert (result["stopped"], result["executions"], result["failures"]) == ("budget", 0, {})

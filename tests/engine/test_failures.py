@@ -55,7 +55,7 @@ def test_above_the_limit_what_was_learned_is_printed_before_the_error(folder: Pa
     write_command(folder, before=RARE.replace("*3", "*[12]3"), options="max_failures = 0.001")
     done = run("--measure", "causal", "--max-executions", "400")
     assert done.exit_code == 3
-    assert "the decision changes when only" in done.stdout
+    assert "■ decision changes" in done.stdout
     assert "failed: crash" in done.stdout
     assert f"$ cd {folder} && sh {folder}/loan.sh" in done.stdout
     assert "error: the subject failed: crash in" in done.stderr

@@ -314,7 +314,7 @@ def test_a_full_disk_ends_the_suite_and_not_the_run(
     (tmp_path / "suite.csv").symlink_to("/dev/full")
     result = run("score", "--suite", "suite.csv", "--against", "race")
     assert result.exit_code == 2
-    assert "the decision changes when only" in result.output
+    assert "■ decision changes" in result.output
     assert "could not be written to the end: No space left on device" in result.output
     assert "it is not complete; make room" in " ".join(result.output.split())
 

@@ -24,7 +24,14 @@ from themis.show.words.wording import Wording, brought, wording
 SAME = "Department of Social Affairs and Integration"
 ENDS = [f"{SAME}, {end}" for end in ("North", "South", "East")]
 MIDDLES = [f"{SAME} {place} of the city and the county" for place in ("north", "south", "east")]
-SHOWN = {render_page: 3, render_annex: 3, render_markdown: 2, html_of: 3, render_result: 2}
+
+
+def cells(made: Result) -> str:
+    """What a notebook shows of each score; of a whole result it shows no pairs."""
+    return " ".join(map(html_of, made.scores))
+
+
+SHOWN = {render_page: 3, render_annex: 3, render_markdown: 2, cells: 3, render_result: 2}
 
 
 def long_values(values: list[str]) -> Result:

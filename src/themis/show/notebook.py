@@ -31,7 +31,6 @@ from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording
 
 WITNESSES = 2
-GROUPS = 5  # from either end of a table
 SETS = 40  # sets shown of a search
 
 
