@@ -115,6 +115,14 @@ def test_nothing_is_cut_and_no_line_is_too_long(width: int) -> None:
     assert "…" not in page
 
 
+def test_of_very_many_sets_those_that_differ_are_not_left_out() -> None:
+    calm = [replace(FAIR, against=(f"c{place}",)) for place in range(24)]
+    page = shown(result(*calm, causal()))
+    assert "■ decision changes" in page
+    assert page.count("○ decision changes") == 19
+    assert "… and 5 more sets: -v" in page
+
+
 def test_a_result_is_printed_in_one_line() -> None:
     text = str(samples.result(samples.causal()))
     assert "\n" not in text

@@ -12,7 +12,7 @@ from themis.show.blocks import Block, Part, Statement
 from themis.show.parts.cautions import caution_blocks, doubts, endings, notes_of_parts
 from themis.show.parts.outcomes import gaps_table, outcome_blocks, proxy_blocks
 from themis.show.parts.scores import score_part, scores_table
-from themis.show.parts.summary import summaries
+from themis.show.parts.summary import SetSummary, summaries
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import DIM, Page, Sentence, make_console, render, rule
 from themis.show.terminal.summary import Summary
@@ -32,11 +32,12 @@ from themis.show.words.scores import (
     outputs_text,
     rows_used,
 )
-from themis.show.words.values import set_phrase, visible
+from themis.show.words.values import count, set_phrase, visible
 from themis.show.words.verdicts import search_lines, source_text, verdict
 from themis.show.words.wording import subject_title, wording
 
 ROWS = 20  # of the table
+SETS = 20  # unless all are asked for
 IGNORED = 6  # columns named that the schema does not know
 TWO = 2  # outputs: a decision and its opposite
 
@@ -58,7 +59,7 @@ def show_result(
     words = wording(result)
     yield Sentence(f"{subject_title(result)} · {source_text(result)}", DIM)
     yield ""
-    yield Summary(summaries(result))
+    yield from _sets(summaries(result))
     for search in search_lines(result, words):
         yield ""
         yield Sentence(f"{visible(search)}.")
@@ -78,6 +79,18 @@ def show_result(
 
 
 render_result = Page[Result](show_result)
+
+
+def _sets(found: list[SetSummary]) -> Iterator[RenderableType]:
+    """The sets, of very many those that differ first, and how many there are besides."""
+    if len(found) <= SETS:
+        yield Summary(found)
+        return
+    ranked = sorted(found, key=lambda each: each.state != "grave")
+    yield Summary(ranked[:SETS])
+    differing = sum(each.state == "grave" for each in ranked[SETS:])
+    some = f", {differing:,} of them with a difference found" if differing else ""
+    yield Sentence(f"… and {count(len(ranked) - SETS, 'more set')}{some}: -v", DIM)
 
 
 def footer(result: Result) -> Iterator[RenderableType]:

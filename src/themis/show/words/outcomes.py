@@ -93,14 +93,6 @@ def _ends(low: float, high: float) -> str:
     return f"{hundredths(low)}–{hundredths(high)}"
 
 
-def counted_rate(rate: Rate) -> str:
-    """A rate with its interval and its count: `90.9 % (77.1–97.9 %; 40 of 44)`."""
-    if rate.rate is None:
-        return "–"
-    ends = f"{rate_ends(rate)}; " if rate.low is not None else ""
-    return f"{percent(rate.rate)} ({ends}{rate.count:,} of {rate.of:,})"
-
-
 def gap_name(gap: Gap) -> str:
     """`demographic parity (selection rate)`, `accuracy`."""
     of = TABLES["of"].get(gap.name)
