@@ -19,6 +19,8 @@ from tests.services import Reply, serve
 from tests.slotted import SCHEMA, Slotted, audit, busy, decide
 from themis import Audit, Integers, Result, Schema
 from themis.engine.account import Spent
+from themis.engine.cache import Cache
+from themis.engine.recall import Recall
 
 Question = Callable[[Audit], Result]
 
@@ -184,6 +186,31 @@ def test_a_cache_file_keeps_what_was_run_ahead(tmp_path: Path) -> None:
     with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
         assert ask(run, "race").scores[0].score == done.scores[0].score
         assert run.runner.account.executions == run.runner.account.ahead == 0
+
+
+def test_what_was_run_ahead_is_not_durable_before_what_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doing: list[str] = []
+    kept, committed = Recall.keep, Cache.commit
+
+    def keep(*arguments: Any, **named: Any) -> None:
+        doing.append("ahead")
+        kept(*arguments, **named)
+        doing.append("done")
+
+    def commit(file: Cache, **named: Any) -> None:
+        doing.append("commit")
+        committed(file, **named)
+
+    monkeypatch.setattr(Recall, "keep", keep)
+    monkeypatch.setattr(Cache, "commit", commit)
+    with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
+        ask(run, "race", "sex")
+    starts = [place for place, each in enumerate(doing) if each == "ahead"]
+    assert starts
+    assert all(doing[place + 1] == "done" for place in starts)
+    assert "commit" in doing
 
 
 def test_a_cache_file_keeps_what_was_run_again_ahead(tmp_path: Path) -> None:

@@ -206,6 +206,8 @@ def _say_suite(suite: Suite) -> None:
     if suite.is_spared:
         say(f"{place} is left as it was: the run failed")
         return
+    if suite.is_cut:  # how much of it is there is not known; the error says what to do
+        return
     tests, rows = count(suite.tests, "test"), count(suite.rows, "row")
     say(f"{tests}, {rows} in {place} ({file_size(place.stat().st_size)})")
 

@@ -135,10 +135,13 @@ class Recall:
         return known
 
     def keep(self, codes: NDArray[Any], answers: Answers, labels: Labels, *, time: int = 0) -> None:
-        """Store answers that nobody has asked for yet, unless only whole batches are stored."""
+        """Store answers that nobody has asked for yet, unless only whole batches are stored.
+
+        They become durable with the next that were asked for, and not before those.
+        """
         if self._by_input:
             keys, known, _ = self._find(codes, time)
-            self._put(keys, known, _decided(answers, labels))
+            self._put(keys, known, _decided(answers, labels), commit=False)
 
     def _find(self, codes: NDArray[Any], time: int) -> tuple[list[bytes], Decided, int]:
         """The keys of the records of these inputs, what is known, and how many are damaged."""
@@ -150,12 +153,15 @@ class Recall:
         known = self._records.read([opened.get(key) for key in keys], len(codes))
         return keys, known, damaged * len(codes) // max(len(keys), 1)
 
-    def _put(self, keys: Sequence[bytes], known: Decided, decided: Decided) -> None:
+    def _put(
+        self, keys: Sequence[bytes], known: Decided, decided: Decided, *, commit: bool = True
+    ) -> None:
         if (decided.numbers != UNKNOWN).any():
             records = self._records.write(keys, known, decided)
             sealed = ((key, count, self._seals.close(key, text)) for key, count, text in records)
             self.cache.put(self._subject, sealed)
-        self.cache.commit()
+        if commit:
+            self.cache.commit()
 
 
 class InputRecords:

@@ -63,6 +63,7 @@ class Suite:
         self.holds_all = False  # whether nothing more is written down, whatever is run
         self._file, self._whole = _open(path, schema, own)
         self._problem: RequestError | None = None
+        self.is_cut = False  # whether it could not be written to its end
         self._seen: dict[tuple[Any, ...], _Seen] = {}
 
     def add_table(
@@ -252,7 +253,7 @@ class Suite:
         problem = f"could not be written to the end: {error.strerror or error}"
         left = "left as it was" if self._whole.replaces else "not complete"  # buffers may be lost
         remedy = f"it is {left}; make room and run again"
-        self._problem = suite_mistake(self.path, problem, remedy)
+        self._problem, self.is_cut = suite_mistake(self.path, problem, remedy), True
 
 
 def _open(path: Path, schema: Schema, own: OwnColumns) -> tuple[SuiteFile | None, Replacement]:

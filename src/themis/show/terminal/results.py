@@ -71,7 +71,7 @@ def show_result(
     for proxies in by_proxied_set([each for each in result.proxies if each.may_stand_in]):
         yield ""
         yield from (Sentence(f"{visible(each)}.") for each in proxy_sentences(proxies, words))
-    if doubtful := [*show_doubts(result), *score_notes(result)]:
+    if doubtful := [*show_doubts(result), *score_notes(result), *run_notes(result)]:
         yield ""
         yield from drawn(doubtful)
     yield ""
@@ -192,6 +192,12 @@ def score_notes(result: Result) -> Iterator[Block]:
     yield from caution_blocks(notes_of_parts(result))
 
 
+def run_notes(result: Result) -> Iterator[Block]:
+    """What is to be said of how the run went: answers of earlier runs, executors not used."""
+    for note in result.timing.get("notes", ()):
+        yield Statement(str(note), "faint", "note")
+
+
 def show_cost(result: Result) -> Iterator[Block]:
     """The last lines: of what the confidence is, and what it took."""
     if (text := how_sure_together(result)) is not None:
@@ -199,8 +205,7 @@ def show_cost(result: Result) -> Iterator[Block]:
     for each in result.outputs:
         if each.distinct > TWO:  # of two decisions the rates tell as much
             yield Statement(outputs_text(each), "faint")
-    for note in result.timing.get("notes", ()):
-        yield Statement(str(note), "faint", "note")
+    yield from run_notes(result)
     if result.spent.total == result.spent.sampling:
         yield Statement(cost_text(result), "faint")
         return

@@ -14,7 +14,13 @@ from themis.show.parts.scores import ALL
 from themis.show.parts.search import found_table, reasons_table, undecided_blocks
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import Page, make_console, render, rule
-from themis.show.terminal.results import brief_doubts, footer, show_cost, show_doubts
+from themis.show.terminal.results import (
+    brief_doubts,
+    footer,
+    run_notes,
+    show_cost,
+    show_doubts,
+)
 from themis.show.words.headlines import few_text
 from themis.show.words.searches import (
     example,
@@ -61,6 +67,7 @@ def show_searches(
     if everything:
         yield from drawn(show_cost(result))
     else:
+        yield from drawn(run_notes(result))
         yield from footer(result)
 
 
