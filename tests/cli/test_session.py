@@ -47,6 +47,13 @@ def files_read(*arguments: str) -> str:
     return done.stderr.splitlines()[-1]
 
 
+def test_a_saved_result_is_reported_without_the_file(folder: Path) -> None:
+    words = "report result.json --format html,md,csv -o new/"
+    assert files_read(*words.split()) == "READ []"
+        files_read(*["report", "result.json", "--format", "html,md,csv", "-o", "new/"]) == "READ []"
+    )
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -56,7 +63,6 @@ def files_read(*arguments: str) -> str:
         "apparent -o new.json",
         "check --baseline result.json -o new.json",
         "replay result.json --fail-on new -o new.json",
-        "report result.json --format html,md,csv -o new/",
     ],
 )
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,9 +99,8 @@ def source_of(config: Config | None, command: str) -> dict[str, Any]:
 
     places = {name: spell_path(("inputs", name)) for name in config.schema.names}
     lines = {name: config.lines[key] for name, key in places.items() if key in config.lines}
-    hashed = hashlib.sha256(config.path.read_bytes()).hexdigest() if config.path.is_file() else None
-    source = {"file": _shown(config.path), "lines": lines, "command": command}
-    return source if hashed is None else {**source, "sha256": hashed}
+    file = {"file": _shown(config.path), "sha256": config.sha256}
+    return {**file, "lines": lines, "command": command}
 
 
 def _shown(path: Path) -> str:

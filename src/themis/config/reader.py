@@ -7,6 +7,7 @@ checks and acceptances.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,7 @@ class Config:
     against: tuple[tuple[str, ...], ...] = ()  # the sets of [run], in schema order
     lines: Mapping[str, int] = field(default_factory=dict)  # of each key: "subject.command"
     report: Naming = field(default_factory=Naming)
+    sha256: str = ""  # of the file's text
 
 
 def find_config(start: Path) -> Path:
@@ -90,7 +92,8 @@ def read_config(path: Path) -> Config:
     if not data:
         what = "there is no [tool.themis] in it" if prefix else "the file is empty"
         raise ConfigError([Mistake("empty-file", "", what, INIT_REMEDY, str(path))])
-    return _Reader(data, found).read(path)
+    hashed = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return replace(_Reader(data, found).read(path), sha256=hashed)
 
 
 class _Findings:

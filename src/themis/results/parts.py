@@ -22,7 +22,7 @@ class Witness(Shown):
     inputs: tuple[dict[str, Value], dict[str, Value]]
     outputs: tuple[Any, Any]  # as the subject gave them
     reproduce: tuple[str, ...] = ()  # lines for a shell that show it, where there are some
-    joint: int | None = None  # the one, 0 or 1, whose output no part of the difference changes
+    joint: Literal[0, 1] | None = None  # the one whose output no part of the difference changes
     generated: bool = False  # beside pairs of given people: made up, and nobody's values
     rows: tuple[bool, bool] | None = None  # of given people: which of the two is a row as it is
     rare: Rare | None = None  # of rows, where they differ: values that hardly anybody has

@@ -170,7 +170,7 @@ def _needing_both(
     found = pairs.take(np.flatnonzero(same.reshape(-1, 2).all(axis=1))[:1])
     base_outputs = [reading.labels.labels[number] for number in found.outputs[:, 0].tolist()]
     return tuple(
-        replace(each, joint=each.outputs.index(own))
+        replace(each, joint=0 if each.outputs[0] == own else 1)
         for each, own in zip(flips.witnesses(found), base_outputs, strict=True)
     )
 

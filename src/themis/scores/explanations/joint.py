@@ -105,7 +105,7 @@ class JointTally:
             pool = FlipPool(self._variants.assignments.schema, self._reading)
             own = self._reading.labels.labels[int(self._example.outputs[0, 0])]
             for shown in pool.witnesses(self._example):
-                yield replace(shown, joint=shown.outputs.index(own))
+                yield replace(shown, joint=0 if shown.outputs[0] == own else 1)
 
 
 def _people(witness: Witness) -> list[dict[str, Value]]:
