@@ -49,6 +49,33 @@ def test_functions_that_look_at_other_rows_are_not_convicted(
     assert is_harmless(Case(subject, "table function", task, domain), runs=2)
 
 
+def any_of_b(table: themis.InputTable) -> Any:
+    return table["x"] > (60_000 if (table["race"] == 1).any() else 30_000)
+
+
+def many(table: themis.InputTable) -> Any:
+    return table["x"] > (60_000 if len(table["x"]) >= 64 else 30_000)
+
+
+@pytest.mark.parametrize(
+    ("rule", "cost", "noticed"),
+    [
+        (any_of_b, "executions", False),
+        (any_of_b, "calls", False),
+        (many, "calls", False),
+        (many, "executions", True),
+    ],
+)
+def test_which_rules_about_a_call_go_unreported_is_documented(
+    rule: Any, cost: Any, noticed: bool
+) -> None:
+    """In docs/noise.md; where one is noticed by now, the page has to say so."""
+    schema = themis.Schema(race=["a", "b"], x=themis.Integers(0, 99_999))
+    result = themis.Audit(themis.batch(rule), schema, seed=0, cost=cost).score([["race"]])
+    assert {each.stopped == "inconsistent" for each in result.scores} == {noticed}
+    assert all(each.low == 0 for each in result.scores)
+
+
 def test_models_that_look_at_other_rows_are_not_convicted() -> None:
     pytest.importorskip("pandas")
     assert is_harmless(Case("centres", "model", "check", "sampled"), runs=2)

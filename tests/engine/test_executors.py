@@ -562,3 +562,21 @@ def test_on_the_command_line_it_is_an_option_that_is_wrong(
     result = run("score", "--executor", "proceses:4")
     assert result.exit_code == 2
     assert "error: --executor: 'proceses:4' is no executor" in result.output
+
+
+def test_a_subject_that_dies_in_every_process_but_this_one_stays_here(tmp_path: Path) -> None:
+    driver = os.getpid()
+
+    def decide(person: dict[str, Any]) -> str:
+        if os.getpid() != driver:
+            (tmp_path / str(os.getpid())).touch()
+            os._exit(1)
+        return row(person)
+
+    here, there = audits = [audit(decide, where) for where in (None, "processes:2")]
+    assert there.causal("race") == here.causal("race")
+    assert not there.runner.failures.total
+    assert [each.code for each in there.cache_notes] == ["executor-differs"]
+    assert 1 <= len([*tmp_path.iterdir()]) <= 4, "two pools of two"
+    for each in audits:
+        each.close()

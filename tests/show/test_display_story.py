@@ -19,7 +19,8 @@ from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult, Score
 from themis.results.notes import Ending
-from themis.show.terminal.checks import render_checks
+from themis.results.parts import Group
+from themis.show.terminal.checks import limit_text, render_checks
 from themis.show.terminal.parts import IntervalBar, Sentence, make_console, render
 from themis.show.terminal.results import render_result
 from themis.show.terminal.searches import render_search
@@ -212,6 +213,19 @@ def test_a_number_is_not_parted_from_its_unit_or_name(width: int) -> None:
     said = "212,000 executions · 150 answered from the cache · < 0.1 s · 12.5 % · seed 42"
     for line in lines_of(Sentence(said), width):
         assert not line.endswith(("·", "seed", "<", "12.5", "0.1"))
+
+
+def test_a_word_with_a_hyphen_is_whole_in_a_failed_test() -> None:
+    named = group(
+        groups=(
+            Group({"gender": "non-binary"}, 0.5, 0.45, 0.55, 702),
+            Group({"gender": "male"}, 0.3, 0.25, 0.35, 702),
+        )
+    )
+    answer = replace(CHECK, name="group gender at most 0.05", measure="group")
+    lines = limit_text(answer, named).splitlines()
+    assert any(line.split()[:1] == ["non-binary"] for line in lines)
+    assert max(map(cell_len, lines)) <= 72
 
 
 def test_a_search_draws_its_threshold() -> None:

@@ -22,9 +22,9 @@ ROW_CALL = 16_384  # of a row function: each is a dictionary
 CALL_SECONDS = 0.5  # calls of one input each are counted about this often
 SPREAD_SECONDS = 2.0  # of a batch that others run, where time is limited
 LONGEST_CALL = 2.0  # seconds of a call here, if inputs are several: it may not be interruptible
-# Where time is limited a call has at most so many times the inputs of the largest one, and is to
-# end within such a part of what is left. Even if seconds grow like the cube of inputs it does; with
-# twice as much it might not, with half there are more calls.
+# Where time is limited, a call has at most this many times the inputs of the largest so far, and
+# should end within one such part of the time left. It does even if seconds grow like the cube of
+# the inputs; with 8 it might not, with 2 there are more calls.
 MOST_GROWTH = 4
 UNEVEN = 1.5  # times as long may a call take as another one for no reason
 
