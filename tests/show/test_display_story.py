@@ -25,7 +25,7 @@ from themis.show.terminal.parts import IntervalBar, Sentence, make_console, rend
 from themis.show.terminal.results import render_result
 from themis.show.terminal.searches import render_search
 from themis.show.words.headlines import interval
-from themis.show.words.verdicts import overview
+from themis.show.words.verdicts import clauses
 from themis.show.words.wording import PLAIN
 
 CHECK = CheckResult(
@@ -112,7 +112,7 @@ FAIR = causal(against=("sex",), score=0.0, low=0.0, high=0.02)
     ],
 )
 def test_the_verdict_says_what_is_certain_and_no_more(scores: list[Score], said: str) -> None:
-    assert overview(scores, PLAIN) == said
+    assert clauses(scores, PLAIN) == said
 
 
 def test_one_set_begins_with_its_verdict() -> None:

@@ -31,7 +31,7 @@ from themis.show.words.searches import (
     check_interval,
     search_headline,
 )
-from themis.show.words.verdicts import overview
+from themis.show.words.verdicts import clauses
 from themis.show.words.wording import Wording
 
 APPROVAL = Wording(Naming(decision="approval"))
@@ -71,7 +71,7 @@ EXACT = {"method": "exact", "population": "rows", "score": 0.55, "low": 0.55, "h
 def test_a_headline_that_rests_on_one_person_names_the_difference_without_them() -> None:
     score = samples.group(groups=GROUPS, **EXACT)
     without = "5.0 points without groups of too few people to judge"
-    assert f"differ by race (55.0 points; {without})" in overview([score], Wording())
+    assert f"differ by race (55.0 points; {without})" in clauses([score], Wording())
     assert (
         "the lowest and highest of 3 groups of race in the rows, and by 5.0 percentage points "
         "without groups of too few people to judge: green (exact" in headline(score)
@@ -79,11 +79,11 @@ def test_a_headline_that_rests_on_one_person_names_the_difference_without_them()
     page = samples.plain(render_page(samples.result(score)))
     assert "too few people to judge</small>" in page
     few = samples.group(groups=GROUPS[:2], **EXACT)
-    assert "(55.0 points; it rests on too few people to judge)" in overview([few], Wording())
+    assert "(55.0 points; it rests on too few people to judge)" in clauses([few], Wording())
     unlisted = replace(score, notes=(Note.of("groups-not-listed", groups=900, listed=3),))
-    assert "5.0 points without" not in overview([unlisted], Wording())
+    assert "5.0 points without" not in clauses([unlisted], Wording())
     many = samples.group(groups=(*GROUPS[1:], replace(GROUPS[0], rate=0.48)), **EXACT)
-    assert "differ by race (55.0 points)" in overview([many], Wording())
+    assert "differ by race (55.0 points)" in clauses([many], Wording())
 
 
 def _of_two_outputs() -> Result:
@@ -142,7 +142,7 @@ def test_a_mean_of_few_people_is_not_shown_and_said_not_to_be() -> None:
     assert headline(shown) == (
         f"Mean outputs differ between groups of race in the profile; {untold}"
     )
-    assert f"({untold})" in overview([shown], Wording())
+    assert f"({untold})" in clauses([shown], Wording())
     assert interval(shown) == "not shown"
     assert [rate_interval(shown, each) for each in shown.groups] == ["exact", "exact"]
     table = render(drawn([group_table(shown, Wording(), most=9)]), make_console(width=80))

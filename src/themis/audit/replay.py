@@ -53,20 +53,13 @@ def replay_tests(
     before = runner.executions, runner.cache_hits
     usable = np.flatnonzero(saved.usable)
     first, inverse = unique_rows(saved.codes[usable])
-    inputs = saved.codes[usable[first]]
-    cells = np.full(len(inputs), NOT_RUN, dtype=runner.labels.dtype)
-    run_all = partial(_run, runner, inputs, cells, runner.perform, listen)
+    cells = np.full(len(first), NOT_RUN, dtype=runner.labels.dtype)
+    run_all = partial(_run, runner, saved.codes[usable[first]], cells, runner.perform, listen)
     stopped = _ending_of(run_all, keeps_interrupts=keep_on_interrupt)
     now = np.full(len(saved.codes), NOT_RUN, dtype=np.int64)
     now[usable] = cells[inverse]
     outcome = Outcome(saved, now, runner)
-    failing = np.flatnonzero(outcome.failing)
-    outcome.states[failing] = STATES.index("unconfirmed")
-    if stopped in (Ending.DONE, Ending.BUDGET):
-        confirm = partial(_confirm, outcome, failing)
-        again = _ending_of(confirm, keeps_interrupts=keep_on_interrupt)
-        stopped = stopped if again is Ending.DONE else again
-    stopped = Ending.FAILED if runner.fails_too_often else stopped
+    stopped = _confirmed(outcome, stopped, keeps_interrupts=keep_on_interrupt)
     result = Replay(
         source=saved.source,
         kind=saved.kind,
@@ -93,6 +86,17 @@ def replay_tests(
     if stopped is Ending.FAILED:
         raise SubjectError(runner.failure_message(), result=result)
     return result
+
+
+def _confirmed(outcome: Outcome, stopped: Ending, *, keeps_interrupts: bool) -> Ending:
+    """Run what would fail again, unless the run ended before; why all of it ended."""
+    failing = np.flatnonzero(outcome.failing)
+    outcome.states[failing] = STATES.index("unconfirmed")
+    if stopped in (Ending.DONE, Ending.BUDGET):
+        confirm = partial(_confirm, outcome, failing)
+        again = _ending_of(confirm, keeps_interrupts=keeps_interrupts)
+        stopped = stopped if again is Ending.DONE else again
+    return Ending.FAILED if outcome.runner.fails_too_often else stopped
 
 
 def _ending_of(work: Callable[[], bool], *, keeps_interrupts: bool) -> Ending:

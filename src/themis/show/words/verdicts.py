@@ -182,7 +182,7 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
     sentence, behind = _sentence(asked, words)
     if given and len(given) < len(measured):
         others = [each for each in measured if each not in given]
-        behind += f" On {words.whom()}: {_small(_clauses(others, words), words)}."
+        behind += f" On {words.whom()}: {_small(clauses(others, words), words)}."
     behind += _missing(result, measured)
     complete = len(measured) == len(result.scores) and cut_off(result) is None
     state = _state(counted, complete=complete)
@@ -262,19 +262,13 @@ def _missing(result: Result, measured: Sequence[Score]) -> str:
 def _sentence(scores: Sequence[Score], words: Wording) -> tuple[str, str]:
     """The sentence, and what stands behind its numbers as sentences of their own."""
     if len({each.against for each in scores}) > 1 or len(scores) > 2:
-        return _clauses(scores, words), ""
+        return clauses(scores, words), ""
     halves = [headline_parts(each, words) for each in scores]
     sentence = _joined((each for each, _ in halves), words)
     return sentence, " ".join(dict.fromkeys(behind for _, behind in halves if behind))
 
 
-def overview(scores: Sequence[Score], words: Wording) -> str:
-    """What scores say together; of several populations, those of given people."""
-    given = [each for each in scores if each.population in PLACES]
-    return _clauses(given or scores, words)
-
-
-def _clauses(scores: Sequence[Score], words: Wording) -> str:
+def clauses(scores: Sequence[Score], words: Wording) -> str:
     """Where a difference was found, by which measure and how large; where none; what is open.
 
     Rates that tell nothing are no reason to call a set open of which the causal score is known.
@@ -286,9 +280,9 @@ def _clauses(scores: Sequence[Score], words: Wording) -> str:
         for each in scores
         if isinstance(each, GroupScore) and (which := idle_favour(each))
     ]
-    clauses = [*_found_clauses(telling, words), *_other_clauses(telling), *dict.fromkeys(idle)]
-    clauses += [f"there is nothing to compare for {_sets(alone)}"] if alone else []
-    return capital("; ".join(clauses))
+    parts = [*_found_clauses(telling, words), *_other_clauses(telling), *dict.fromkeys(idle)]
+    parts += [f"there is nothing to compare for {_sets(alone)}"] if alone else []
+    return capital("; ".join(parts))
 
 
 def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:
