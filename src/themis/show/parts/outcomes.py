@@ -30,26 +30,24 @@ from themis.show.words.values import count, set_phrase
 from themis.show.words.wording import Wording
 
 
-def outcome_blocks(
-    outcomes: Outcomes, words: Wording, *, most: int, ends: bool = True
-) -> Iterator[Block]:
+def outcome_blocks(outcomes: Outcomes, words: Wording, *, most: int) -> Iterator[Block]:
     """Rates beside known outcomes by group, how far they are apart, and how sure that is."""
     yield Statement(about_outcomes(outcomes, words))
-    yield _rates(outcomes, words, most, ends=ends)
+    yield _rates(outcomes, words, most)
     yield gaps_table(outcomes, words)
     if missing := tuple(f"undefined: {each}" for each in undefined(outcomes, words)):
         yield Points(missing)
     yield Statement(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", "faint")
 
 
-def _rates(outcomes: Outcomes, words: Wording, most: int, *, ends: bool) -> Table:
+def _rates(outcomes: Outcomes, words: Wording, most: int) -> Table:
     shown = outcomes.groups[:most]
     hidden = outcomes.groups_total - len(shown)
     return Table(
         f"Rates beside known outcomes, by {set_phrase(outcomes.against)}",
         ("Group", *(Number(each.capitalize()) for each in RATE_WORDS.values())),
         [
-            (_group(each, words), *(_rate(rate, ends=ends) for _, rate in each.rates()))
+            (_group(each, words), *(_rate(rate) for _, rate in each.rates()))
             for each in shown
         ],
         count(hidden, "more group is not shown", "more groups are not shown") if hidden else "",
@@ -62,9 +60,8 @@ def _group(group: OutcomeGroup, words: Wording) -> Cell:
     return Cell(words.label(group.values), favourable)
 
 
-def _rate(rate: Rate, *, ends: bool) -> Cell:
-    between = [rate_ends(rate)] if ends and rate_ends(rate) else []
-    return Cell(rate_words(rate), ", ".join(filter(None, [few_words(rate), *between])))
+def _rate(rate: Rate) -> Cell:
+    return Cell(rate_words(rate), ", ".join(filter(None, [few_words(rate), rate_ends(rate)])))
 
 
 def gaps_table(outcomes: Outcomes, words: Wording) -> Table:
