@@ -20,6 +20,11 @@ NOBODY = tuple(Group({"race": race}, 0.0, 0.0, 0.01, 700) for race in ("green", 
 FINDINGS: dict[Kind, tuple[State, dict[str, Any] | None, dict[str, Any] | None]] = {
     # kind: its state, and what makes it of a causal score and of a group score
     "unmeasured": ("open", {"samples": 0}, {"samples": 0}),
+    "unread": (
+        "open",
+        SURELY_NONE | {"samples": 0, "notes": (Note.of("not-an-input", against=["race"]),)},
+        SURELY_NONE | {"samples": 0, "notes": (Note.of("groups-need-people", against=["race"]),)},
+    ),
     "single": (
         "open",
         SURELY_NONE | {"notes": (Note.of("nothing-to-change", against=["race"]),)},

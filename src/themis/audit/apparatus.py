@@ -106,7 +106,7 @@ class Apparatus:
         )
         made = subject_from(subject, schema)
         self.remake: Callable[[Schema], Apparatus] | None = None  # with a wider schema
-        if made is not subject:
+        if not isinstance(subject, Subject):
             self.remake = lambda wider: Apparatus(subject, wider, handling, seed=seed)
         self._wider: dict[str, Apparatus] = {}  # by schemas, which rows asked for
         self.runner = self._runner(made, decisions)

@@ -37,6 +37,7 @@ from themis.config.tables import (
     table_of,
 )
 from themis.errors import Mistake
+from themis.inputs.characteristics import Role
 from themis.inputs.people import Unknown
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
@@ -262,6 +263,12 @@ class HttpSubject(Subject):
 class Characteristic(Table):
     weights: Numbers = optional("The operational profile: one number for each value", [0.9, 0.1])
     protected: bool = optional("Whether the law or you protect it", True, default=False)
+    role: Role = optional(
+        "input: given to the subject and compared; context: given as the row has it, never "
+        "compared; group: known of people, never given",
+        "group",
+        default="input",
+    )
     missing: Number = optional("The share of inputs without a value: above 0, below 1", 0.07)
     missing_as_counterfactual: bool = optional(
         "Whether a value may be compared with none", True, default=False

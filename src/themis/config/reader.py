@@ -18,13 +18,13 @@ from themis.config.complaints import find_complaints
 from themis.config.format import AnySubject, File, Profile, format_schema
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
-from themis.inputs.characteristics import Characteristic, Values
+from themis.inputs.characteristics import Characteristic
 from themis.inputs.constraints import parse_constraint
 from themis.inputs.expressions import quote
 from themis.inputs.following import completed, spelled, ties_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
-from themis.inputs.schema import Schema, characteristic_from, derived_mistake
+from themis.inputs.schema import Schema, characteristic_from, outside_sets
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
@@ -315,8 +315,8 @@ class _Reader:
             except RequestError as error:
                 self._found.add_all(path, error)
             for each in map(self._characteristics.get, names):
-                if isinstance(each, Values) and each.from_ is not None:
-                    self._found.add(path, derived_mistake(each.name, each.from_, ""))
+                if each is not None and (mistake := outside_sets(each, "")) is not None:
+                    self._found.add(path, mistake)
 
     def _all_sets(self) -> Iterator[tuple[KeyPath, list[str]]]:
         """The sets of the whole file that can be read, with their places."""

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, SchemaError
+from themis.errors import Mistake, SchemaError, suggest
 from themis.inputs.numbers import NumberRange, common_mistakes, is_list, is_number, mistake
 
 Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
+Role: TypeAlias = Literal["input", "context", "group"]
 
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
 OWN = -1  # in place of a level: the base input's own value, unchanged
@@ -34,6 +35,8 @@ class Characteristic(ABC):
     and a level of its own. It is compared with values only if it is a counterfactual of them.
     Behind it are the codes of `extra` values: each belongs to the rows that have it, and is no
     assignment for others. A number within a bin is of that bin, all others are of no level.
+    Its `role`: an "input" is given to the subject and compared; a "context" is given as the input
+    has it, and never compared; a "group" is known of people, and never given to the subject.
     """
 
     name: str = ""
@@ -41,6 +44,7 @@ class Characteristic(ABC):
     protected: bool = False
     missing: float | None = None
     missing_as_counterfactual: bool = False
+    role: Role = "input"
     extra: Sequence[Value] = ()  # values of given rows that are none of these, for one run
 
     # What each kind provides -------------------------------------------------------------
@@ -254,6 +258,7 @@ class Characteristic(ABC):
     def _common_mistakes(self) -> Iterator[Mistake]:
         missing = self.missing, self.missing_as_counterfactual
         yield from common_mistakes(*missing, self.weights, self.size, self.filled_levels)
+        yield from _role_mistakes(self.role, protected=self.protected)
 
 
 @dataclass(frozen=True)
@@ -463,6 +468,15 @@ class Reals(_Range):
     def _compute(self, codes: Codes) -> NDArray[Any]:
         assert self.step is not None
         return np.round(self.min + np.asarray(codes) * self.step, self.digits)
+
+
+def _role_mistakes(role: Any, *, protected: bool) -> Iterator[Mistake]:
+    if role not in get_args(Role):
+        yield mistake("role", f"there is no role {role!r}", suggest(str(role), get_args(Role)))
+    elif role == "context" and protected:
+        problem = "a context is never compared, so that protecting it means nothing"
+        remedy = 'write role = "group" if the subject is not given it, or remove the role'
+        yield mistake("role", problem, remedy)
 
 
 def _freeze(characteristic: Characteristic, *names: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -57,6 +57,9 @@ class Schema:
             except SchemaError as error:
                 mistakes += [replace(m, where=f"inputs.{name}") for m in error.mistakes]
         mistakes += _name_mistakes([name for name, _ in given])
+        if given and not mistakes and all(each.role == "group" for each in characteristics):
+            problem, remedy = "nothing is given to the subject", 'remove role = "group" of one'
+            mistakes.append(Mistake("no-inputs", "inputs", problem, remedy))
         if mistakes:
             raise SchemaError(mistakes)
         characteristics = completed(characteristics)
@@ -153,9 +156,28 @@ class Schema:
 
     @cached_property
     def free(self) -> tuple[int, ...]:
-        """The columns of all characteristics that are not derived: those that sets are made of."""
-        derived = {tie.follower for tie in self.ties if tie.derived}
-        return tuple(column for column in range(len(self)) if column not in derived)
+        """The columns that sets are made of: all that are neither derived nor a context."""
+        every = enumerate(self.characteristics)
+        return tuple(column for column, each in every if outside_sets(each, "") is None)
+
+    @cached_property
+    def given(self) -> Schema:
+        """What the subject is given: this schema without what is only known of people.
+
+        Nothing is derived from that, or follows it, there; constraints are left out with it.
+        """
+        known_only = {each.name for each in self if each.role == "group"}
+        if not known_only:
+            return self
+        kept = [each for each in self if each.name not in known_only]
+        return Schema({each.name: _untied(each, known_only) for each in kept})
+
+    @cached_property
+    def unread(self) -> frozenset[int]:
+        """The columns whose change changes nothing that the subject is given."""
+        groups = {column for column, each in enumerate(self) if each.role == "group"}
+        leading = {tie.leader for tie in self.ties if tie.follower not in groups}
+        return frozenset(groups - leading)
 
     @property
     def size(self) -> int:
@@ -193,11 +215,8 @@ class Schema:
             problem = "the set of characteristics is empty"
             remedy = f"name at least one of: {', '.join(self.names)}"
             mistakes.append(Mistake("empty-set", where, problem, remedy))
-        mistakes += [
-            derived_mistake(self.names[tie.follower], self.names[tie.leader], where)
-            for tie in self.ties
-            if tie.derived and self.names[tie.follower] in wanted
-        ]
+        named = (each for each in self if each.name in wanted)
+        mistakes += filter(None, (outside_sets(each, where) for each in named))
         if mistakes:
             raise RequestError(mistakes)
         return tuple(sorted({self.column_by_name[name] for name in wanted}))
@@ -326,7 +345,7 @@ class Schema:
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = [(each.name, _described(each), _MARK * each.protected) for each in self]
+        rows = [(each.name, _described(each), _marks(each)) for each in self]
         rows += [(f"constraint {each.name}", each.text, "") for each in self.constraints]
         cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
@@ -338,8 +357,12 @@ class Schema:
         return f"Schema({parts}{limits})"
 
 
-_MARK = "protected"
 _SHOWN = 6  # values of a characteristic in a notebook
+
+
+def _marks(each: Characteristic) -> str:
+    role = "" if each.role == "input" else each.role
+    return ", ".join(filter(None, ["protected" * each.protected, role]))
 
 
 def _described(each: Characteristic) -> str:
@@ -359,10 +382,23 @@ def _unknown_name(name: Any, known: Sequence[str], where: str) -> Mistake:
     return Mistake("unknown-name", where, problem, suggest(str(name), known))
 
 
-def derived_mistake(name: str, leader: str, where: str) -> Mistake:
-    """That a set names a derived characteristic."""
-    problem = f"{name!r} is derived from {leader!r}, so that it can't be changed by itself"
-    return Mistake("derived-in-set", where, problem, f"name {leader!r} instead")
+def outside_sets(each: Characteristic, where: str) -> Mistake | None:
+    """Why no set can have this characteristic; None if sets can."""
+    if isinstance(each, Values) and each.from_ is not None:
+        problem = f"{each.name!r} is derived from {each.from_!r}, so that it can't be changed alone"
+        return Mistake("derived-in-set", where, problem, f"name {each.from_!r} instead")
+    if each.role == "context":
+        problem = f"{each.name!r} is a context, which is never compared"
+        remedy = f'remove role = "context" from {each.name!r}, or name another characteristic'
+        return Mistake("context-in-set", where, problem, remedy)
+    return None
+
+
+def _untied(each: Characteristic, leaders: Container[str]) -> Characteristic:
+    """The characteristic without its tie to one of these."""
+    if isinstance(each, Values) and each.leader in leaders:
+        return replace(each, follows=None, as_=None, from_=None)
+    return each
 
 
 def _characteristic(name: str, spec: Any) -> Characteristic:
@@ -390,8 +426,9 @@ _KEYS += ("missing_as_counterfactual", "follows")
 
 def _spec(each: Characteristic) -> Any:
     """A characteristic as it stands in the file."""
+    role = {} if each.role == "input" else {"role": each.role}
     if isinstance(each, Values) and each.derived:
-        return {"from": each.from_, "values": plain_table(each.as_ or {})}
+        return {"from": each.from_, "values": plain_table(each.as_ or {}), **role}
     pairs = ((key, getattr(each, key, None)) for key in _KEYS)
     spec = {key: value for key, value in pairs if value is not None and value is not False}
     if isinstance(each, Integers) and each.step == 1:
@@ -401,6 +438,7 @@ def _spec(each: Characteristic) -> Any:
         spec["weights"] = [float(weight) for weight in each.weights]
     if each.missing is not None:
         spec["missing"] = float(each.missing)
+    spec |= role
     if not isinstance(each, Values):
         return spec
     if each.follows is not None:

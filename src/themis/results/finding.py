@@ -19,6 +19,7 @@ ROUNDING = 1e-9  # a saved result has twelve digits
 State: TypeAlias = Literal["grave", "calm", "open"]  # a difference, none, not known
 Kind: TypeAlias = Literal[
     "unmeasured",  # the run ended before
+    "unread",  # nothing of the set is given to the subject: 0 by construction
     "single",  # there is one value to change, or one group
     "alone",  # one group alone has a decision
     "idle",  # no output was favourable, or every one: rates tell nothing
@@ -82,6 +83,8 @@ def finding(score: Score) -> Finding:
 
 
 def _kind(score: Score) -> Kind:
+    if by_construction(score) is not None:
+        return "unread"
     if not score.samples:
         return "unmeasured"
     if score.low > 0:
@@ -161,6 +164,12 @@ def idle_favour(score: Score) -> Literal["no", "every"] | None:
         return "no"
     everybody = score.population == "inputs" and all(each.rate == 1 for each in score.groups)
     return "every" if everybody else None
+
+
+def by_construction(score: Score) -> Note | None:
+    """Why a score is 0 whatever the subject does: it is not given the set; None if it is."""
+    codes = ("not-an-input", "groups-need-people")
+    return next((each for each in score.notes if each.code in codes), None)
 
 
 def nothing_compared(score: Score) -> Note | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
 from themis.keys import key, optional
-from themis.results.finding import nobody_favoured, nothing_compared
+from themis.results.finding import by_construction, nobody_favoured, nothing_compared
 from themis.results.hooks import hook
 from themis.results.model import (
     CausalScore,
@@ -330,6 +330,8 @@ def _why_not_accepted(accepted: Acceptances, above: Sequence[Score]) -> Iterator
 
 
 def _why_open(score: Score, limit: float) -> Note:
+    if (note := by_construction(score)) is not None:
+        return note
     if score.samples and nobody_favoured(score):
         return Note.of("never-favourable")
     if (note := nothing_compared(score)) is not None:

@@ -28,6 +28,7 @@ from themis.scores.people import PeopleRun
 from themis.scores.privacy import groups_of
 from themis.scores.question import Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs, own_distances
+from themis.scores.unread import by_construction
 from themis.scores.within import causal_within, rests_on_few, weigh
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import Floats, weighted_margin
@@ -54,6 +55,8 @@ def measure_people(
     question = Question(run.sampler.reading_as(reading), assignments, settings, run.base)
     if measure == "group":
         return apparent_group(run, question)
+    if (known := by_construction(question, measure)) is not None:
+        return known.then(lambda score: replace(score, counterfactuals=counterfactuals))
     if counterfactuals == "within":
         return causal_within(run, question)
     given = {"codes": run.codes, "weights": run.weights}

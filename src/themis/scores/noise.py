@@ -24,6 +24,7 @@ from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.inputs.keys import Keys, first_places
 from themis.inputs.streams import AHEAD
+from themis.results.finding import by_construction
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Noise, Placebo
@@ -142,6 +143,8 @@ class NoiseProbe:
         """
         statistic = score.statistic if isinstance(score, GroupScore) else None
         if not settings.looks_for_noise or not self.finds_in(score.output, statistic):
+            return score
+        if by_construction(score) is not None:
             return score
         if self.reruns.neighbours:
             return replace(score, stopped=Ending.INCONSISTENT)

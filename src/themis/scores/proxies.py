@@ -58,8 +58,8 @@ def proxies_of(
 
 
 def candidates(schema: Schema, sets: Iterable[tuple[int, ...]]) -> list[int]:
-    """The columns that may stand in for sets: free, not protected, and in none of them."""
-    taken = {column for each in sets for column in each}
+    """The columns that may stand in for sets: given, free, not protected, and in none of them."""
+    taken = {column for each in sets for column in each} | schema.unread
     taken |= {schema.column_by_name[name] for name in schema.protected}
     return [column for column in schema.free if column not in taken]
 

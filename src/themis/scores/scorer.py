@@ -26,6 +26,7 @@ from themis.scores.explanations.beside import told_unchangeable, with_taken_away
 from themis.scores.group import measure_group
 from themis.scores.privacy import of_people
 from themis.scores.question import Question, Scored, charged, drawing_from
+from themis.scores.unread import by_construction
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import Floats
 from themis.statistics.proportions import ProportionRule
@@ -143,9 +144,12 @@ class Scorer:
         return frozenset(columns), measure, reading.place, statistic
 
     def _measured(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Scored:
-        if self._run is not None:
-            return self._of_profile(self._run, columns, measure, settings)
         question = Question(self.sampler, self.sampler.assignments(columns), settings)
+        if (known := by_construction(question, measure)) is not None:
+            population = "inputs" if self._run is None else "profile"
+            return known.then(lambda score: replace(score, population=population))
+        if self._run is not None:
+            return self._of_profile(self._run, question, measure, settings)
         if settings.stopping is Stopping.PAPER:
             return _sampled(question, measure)
         was_known = self._reaches(columns, measure) in self._domains
@@ -188,13 +192,12 @@ class Scorer:
         return reason
 
     def _of_profile(
-        self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
+        self, run: PeopleRun, question: Question, measure: Measure, settings: Settings
     ) -> Scored:
         """A score of the profile: exact where running all people costs no more, else sampled."""
-        assignments = self.sampler.assignments(columns)
-        if self._runs_all(run, assignments, measure, settings):
-            return self._of_people(run, columns, measure, settings)
-        measured = _sampled(Question(self.sampler, assignments, settings), measure)
+        if self._runs_all(run, question.assignments, measure, settings):
+            return self._of_people(run, question.assignments.columns, measure, settings)
+        measured = _sampled(question, measure)
         reading = self.sampler.reading
         return measured.then(lambda score: of_people(score, "profile", run, reading))
 

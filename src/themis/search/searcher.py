@@ -80,10 +80,11 @@ class Searcher:
             return tuple(map(asked_again, self._answers[key]))
         results: list[SearchResult] = []
         causal_border: Border | None = None
-        for measure in measures:
+        searched = self._searched(columns, measures)
+        for measure, own in searched.items():
             before = self.sampler.runner.account
             request = SearchRequest(
-                measure, threshold, columns, size, 1 / len(measures), decide_only
+                measure, threshold, own, min(size, len(own)), 1 / len(searched), decide_only
             )
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
@@ -94,7 +95,9 @@ class Searcher:
             else:
                 search = self._make(request, settings, causal_border, probe)
                 result = self._run(search, accepted)
-                causal_border = search.border if measure == "causal" else causal_border
+                if measure == "causal" and own == columns:
+                    causal_border = search.border
+            result = self._told_of_unread(result, columns, own)
             results.append(self._described(charged(result, self.sampler.runner, before)))
             if result.stopped is Ending.INTERRUPTED:
                 break
@@ -102,6 +105,28 @@ class Searcher:
         if accepted is None and all(each.stopped is Ending.DONE for each in answer):
             self._answers[key] = answer
         return answer
+
+    def _searched(
+        self, columns: tuple[int, ...], measures: Sequence[Measure]
+    ) -> dict[Measure, tuple[int, ...]]:
+        """The columns of each search; causal ones leave out what the subject never gets."""
+        schema = self.sampler.population.schema
+        given = tuple(column for column in columns if column not in schema.unread)
+        own = {measure: columns if measure == "group" else given for measure in measures}
+        found = {measure: each for measure, each in own.items() if each}
+        if not found:
+            names = " and ".join(repr(schema.names[column]) for column in columns)
+            problem = f"nothing of {names} is given to the subject, so that no change has an effect"
+            raise RequestError.one("not-an-input", "among", problem, "search by the group measure")
+        return found
+
+    def _told_of_unread(
+        self, result: SearchResult, columns: tuple[int, ...], own: tuple[int, ...]
+    ) -> SearchResult:
+        """The result, which says what of these columns was left out."""
+        left = [self.sampler.population.schema.names[c] for c in columns if c not in own]
+        note = (Note.of("inputs-not-searched", names=left),) if left else ()
+        return replace(result, notes=(*result.notes, *note))
 
     def _run(self, search: Search, accepted: Accepted | None) -> SearchResult:
         """What a search finds, with scores; once more where running every input is cheaper."""

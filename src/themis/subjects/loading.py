@@ -16,6 +16,7 @@ from themis.errors import RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
+from themis.subjects.door import at_door
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
 from themis.subjects.models import Model
 from themis.subjects.outputs import REFERENCE, Output
@@ -61,6 +62,10 @@ class model:  # noqa: N801 - reads as what it is: themis.model(classifier, cut=0
 
 def subject_from(thing: Any, schema: Schema) -> Subject:
     """The subject for an object: a marked function, anything with `predict`, or a function."""
+    return at_door(_subject_from(thing, schema.given), schema)
+
+
+def _subject_from(thing: Any, schema: Schema) -> Subject:
     if isinstance(thing, Subject):
         return thing
     if isinstance(thing, batch):
@@ -96,6 +101,22 @@ def subject_from_options(
     workers, which may need much memory.
     """
     version += _contents(depends, folder)
+    subject = _described_subject(
+        kind, options, schema.given, folder, jobs=jobs, trust_pickle=trust_pickle, version=version
+    )
+    return at_door(subject, schema)
+
+
+def _described_subject(
+    kind: str,
+    options: Mapping[str, Any],
+    schema: Schema,
+    folder: Path,
+    *,
+    jobs: int | None,
+    trust_pickle: bool,
+    version: str,
+) -> Subject:
     if kind == "python":
         return _python_subject(options, schema, folder)
     if kind == "model":

@@ -117,6 +117,7 @@ def score_lines(score: Score, words: Wording) -> Iterator[Line]:
 
 NOTHING = {
     "unmeasured": "not measured: {ended}",
+    "unread": "not an input: 0 by construction",
     "single": "nothing to compare",
     "alone": "one group alone has a decision",
     "idle": "{favour} output was favourable",

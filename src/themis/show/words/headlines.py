@@ -6,7 +6,7 @@ The sentence of each kind of finding is in headlines.toml.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -298,6 +298,7 @@ def _parts(score: Score, words: Wording) -> _Parts:
     both: dict[str, Callable[[], str]] = {
         "which": lambda: score_words(score),
         "ended": lambda: how_it_ended(score.stopped),
+        "not_given": lambda: not_given([score]),
         "unfinished": lambda: _unfinished(score),
         "set": lambda: plain_set(score),
         "where": lambda: _where(score),
@@ -311,6 +312,17 @@ def _parts(score: Score, words: Wording) -> _Parts:
     assert isinstance(score, GroupScore)
     table = "group" if is_told(score) else "hidden-group"
     return _Parts(table, both | _of_groups(score, words))
+
+
+def not_given(scores: Sequence[Score]) -> str:
+    """That sets do not reach the program, and what scores of one measure are therefore."""
+    names = list(dict.fromkeys(name for each in scores for name in each.against))
+    is_no_input = "is not an input" if len(names) == 1 else "are not inputs"
+    are = "score is" if len({each.against for each in scores}) == 1 else "scores are"
+    why = f"{'its' if len(names) == 1 else 'their'} causal {are} 0 by construction"
+    if isinstance(scores[0], GroupScore):
+        why = "generated inputs have equal rates by construction, rows of people may not"
+    return f"{plain_phrase(names)} {is_no_input} of this program: {why}"
 
 
 def _unfinished(score: Score) -> str:

@@ -22,6 +22,7 @@ from themis.show.words.headlines import (
     headline_parts,
     hidden_size,
     idle_words,
+    not_given,
     output_words,
     score_text,
 )
@@ -171,7 +172,11 @@ def _found(result: Result) -> list[tuple[str, ...]]:
 
 
 def _of_scores(result: Result, words: Wording) -> Verdict:
-    measured = [each for each in result.scores if each.samples]
+    unread = [each for each in result.scores if finding(each).kind == "unread"]
+    wanted = [each for each in result.scores if each not in unread]
+    measured = [each for each in wanted if each.samples]
+    if not wanted and unread:
+        return Verdict("open", "not measured", capital("; ".join(_unread_clauses(unread))))
     if not measured:
         why = "" if result.stopped is Ending.DONE else f": {how_it_ended(result.stopped)}"
         return Verdict("open", UNDECIDED, f"Nothing was measured{why}")
@@ -183,8 +188,8 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
     if given and len(given) < len(measured):
         others = [each for each in measured if each not in given]
         behind += f" On {words.whom()}: {_small(clauses(others, words), words)}."
-    behind += _missing(result, measured)
-    complete = len(measured) == len(result.scores) and cut_off(result) is None
+    behind += _missing(result, len(wanted) - len(measured))
+    complete = len(measured) == len(wanted) and cut_off(result) is None
     state = _state(counted, complete=complete)
     return Verdict(state, WORDS[state], sentence, behind.strip())
 
@@ -248,9 +253,9 @@ def _state(scores: Sequence[Score], *, complete: bool) -> State:
     return "calm" if states == {"calm"} and complete else "open"
 
 
-def _missing(result: Result, measured: Sequence[Score]) -> str:
-    """What was not measured, and that a run was cut off."""
-    text, missing = "", len(result.scores) - len(measured)
+def _missing(result: Result, missing: int) -> str:
+    """How many scores were not measured, and that a run was cut off."""
+    text = ""
     if missing:
         text = (
             f" {count(missing, 'further score')} {'was' if missing == 1 else 'were'} not measured."
@@ -274,7 +279,8 @@ def clauses(scores: Sequence[Score], words: Wording) -> str:
     Rates that tell nothing are no reason to call a set open of which the causal score is known.
     """
     alone = [each for each in scores if finding(each).kind == "single"]
-    telling = [each for each in scores if finding(each).kind not in ("single", "idle")]
+    unread = [each for each in scores if finding(each).kind == "unread"]
+    telling = [each for each in scores if finding(each).kind not in ("unread", "single", "idle")]
     idle = [
         idle_words(which, compared(each, words), each.output, words)
         for each in scores
@@ -282,7 +288,14 @@ def clauses(scores: Sequence[Score], words: Wording) -> str:
     ]
     parts = [*_found_clauses(telling, words), *_other_clauses(telling), *dict.fromkeys(idle)]
     parts += [f"there is nothing to compare for {_sets(alone)}"] if alone else []
-    return capital("; ".join(parts))
+    return capital("; ".join([*parts, *_unread_clauses(unread)]))
+
+
+def _unread_clauses(scores: Sequence[Score]) -> Iterator[str]:
+    """What holds by construction, by measure; of rows and of all inputs it is the same."""
+    for kind in (CausalScore, GroupScore):
+        if own := [each for each in scores if isinstance(each, kind)]:
+            yield not_given(own)
 
 
 def _found_clauses(scores: Sequence[Score], words: Wording) -> Iterator[str]:

@@ -1,0 +1,104 @@
+"""The door of a subject: through it go the characteristics that are given to it, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.errors import Mistake, RequestError
+from themis.inputs.characteristics import Codes, Value
+from themis.inputs.schema import Schema
+from themis.subjects.base import Batch, Subject
+from themis.subjects.secrets import Secrets
+
+
+def at_door(subject: Subject, schema: Schema) -> Subject:
+    """The subject as inputs of this schema reach it: without what is only known of people.
+
+    It was made for `schema.given`; RequestError for a ready-made one that was not.
+    """
+    if schema.given is schema or isinstance(subject, Door):
+        return subject
+    if subject.schema.names != schema.given.names:
+        known_only = [name for name in schema.names if name not in schema.given.names]
+        problem = f"the subject was made for other characteristics than it is given: {known_only}"
+        problem += " are only known of people"
+        raise RequestError.one("ready-made", "subject", problem, "make it for schema.given")
+    return Door(subject, schema)
+
+
+def _passed_on(name: str) -> Any:
+    """An attribute that is the subject's own, here as there."""
+
+    def get(door: Door) -> Any:
+        return getattr(door.inside, name)
+
+    def put(door: Door, value: Any) -> None:
+        setattr(door.inside, name, value)
+
+    return property(get, put)
+
+
+class Door(Subject):
+    """A subject that gets its own characteristics of inputs that have others as well."""
+
+    kind = _passed_on("kind")
+    traits = _passed_on("traits")
+    covered = _passed_on("covered")
+    structured = _passed_on("structured")
+    deadline = _passed_on("deadline")
+    call_inputs = _passed_on("call_inputs")
+    unfinished = _passed_on("unfinished")
+    ran_elsewhere = _passed_on("ran_elsewhere")
+
+    def __init__(self, inside: Subject, schema: Schema) -> None:
+        self.inside, self.schema = inside, schema
+        self._columns = [schema.column_by_name[name] for name in inside.schema.names]
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _Batch(self.inside.load(np.asfortranarray(codes[:, self._columns])), self._columns)
+
+    def fingerprint(self) -> str:
+        return self.inside.fingerprint()
+
+    def decision_mistakes(self, favourable: tuple[Value, ...] | None) -> Iterator[Mistake]:
+        return self.inside.decision_mistakes(favourable)
+
+    def unseen(self) -> Mapping[str, tuple[Value, ...]]:
+        return self.inside.unseen()
+
+    def unsure_of(self) -> frozenset[str]:
+        return self.inside.unsure_of()
+
+    def possible_outputs(self) -> tuple[Value, ...] | None:
+        return self.inside.possible_outputs()
+
+    def reproduce(self, row: Mapping[str, Value]) -> str | None:
+        return self.inside.reproduce({name: row[name] for name in self.inside.schema.names})
+
+    def secrets(self) -> Secrets:
+        return self.inside.secrets()
+
+    def note_answered(self) -> None:
+        self.inside.note_answered()
+
+    def close(self) -> None:
+        self.inside.close()
+
+
+class _Batch:
+    """A batch that hears of changes in the columns that it has."""
+
+    def __init__(self, inside: Batch, columns: list[int]) -> None:
+        self._inside, self._columns = inside, columns
+        self.run = inside.run
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        if column in self._columns:
+            self._inside.overwrite(self._columns.index(column), codes)
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        return _Batch(self._inside.take(places), self._columns)

@@ -1,0 +1,241 @@
+"""What is only known of people: its groups equal a plain count, and no change of it is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import themis
+from tests import row_oracle
+from tests.oracle import Variable, World
+from tests.worlds import Case, cases
+from themis.results.finding import finding
+from themis.results.verdicts import Check, judge_score
+from themis.show.terminal.searches import render_search
+from themis.show.words.headlines import headline
+from themis.show.words.verdicts import verdict
+
+GROUPS = ("f", "m", "x")
+TINY = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    derandomize=True,
+)
+
+
+def with_group(case: Case, place: int) -> Case:
+    """The same subject, and a characteristic that it does not get among the others."""
+    known = themis.Values(GROUPS, protected=True, role="group")
+    inputs = [(each.name, each) for each in case.schema]
+    inputs.insert(place, ("known", known))
+    schema = themis.Schema(dict(inputs))
+    schema = schema.constrained({each.name: each.text for each in case.schema.constraints})
+    variables = list(case.world.variables)
+    variables.insert(place, Variable("known", GROUPS))
+    own = case.world
+
+    def decide(row: dict[str, Any]) -> Any:
+        return own.decide({name: row[name] for name in row if name != "known"})
+
+    def valid(row: dict[str, Any]) -> bool:
+        return own.valid({name: row[name] for name in row if name != "known"})
+
+    def refuses_more(row: dict[str, Any]) -> Any:
+        assert "known" not in row
+        return own.decide(row)
+
+    world = World(tuple(variables), valid, decide, favourable=own.favourable)
+    return replace(case, schema=schema, decide=refuses_more, world=world)
+
+
+@TINY
+@given(case=cases(most=3), place=st.integers(0, 2), data=st.data())
+def test_scores_with_a_group_column_are_those_of_the_definitions(
+    case: Case, place: int, data: Any
+) -> None:
+    case = with_group(case, place)
+    rows = data.draw(
+        st.lists(st.sampled_from([v for v, _ in case.world.inputs()]), min_size=1, max_size=25)
+    )
+    weighed = [(row, 1.0) for row in rows]
+    audit = case.audit(max_failures=1.0)
+    table = {v.name: [row[i] for row in rows] for i, v in enumerate(case.world.variables)}
+    found = audit.apparent(table, [["known"], ["known", *case.names]], only_data=True)
+    for score in found.scores:
+        names = set(score.against)
+        if score.measure == "group":
+            assert score.score == pytest.approx(row_oracle.group(case.world, weighed, names)[0])
+        elif score.counterfactuals == "within":
+            assert score.score == pytest.approx(
+                row_oracle.causal_within(case.world, weighed, names)[0]
+            )
+        if score.measure == "causal" and names == {"known"}:
+            assert (score.score, score.low, score.high) == (0, 0, 0)
+    exact = case.audit(exact=True)
+    binned = [each.name for each in case.schema if each.bin_starts is not None]
+    if set(binned).isdisjoint(case.names):
+        both = exact.causal("known", *case.names).score
+        assert both == pytest.approx(case.world.causal({"known", *case.names}))
+    assert exact.group("known", *case.names).score == pytest.approx(
+        case.world.group({"known", *case.names})
+    )
+
+
+def loan(person: dict[str, Any]) -> bool:
+    assert set(person) == {"race", "income"}
+    return bool(person["income"] > (10 if person["race"] == "g" else 12))
+
+
+SCHEMA = themis.Schema(
+    sex=themis.Values(["f", "m"], protected=True, role="group"),
+    race=themis.Values(["g", "p"], protected=True),
+    income=range(20),
+)
+
+
+def people(count: int = 600, seed: int = 1) -> list[dict[str, Any]]:
+    """Rows where men have higher incomes; `repaid` is a known outcome."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        sex = str(rng.choice(["f", "m"]))
+        income = int(rng.integers(0, 20 if sex == "m" else 14))
+        race = str(rng.choice(["g", "p"]))
+        repaid = int(income + rng.normal(0, 4) > 9)
+        rows.append({"sex": sex, "race": race, "income": income, "repaid": repaid})
+    return rows
+
+
+def share(rows: list[dict[str, Any]], favoured: Callable[[dict[str, Any]], bool]) -> float:
+    return sum(map(favoured, rows)) / len(rows)
+
+
+def approved(row: dict[str, Any]) -> bool:
+    return loan({"race": row["race"], "income": row["income"]})
+
+
+def test_outcomes_proxies_and_intersections_by_a_group_column_are_a_plain_count() -> None:
+    rows = people()
+    audit = themis.Audit(loan, SCHEMA, seed=1)
+    found = audit.apparent(
+        rows, [["sex"], ["sex", "race"]], label="repaid", proxies=True, only_data=True
+    )
+    by_sex = {sex: [row for row in rows if row["sex"] == sex] for sex in "fm"}
+    rates = {sex: share(own, approved) for sex, own in by_sex.items()}
+    group = next(e for e in found.scores if (e.measure, e.against) == ("group", ("sex",)))
+    assert group.score == pytest.approx(rates["m"] - rates["f"])
+    paired = next(e for e in found.scores if (e.measure, len(e.against)) == ("group", 2))
+    four = [
+        share([row for row in own if row["race"] == race], approved)
+        for own in by_sex.values()
+        for race in "gp"
+    ]
+    assert paired.score == pytest.approx(max(four) - min(four))
+    for each in found.outcomes[0].groups:
+        good = [row for row in by_sex[str(each.values["sex"])] if row["repaid"]]
+        assert each.true_positive_rate.rate == pytest.approx(share(good, approved))
+    proxy = next(each for each in found.proxies if each.against == ("sex",))
+    assert proxy.name == "income"
+    assert proxy.association > 0.3
+    assert proxy.changed == 1
+
+
+def test_of_a_profile_the_group_score_is_the_people_s() -> None:
+    rows = people()
+    score = themis.Audit(loan, SCHEMA, profile=rows).group("sex")
+    rates = [share([row for row in rows if row["sex"] == sex], approved) for sex in "fm"]
+    assert score.score == pytest.approx(rates[1] - rates[0])
+    assert score.population == "profile"
+    sampled = themis.Audit(loan, SCHEMA, profile=people(60_000), max_executions=4_000).group("sex")
+    assert sampled.low <= 0.3 <= sampled.high or sampled.low > 0.1
+
+
+@pytest.mark.parametrize("profile", [None, "people"])
+def test_a_causal_score_of_what_is_not_given_is_said_to_hold_by_construction(
+    profile: str | None,
+) -> None:
+    audit = themis.Audit(loan, SCHEMA, profile=people() if profile else None)
+    score = audit.causal("sex")
+    assert (score.score, score.low, score.high, score.samples) == (0, 0, 0, 0)
+    assert (finding(score).kind, finding(score).state) == ("unread", "open")
+    assert headline(score) == (
+        "Sex is not an input of this program: its causal score is 0 by construction"
+    )
+    checked = judge_score(Check(against=("sex",), max_score=0.05), score, 0.99)
+    assert checked.verdict == "not enough evidence"
+    assert [each.code for each in checked.reasons] == ["not-an-input"]
+    said = verdict(audit.score(["sex"], ["causal"]))
+    assert said.state == "open"
+    assert "no difference" not in f"{said.word} {said.sentence}"
+
+
+def test_of_generated_inputs_groups_that_nothing_goes_with_are_equal_by_construction() -> None:
+    audit = themis.Audit(loan, SCHEMA)
+    score = audit.group("sex")
+    assert (score.high, finding(score).kind) == (0, "unread")
+    assert "give rows of people" in str(score.notes[0])
+    linked = SCHEMA.where("sex == 'm' or income < 10")
+    rates = audit_rates(linked)
+    assert themis.Audit(loan, linked).group("sex").score == pytest.approx(rates["m"] - rates["f"])
+
+
+def audit_rates(schema: themis.Schema) -> dict[str, float]:
+    """The rates of all valid inputs, by a plain count."""
+    every = [
+        {"sex": sex, "race": race, "income": income, "repaid": 0}
+        for sex in "fm"
+        for race in "gp"
+        for income in range(20)
+        if sex == "m" or income < 10
+    ]
+    return {sex: share([row for row in every if row["sex"] == sex], approved) for sex in "fm"}
+
+
+@pytest.mark.parametrize("tie", ["from", "follows"])
+def test_what_goes_with_a_group_column_makes_its_causal_score_a_measured_one(tie: str) -> None:
+    title = (
+        themis.derived("sex", {"f": "Ms", "m": "Mr"})
+        if tie == "from"
+        else themis.Values(["Ms", "Mr"], follows="sex", as_={"f": {"Mr": "Ms"}, "m": {"Ms": "Mr"}})
+    )
+    inputs = {each.name: each for each in SCHEMA if each.name != "race"}
+    schema = themis.Schema({**inputs, "title": title})
+
+    def by_title(person: dict[str, Any]) -> bool:
+        assert set(person) == {"title", "income"}
+        return bool(person["title"] == "Mr" and person["income"] > 9)
+
+    audit = themis.Audit(by_title, schema)
+    assert audit.causal("sex").score == 0.5
+    assert audit.group("sex").score == 0.5
+    assert ("sex",) in audit.search(0.1, among=["sex", "income"]).found
+
+
+def test_a_causal_search_leaves_out_what_is_not_given_and_says_so() -> None:
+    audit = themis.Audit(loan, SCHEMA)
+    result = audit.search_all(0.05, ["causal", "group"])
+    causal, group = result.searches
+    assert (causal.among, group.among) == (("race", "income"), ("sex", "race", "income"))
+    assert causal.found == (("income",), ("race",))
+    assert "sex is not given to the program and was left out" in " ".join(
+        render_search(result).split()
+    )
+    with pytest.raises(themis.ThemisError, match="nothing of 'sex' is given to the subject"):
+        audit.search(0.05, among=["sex"])
+    assert audit.search(0.05, "group", among=["sex"]).found == ()
+
+
+def test_a_whole_audit_has_group_columns_beside_inputs() -> None:
+    result = themis.Audit(loan, SCHEMA, profile=people()).everything()
+    kinds = {(each.measure, each.against): finding(each).kind for each in result.scores}
+    assert kinds["causal", ("sex",)] == "unread"
+    assert kinds["group", ("sex",)] == "differs"
+    assert kinds["causal", ("sex", "race")] == kinds["causal", ("race",)] == "differs"
+    assert "by construction" in verdict(result).sentence
