@@ -96,6 +96,10 @@ def raising(people: themis.InputTable) -> Any:
     return table(people)
 
 
+def leaving_out(people: themis.InputTable) -> Any:
+    return table(people)[people["income"] % 100 != 1]
+
+
 def unsendable(person: dict[str, Any]) -> Any:
     return (each for each in ()) if person["income"] % 10 == 1 else row(person)
 
@@ -116,6 +120,7 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "table": (themis.batch(table), {}),
     "model": (Model(), {}),
     "raises for all of a call": (themis.batch(raising), {"max_failures": 0.99, "error": 0.2}),
+    "leaves out what it can't decide": (themis.batch(leaving_out), {"max_failures": 1.0}),
     "answers what can't be sent": (unsendable, {"max_failures": 0.5}),
     "answers in parts": (themis.batch(structured), {"outputs": OUTPUTS}),
     "answers differently there": (changing(os.getpid()), {}),
@@ -139,7 +144,8 @@ def test_results_are_the_same_wherever_the_subject_runs(way: str, processes: Exe
     differs = way == "answers differently there"
     assert [note.code for note in there.cache_notes] == ["executor-differs"] * differs
     fails = "max_failures" in options
-    assert [row["income"] % 10 for row, _ in here.runner.failures.examples.values()] == [1] * fails
+    blamed = [row["income"] % 10 for row, _ in here.runner.failures.examples.values()]
+    assert blamed == [1] * fails or way.startswith("leaves out")  # there it is the whole call
 
 
 @pytest.mark.slow

@@ -338,8 +338,8 @@ class _Gathered:
         if answers is None:
             self.unsent = True
             answers = Answers([None] * len(part), dict.fromkeys(range(len(part)), _UNSENT))
-        alone = len(part) == 1 and bool(answers.failures)  # it was isolated by how tasks were cut
-        self.isolated = self.isolated or answers.calls > 1 or alone
+        # Who is to blame, and whether anybody is, may lie in how tasks were cut.
+        self.isolated = self.isolated or answers.calls > 1 or bool(answers.failures)
         self._parts[part[0]] = answers
         for place in part if self._died else ():
             self._died.pop(place, None)
@@ -389,9 +389,13 @@ def _first(answers: Answers, count: int) -> Answers:
 
 
 def _agree(expected: Answers, found: Answers) -> bool:
-    """Whether inputs got the same answers elsewhere as here, as far as answers can be sent."""
+    """Whether inputs got the same answers elsewhere as here, as far as answers can be sent.
+
+    Those that failed here with all of a larger call may not fail there.
+    """
+    with_others = {place for place, each in expected.failures.items() if not each.alone}
     return all(
-        one == other or found.failures.get(place) is _UNSENT
+        one == other or place in with_others or found.failures.get(place) is _UNSENT
         for place, (one, other) in enumerate(zip(_texts(expected), _texts(found), strict=True))
     )
 
