@@ -104,6 +104,7 @@ PUBLIC = [
     "keywords",
     "model",
     "read_result",
+    "scorer",
     "to_frame",
 ]
 

@@ -13,6 +13,7 @@ from themis._version import __version__
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
+    from themis.audit.model_selection import scorer
     from themis.errors import (
         ColumnsWarning,
         ConfigError,
@@ -86,11 +87,13 @@ __all__ = [
     "keywords",
     "model",
     "read_result",
+    "scorer",
     "to_frame",
 ]
 
 _HOMES = {
     "themis.audit.audit": ("Audit",),
+    "themis.audit.model_selection": ("scorer",),
     "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
     "themis.errors": (
         "ColumnsWarning",

@@ -373,6 +373,14 @@ class Result(Plotted):
         parts = self.checks or self.searches or self.scores
         return next((each.family for each in parts), None)
 
+    def to_metrics(self) -> dict[str, float]:
+        """Each score with its ends as numbers by name, `causal/sex/score`, for a log.
+
+        What documents may not show, and what was not measured, has no key.
+        """
+        metrics: dict[str, float] = hook("metrics")(self)
+        return metrics
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON result."""
         searches = [each.to_dict() for each in self.searches]
