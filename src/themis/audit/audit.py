@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -285,12 +285,15 @@ class Audit:
         *,
         output: str | None = None,
         limit: float | None = None,
+        observed: bool = False,
         command: str = "score",
     ) -> Result:
         """Several sets and measures within one budget, as one result that can be saved.
 
         All outputs are measured, or only the one that `output` names. With a `limit` findings are
-        run again as often as a verdict on it needs.
+        run again as often as a verdict on it needs. The rates of the protected characteristics'
+        categories, which an annex shows, are in the result if all inputs were run anyway; with
+        `observed` they are counted in any case, on a fixed number of base inputs.
         """
         columns = sets_of(self.schema, sets)
         views = list(self._views.measured(measures, output))
@@ -300,6 +303,7 @@ class Audit:
         def measure_all(work: Work) -> None:
             for each, (measure, view) in product(columns, views):
                 asked.append(work.measure(each, measure, view, limit))
+            work.observe(chain.from_iterable(columns), output=output, may_run=observed)
 
         result = self._run(command, measure_all, family)
         for question, score in zip(asked, result.scores, strict=False):

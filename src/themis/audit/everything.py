@@ -73,6 +73,7 @@ class Everything:
         for number, score in enumerate(scores, start=1):
             listen(StepBegun(number, steps))
             work.measure(*score)
+        work.observe(chain.from_iterable(columns for columns, *_ in scores), may_run=True)
         if among:
             listen(StepBegun(steps, steps))
             if apparatus.suite is not None:  # what a search tries would be many times as much

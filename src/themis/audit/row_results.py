@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from themis.audit.apparatus import Apparatus
 from themis.audit.family import Family
@@ -43,12 +44,16 @@ def measure_rows(
         work.outcomes, work.proxies = asked.observed.get(question, ((), ()))
         work.people_run = asked.runs.get(question)
         if work.add_known(asked.answers(question)):
+            work.observe(
+                chain.from_iterable(request.sets), output=request.output, rows=work.people_run
+            )
             return
         views = drawn_views(people, sampler, whole) if request.draw else whole
         run = work.people_run = views.people_run or PeopleRun(sampler, people)
         work.outcomes = row_outcomes(request, run, whole, settings)
         for score in row_scores(request, run, views, whole, family.settings):
             work.add(score)
+        work.observe(chain.from_iterable(request.sets), output=request.output, rows=run)
         for proxy in row_proxies(request, run, whole, settings):
             work.proxies = ranked([*work.proxies, proxy])
 

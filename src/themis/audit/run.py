@@ -24,6 +24,7 @@ from themis.audit.notes import (
     with_commands,
     without_effect,
 )
+from themis.audit.observed import observed
 from themis.audit.rows import fit_notes, left_out
 from themis.audit.views import View
 from themis.engine.account import Budget
@@ -33,6 +34,7 @@ from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
 from themis.scores.noise import NoiseProbe
@@ -90,6 +92,7 @@ class Work:
         self.outcomes: tuple[Outcomes, ...] = ()
         self.proxies: tuple[Proxy, ...] = ()
         self.people_run = apparatus.views.people_run  # whom scores are of
+        self.observed: tuple[Observed, ...] = ()
         self._known: set[int] = set()  # places of scores that were measured before
         self._by_search: set[int] = set()  # places of those that a search measured
         self._failed = False
@@ -142,6 +145,10 @@ class Work:
         self._scores += (with_commands(score, self._runner.subject) for score in new)
         if any(each.stopped is Ending.INTERRUPTED for each in self._searches):
             raise KeyboardInterrupt
+
+    def observe(self, columns: Iterable[int] = (), **what: Any) -> None:
+        """Count the observed rates; `audit.observed` says of whom, and what may be run for them."""
+        self.observed = observed(self._apparatus, columns, self._family.asked, **what)
 
     def do(self, measure: Callable[[Work], None]) -> None:
         """Measure, look for noise, and compare what was learned with what noise would give."""
@@ -211,6 +218,9 @@ class Work:
             account=account_of(spent),
             report=naming,
             outputs=tuple(inventories(runner, self._shared())),
+            observed=tuple(
+                observed_of_noise(each) if self._is_noisy(each) else each for each in self.observed
+            ),
             outcomes=tuple(
                 outcomes_of_noise(each) if self._is_noisy(each) else each for each in self.outcomes
             ),
@@ -224,7 +234,7 @@ class Work:
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
 
-    def _is_noisy(self, observed: Outcomes | Proxy) -> bool:
+    def _is_noisy(self, observed: Outcomes | Proxy | Observed) -> bool:
         """Whether noise was found in the output that people are compared by."""
         return self._settings.looks_for_noise and self._probe.finds_in(observed.output)
 

@@ -20,6 +20,7 @@ from themis.subjects.outputs import Output, Statistic
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:
+    from themis.scores.domain import Domain
     from themis.scores.people import PeopleRun
     from themis.search.searcher import Searcher
 
@@ -132,6 +133,11 @@ class Views:
     def people_run(self) -> PeopleRun | None:
         """The people of the profile that inputs are drawn from, if there is one."""
         return self._scorer.people_run
+
+    @property
+    def whole_domain(self) -> Domain | None:
+        """Every input that occurs, where all of them were run and held."""
+        return self._scorer.whole_domain
 
     def shared_outputs(self, run: PeopleRun) -> set[Value]:
         """The outputs of these people that name nobody."""

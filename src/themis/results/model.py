@@ -11,6 +11,7 @@ from themis._version import __version__
 from themis.errors import count_of
 from themis.results.hooks import Plotted, hook, withheld_repr
 from themis.results.notes import Ending, Note, in_units
+from themis.results.observed import Observed
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import (
     Accepted,
@@ -335,6 +336,7 @@ class Result(Plotted):
     report: Naming | None = None  # the words for documents, as far as there are some
     outcomes: tuple[Outcomes, ...] = ()  # rates beside known outcomes, where a label was named
     proxies: tuple[Proxy, ...] = ()  # what may stand in for a set, where that was asked
+    observed: tuple[Observed, ...] = ()  # rates by category on one set of inputs, for the annex
     outputs: tuple[Inventory, ...] = field(default=(), repr=False)  # what was answered, how often
     # Of one as documents may show it: the one to decide with, whose hash they carry.
     whole: Any = field(default=None, compare=False, repr=False)
@@ -407,6 +409,7 @@ class Result(Plotted):
             "scores": [each.to_dict() for each in self.scores],
             "search": searches[0] if len(searches) == 1 else searches,
             "checks": plain(self.checks),
+            "observed": plain(self.observed),
             "outcomes": plain(self.outcomes),
             "proxies": plain(self.proxies),
         }

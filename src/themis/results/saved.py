@@ -101,7 +101,10 @@ def _mistake(path: Path, problem: str, remedy: str) -> RequestError:
 
 
 # The file as the classes have it ------------------------------------------------------------
-_PARTS = ("timing", "noise", "scores", "search", "checks", "groups", "placebo", "regions", "sets")
+_PARTS = (
+    *("timing", "noise", "scores", "search", "checks", "groups", "placebo", "regions", "sets"),
+    *("observed", "tables", "categories"),
+)
 
 
 def _prepared(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,7 +313,23 @@ def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str
                     found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
             if part == "scores":
                 found |= _pair_faults(each, f"{place}.witnesses", known)
-    return found
+    return found | ({} if "observed" in faults else _category_faults(data, faults, known))
+
+
+def _category_faults(
+    data: Mapping[str, Any], faults: Mapping[str, str], known: set[str]
+) -> dict[str, str]:
+    """Tables of observed rates whose categories are of other characteristics than they name."""
+    if any(fault.startswith("observed[") for fault in faults):
+        return {}
+    return {
+        f"observed[{number}].tables[{place}]": "must have categories of characteristics of the "
+        "schema, those that it is against"
+        for number, each in enumerate(data.get("observed", ()))
+        for place, table in enumerate(each["tables"])
+        if not known.issuperset(table["against"])
+        or any(set(c["values"]) != set(table["against"]) for c in table["categories"])
+    }
 
 
 def _pair_faults(score: Mapping[str, Any], place: str, known: set[str]) -> dict[str, str]:

@@ -30,6 +30,7 @@ from themis.results.model import (
     is_by_degrees,
 )
 from themis.results.notes import Note
+from themis.results.observed import Category, CategoryTable, Observed
 from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
 from themis.results.parts import Group, Inventory, Region, TestedSet, Witness
 from themis.results.rough import RARE_OUTPUT, Unnamed, Values, about, kept_apart, rough, rounded
@@ -138,6 +139,7 @@ def _(result: Result) -> Result:
         "failures": withheld_failures(result.failures),
         "notes": withheld_notes(result.notes),
         "data": None if result.data is None else _data(result.data),
+        "observed": tuple(map(withheld, result.observed)),
         "outcomes": tuple(map(withheld, result.outcomes)),
         "proxies": tuple(map(withheld, result.proxies)),
         "outputs": tuple(map(withheld, result.outputs)),
@@ -210,6 +212,11 @@ def _(outcomes: Outcomes) -> Outcomes:
 
 
 @withholding.register
+def _(observed: Observed) -> Observed:
+    return replace(observed, tables=tuple(map(_table, observed.tables)))
+
+
+@withholding.register
 def _(proxy: Proxy) -> Proxy:
     settings = (replace(each, value=_short(each.value)) for each in proxy.settings)
     return replace(proxy, settings=tuple(settings))
@@ -219,6 +226,28 @@ def _(proxy: Proxy) -> Proxy:
 def _(inventory: Inventory) -> Inventory:
     counts = tuple(each for each in inventory.counts if not each.rare)
     return replace(inventory, counts=counts, lowest=None, mean=None, highest=None)
+
+
+def _table(table: CategoryTable) -> CategoryTable:
+    """The table, with the categories of fewer than SHARED people as one that has no name."""
+    few = [each for each in table.categories if _is_of_few(each)]
+    kept = tuple(each for each in table.categories if not _is_of_few(each))
+    return replace(table, categories=(*kept, _together(few))) if few else table
+
+
+def _together(few: Sequence[Category]) -> Category:
+    """Several categories as one: so margins still add up."""
+    return Category(
+        values={},
+        inputs=sum(each.inputs for each in few),
+        favourable=sum(each.favourable for each in few),
+        undecided=sum(each.undecided for each in few),
+        share=sum(each.share for each in few),
+        rate=None,
+        few=True,
+        people=sum(each.people or 0 for each in few),
+        together=len(few),
+    )
 
 
 def _of_many(people: int | None) -> bool:
@@ -231,7 +260,7 @@ def _unnamed(group: AnyGroup) -> AnyGroup:
     return replace(group, values={}) if _is_of_few(group) else group
 
 
-def _is_of_few(group: Group | OutcomeGroup) -> bool:
+def _is_of_few(group: Group | OutcomeGroup | Category) -> bool:
     return 0 < (group.people or 0) < SHARED
 
 

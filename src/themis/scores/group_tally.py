@@ -318,9 +318,14 @@ def scoring_rates(
         return [None] * groups
     assert isinstance(reading.labels, NumberPart)
     numbers, own = reading.labels.shares(cells)[known], own[known]
-    order = np.argsort(numbers, kind="stable")
-    reached = np.cumsum(weight[order])
-    median = float(numbers[order][np.searchsorted(reached, reached[-1] / 2)])
     total = summed(own, weight, groups)
-    higher = summed(own, weight * (numbers > median), groups)
+    higher = summed(own, weight * above_median(numbers, weight), groups)
     return [float(h / t) if t else None for h, t in zip(higher, total, strict=True)]
+
+
+def above_median(numbers: Floats, weights: Floats) -> Flags:
+    """Which numbers are above the median of all of them."""
+    order = np.argsort(numbers, kind="stable")
+    reached = np.cumsum(weights[order])
+    median = float(numbers[order][np.searchsorted(reached, reached[-1] / 2)])
+    return np.asarray(numbers > median)

@@ -77,6 +77,11 @@ class Scorer:
         """Whom inputs are drawn from, if not from all that the schema allows."""
         return self._run
 
+    @property
+    def whole_domain(self) -> Domain | None:
+        """Every input that occurs, where all of them were run and held."""
+        return next((each.occurring for each in self._domains.values()), None)
+
     def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Scored:
         """The causal or group score of a set of columns, with what it cost."""
         runner, before = self.sampler.runner, self.sampler.runner.account
