@@ -54,6 +54,32 @@ def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
     }
 
 
+def test_people_are_compared_by_columns_that_the_schema_lacks(
+    project: Project, tmp_path: Path
+) -> None:
+    project()
+    region = ["north", "south", "south", "south", "south", "north"]
+    lines = [f"{line},{name}" for line, name in zip(ROWS.split(), ["region", *region], strict=True)]
+    (tmp_path / "people.csv").write_text("\n".join(lines), encoding="utf-8")
+    found = measured("--against", "region", "--against", "race,region", "--weights", "count")
+    alone, both = (
+        [each for each in found["scores"] if each["against"] == names]
+        for names in (["region"], ["race", "region"])
+    )
+    assert [(each["measure"], each["population"]) for each in alone] == [
+        ("causal", "rows"),
+        ("group", "rows"),
+    ]
+    rates = {each["values"]["region"]: each["rate"] for each in alone[1]["groups"]}
+    assert rates == {"north": 1, "south": pytest.approx(5 / 8)}  # of 1 + 5 + 2 that fit, 5
+    assert {each["population"] for each in both} == {"rows", "inputs"}
+    wrong = run("apparent", "--data", "people.csv", "--against", "regoin")
+    assert wrong.exit_code == 2
+    assert "no column of this name in the rows; did you mean 'region'?" in " ".join(
+        wrong.output.split()
+    )
+
+
 def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -> None:
     project()
     found = scores(measured())

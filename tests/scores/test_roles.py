@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -145,6 +146,60 @@ def test_outcomes_proxies_and_intersections_by_a_group_column_are_a_plain_count(
     assert proxy.name == "income"
     assert proxy.association > 0.3
     assert proxy.changed == 1
+
+
+FRAME = pd.DataFrame(people())
+OTHERS = FRAME.drop(columns="sex")
+GIVEN = themis.Schema({each.name: each for each in SCHEMA if each.name != "sex"})
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "name"),
+    [
+        (FRAME, {"against": "sex"}, "sex"),
+        (FRAME, {"against": [["sex"]]}, "sex"),
+        (OTHERS, {"sensitive_features": FRAME["sex"]}, "sex"),
+        (FRAME, {"sensitive_features": FRAME["sex"]}, "sex"),
+        (OTHERS, {"sensitive_features": FRAME[["sex"]]}, "sex"),
+        (OTHERS, {"sensitive_features": {"sex": FRAME["sex"].tolist()}}, "sex"),
+        (OTHERS, {"sensitive_features": FRAME["sex"].to_numpy()}, "sensitive_feature_0"),
+        (OTHERS, {"sensitive_features": FRAME[["sex"]].to_numpy()}, "sensitive_feature_0"),
+    ],
+)
+def test_people_are_compared_by_columns_of_a_frame_or_beside_it(
+    rows: Any, options: dict[str, Any], name: str
+) -> None:
+    found = themis.Audit(loan, GIVEN).apparent(rows, label="repaid", **options)
+    assert {each.against for each in found.scores} == {(name,)}
+    assert [each.measure for each in found.scores] == ["causal", "group"]
+    group = found.scores[1]
+    assert isinstance(group, themis.GroupScore)
+    plain = {sex: share([row for row in people() if row["sex"] == sex], approved) for sex in "fm"}
+    assert {each.values[name]: each.rate for each in group.groups} == pytest.approx(plain)
+    assert len(found.outcomes) == 1
+
+
+def test_features_beside_rows_join_the_sets_that_are_named() -> None:
+    ages = np.arange(len(OTHERS)) % 60 + 18
+    features = {"sex": FRAME["sex"], "age": ages}
+    found = themis.Audit(loan, GIVEN).apparent(
+        OTHERS, "race", measures=["group"], sensitive_features=features, only_data=True
+    )
+    assert [each.against for each in found.scores] == [("race",), ("sex",), ("age",)]
+    assert len(found.scores[2].groups) == 4, "of many numbers there are bins"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"against": "sxe"}, "no characteristic 'sxe', and no column .* did you mean 'sex'"),
+        ({"sensitive_features": ["f"]}, "1 value for 600 rows; give one for each row"),
+        ({"sensitive_features": FRAME["sex"].rename("race")}, "of this name with other values"),
+    ],
+)
+def test_columns_that_make_no_groups_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(themis.ThemisError, match=said):
+        themis.Audit(loan, GIVEN).apparent(FRAME, **options)
 
 
 def test_of_a_profile_the_group_score_is_the_people_s() -> None:

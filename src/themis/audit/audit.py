@@ -24,11 +24,18 @@ from themis.audit.given import (
     subject_of,
     warn_of,
 )
-from themis.audit.rows import CounterfactualChoice, RowRequest, favourable_outcomes, sets_of
+from themis.audit.rows import (
+    CounterfactualChoice,
+    RowRequest,
+    favourable_outcomes,
+    named_sets,
+    sets_of,
+)
 from themis.audit.run import Alone, Sought, Work, start_budget
 from themis.audit.views import View
 from themis.events import Listener, ignore
 from themis.inputs.assignments import set_name
+from themis.inputs.beside import with_features, with_groups
 from themis.inputs.characteristics import Value
 from themis.inputs.people import Unknown, columns_read, people_of
 from themis.inputs.population import Population
@@ -407,6 +414,7 @@ class Audit:
         label: str | None = None,
         label_favourable: Iterable[Value] | Value | None = None,
         proxies: bool = False,
+        sensitive_features: Any = None,
     ) -> Result:
         """The scores of given people (Def. 3.8), beside those of all inputs unless `only_data`.
 
@@ -420,23 +428,33 @@ class Audit:
         with intervals, where running them all is more expensive. `label` is a column with known
         outcomes: `outcomes` of the result then has error rates by group. An outcome is favourable
         if it is a favourable output, or one of `label_favourable`. With `proxies` the result also
-        says which other characteristics may stand in for the sets.
+        says which other characteristics may stand in for the sets. Sets may have columns of the
+        rows that the schema lacks: people are compared by them, the subject does not get them.
+        `sensitive_features` are such columns beside the rows: a series, an array, a table or a
+        mapping, each a set by itself.
         """
         from themis.audit.row_results import measure_rows
 
+        sets = named_sets(self.default_sets if against is None else against)
         if rows is None:
             people = self._apparatus.own_people(label, unknown, weights)
         else:
-            given = rows_of(rows, only=columns_read(self.schema, weights, label))
+            named = {name for each in sets for name in each}
+            given = rows_of(rows, only=columns_read(self.schema, weights, label) | named)
+            if sensitive_features is not None:
+                given, features = with_features(given, sensitive_features)
+                sets = [*(sets if against is not None else []), *([each] for each in features)]
+                named |= {*features}
             way, own = unknown or "keep", self.schema.with_extra({})
             if self._apparatus.remake is None:  # a ready-made subject is as it is
                 way, own = "drop" if way == "keep" else way, self.schema
+            own = with_groups(own, given, named)
             # Otherwise what only a profile's rows have is unknown for others.
             people = people_of(given, own, weights=weights, unknown=way, label=label)
             if given is not rows:
                 warn_of(people.facts)
         request = RowRequest(
-            sets_of(self.schema, self.default_sets if against is None else against),
+            sets_of(people.schema, sets),
             measures,
             output,
             counterfactuals,

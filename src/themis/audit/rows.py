@@ -76,10 +76,11 @@ class RowRequest:
 def row_measures(request: RowRequest, whole: Views) -> Iterator[Measure]:
     """The measure of each score that `row_scores` gives."""
     views = list(whole.measured(request.measures, request.output))
-    for _ in request.sets:
+    for columns in request.sets:
+        is_read = not whole.whole.population.schema.unread.issuperset(columns)
         for measure, _ in views:
-            yield from (measure for _ in request.kinds(measure))
-            if not request.only_data:
+            yield from (measure for _ in request.kinds(measure)[: None if is_read else 1])
+            if is_read and not request.only_data:
                 yield measure
 
 
@@ -153,8 +154,9 @@ def row_scores(
     from themis.scores.apparent import measure_people
 
     for columns in request.sets:
+        is_read = not run.people.schema.unread.issuperset(columns)  # else all else is the same
         for measure, view in views.measured(request.measures, request.output):
-            for kind in request.kinds(measure):
+            for kind in request.kinds(measure)[: None if is_read else 1]:
                 if request.draw:
                     drawn = view.scorer.measure(columns, measure, settings)
                     yield drawn.then(partial(replace, population="rows"))
@@ -164,7 +166,7 @@ def row_scores(
                 measured = measure_people(run, reading, columns, measure, settings, kind)
                 score = charged(measured.score, runner, before)
                 yield measured._replace(score=of_people(score, "rows", run, reading))
-        if not request.only_data:
+        if is_read and not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
                 yield view.scorer.measure(columns, measure, settings)
 
@@ -178,16 +180,20 @@ def drawn_views(people: People, sampler: Sampler, whole: Views) -> Views:
     return Views(drawing, whole.outputs, people)
 
 
-def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...]]:
-    """The sets that a caller names: one, or several."""
+def named_sets(against: str | Iterable[Any]) -> list[list[str]]:
+    """The names of the sets that a caller means: one, or several."""
     given = [against] if isinstance(against, str) else list(against)
-    if not given:
+    if given and all(isinstance(each, str) for each in given):
+        return [[name.strip() for text in given for name in text.split(",")]]
+    return [[each] if isinstance(each, str) else list(each) for each in given]
+
+
+def sets_of(schema: Schema, against: str | Iterable[Any]) -> list[tuple[int, ...]]:
+    """The same sets by their columns; raises RequestError where there are none."""
+    sets = named_sets(against)
+    if not sets:
         problem = "nothing is said to be protected, so there is nothing to measure by default"
         raise RequestError([Mistake("no-set", "against", problem, 'give against=["race"]')])
-    if all(isinstance(each, str) for each in given):
-        names = [name.strip() for text in given for name in text.split(",")]
-        return [schema.columns_of(names, where="against")]
-    sets = ([each] if isinstance(each, str) else each for each in given)
     return [schema.columns_of(each, where="against") for each in sets]
 
 

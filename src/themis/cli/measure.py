@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ from themis.settings import Stopping
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
+    from themis.inputs.tables import Table
     from themis.results.model import Measure, Result
 
 ENDLESS = 10**6  # sets
@@ -186,9 +187,10 @@ def apparent(
     def work(audit: Audit) -> Result:
         _check_output(audit, of)
         with naming(names):
+            rows = _rows(data, audit, weights, label, against or ())
             return audit.apparent(
-                _rows(data, audit, weights, label),
-                parse_sets(audit, against or ()),
+                rows,
+                parse_sets(audit, against or (), rows),
                 measures=measures_of(measure),
                 output=of,
                 counterfactuals=counterfactuals,
@@ -205,14 +207,20 @@ def apparent(
     return session.run(work, render_result, render_headlines, score_exit_code)
 
 
-def _rows(data: Path | None, audit: Audit, weights: str | None, label: str | None) -> Any:
+def _rows(
+    data: Path | None,
+    audit: Audit,
+    weights: str | None,
+    label: str | None,
+    against: Iterable[str],
+) -> Table | None:
     """The rows of a file; None: those of the profile."""
     from themis.inputs.people import columns_read
     from themis.inputs.row_files import read_table
 
     if data is None:
         return None
-    wanted = columns_read(audit.schema, weights, label)
+    wanted = columns_read(audit.schema, weights, label) | {*split_names(list(against))}
     return read_table(data, only=wanted, listen=audit.sampler.listen)
 
 
@@ -221,10 +229,19 @@ def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
     return ("causal", "group") if choice == "both" else (choice,)
 
 
-def parse_sets(audit: Audit, against: Iterable[str]) -> Sequence[Sequence[str]]:
-    """The sets that `--against` names, or those that the file makes the default."""
+def parse_sets(
+    audit: Audit, against: Iterable[str], rows: Table | None = None
+) -> Sequence[Sequence[str]]:
+    """The sets that `--against` names, or those that the file makes the default.
+
+    They may have columns of the rows that the schema lacks.
+    """
     schema = audit.schema
     named = [[name.strip() for name in text.split(",")] for text in against]
+    if rows is not None:
+        from themis.inputs.beside import with_groups
+
+        schema = with_groups(schema, rows, (name for each in named for name in each))
     if not named and not audit.default_sets:
         problem = "nothing is said to be protected, so there is nothing to measure by default"
         remedy = f"name a set, e.g. --against {schema.names[0]}, or write protected = true in "

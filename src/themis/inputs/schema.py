@@ -97,6 +97,14 @@ class Schema:
             warnings.warn(ColumnsWarning(f"left out: {'; '.join(lost)}"), stacklevel=2)
         return cls({g.name: characteristic_from(g.spec) for g in guesses if not g.left_out})
 
+    def extended(
+        self, inputs: Inputs | None = None, /, **named: Characteristic | Sequence[Value]
+    ) -> Schema:
+        """The same schema with further characteristics, or with other ones of the same names."""
+        own = {each.name: each for each in self.characteristics}
+        wider = Schema({**own, **(inputs or {}), **named})
+        return wider.constrained({each.name: each.text for each in self.constraints})
+
     def where(self, *expressions: str, **named: str) -> Schema:
         """The same schema with further constraints that every valid input meets.
 

@@ -268,7 +268,8 @@ def _sentence(scores: Sequence[Score], words: Wording) -> tuple[str, str]:
     """The sentence, and what stands behind its numbers as sentences of their own."""
     if len({each.against for each in scores}) > 1 or len(scores) > 2:
         return clauses(scores, words), ""
-    halves = [headline_parts(each, words) for each in scores]
+    measured_first = sorted(scores, key=lambda each: finding(each).kind == "unread")
+    halves = [headline_parts(each, words) for each in measured_first]
     sentence = _joined((each for each, _ in halves), words)
     return sentence, " ".join(dict.fromkeys(behind for _, behind in halves if behind))
 
