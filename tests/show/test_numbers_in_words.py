@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import report_results as samples
+from tests.report_results import result
 from themis.results.model import CheckResult
 from themis.results.notes import Note
 from themis.results.parts import Placebo
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
+from themis.show.terminal.results import render_result
 from themis.show.words.explanations import placebo_sentence
 from themis.show.words.headlines import headline
-from themis.show.words.values import at_least
+from themis.show.words.scores import ratio_text
+from themis.show.words.values import Rounding, at_least, decimals, figure, hundredths, percent
 
 BY_DEGREES = {"output": "price", "distance": "relational", "scale": (0.0, 1000.0)}
 MEAN = {"output": "price", "statistic": "mean", "scale": (0.0, 5000.0)}
@@ -117,3 +127,41 @@ def test_no_effect_of_less_than_a_tolerance_is_not_no_effect() -> None:
     untried = replace(price, lower_bound=True)
     assert headline(untried).startswith("No effect of more than 50 found for race, but not all")
     assert headline(samples.causal(**none)).startswith("No effect of race found: the decision")
+
+
+@given(share=st.floats(0, 1), to=st.sampled_from(["down", "up"]))
+def test_an_end_of_an_interval_is_never_rounded_inwards(share: float, to: Rounding) -> None:
+    saved = Decimal(repr(round(share, 12)))
+    texts = {0.1: hundredths(share, to), 1: decimals(100 * share, 0, to)}
+    for step, text in texts.items():
+        if text.startswith(("<", ">")):  # as small, or as large, as can be said
+            continue
+        beyond = (Decimal(text) / 100 - saved) * (1 if to == "up" else -1)
+        assert -Decimal("1e-12") <= beyond < Decimal(str(step)) / 100
+    shown = float(figure(12_345 * share, to=to).replace(",", ""))
+    assert shown >= 12_345 * share - 1e-7 if to == "up" else shown <= 12_345 * share + 1e-7
+
+
+@pytest.mark.parametrize("whole", [0.05, 0.29, 0.57, 0.3 - 0.1, 0.1 + 0.2])
+def test_an_end_that_is_a_whole_number_of_tenths_stays_what_it_is(whole: float) -> None:
+    assert percent(whole, "down") == percent(whole, "up") == percent(whole)
+
+
+@pytest.mark.parametrize(("ratio", "ends"), [(0.8029, "0.8029 – 0.81"), (0.7968, "0.79 – 0.7968")])
+def test_an_end_of_an_impact_ratio_is_told_from_four_fifths(ratio: float, ends: str) -> None:
+    assert f"{ratio_text(ratio, 'down')} – {ratio_text(ratio, 'up')}" == ends
+
+
+def test_all_formats_round_the_ends_of_an_interval_outwards() -> None:
+    told = result(samples.causal(low=0.0635, high=0.1624), samples.group(low=0.1509, high=0.2571))
+    pages = {
+        "terminal": render_result(told, file=io.StringIO()),
+        "in full": render_result(told, file=io.StringIO(), everything=True, width=100),
+        "page": samples.plain(render_page(told)),
+        "markdown": samples.plain(render_markdown(told)),
+        "notebook": samples.plain(told._repr_html_()),
+    }
+    for name, page in pages.items():
+        assert re.search("6.3( – |–)16.3", page), name
+        assert re.search("15.0( – |–)25.8", page), name
+        assert not re.search("16.2|15.1|25.7", page.partition("<svg")[0]), name

@@ -225,7 +225,7 @@ def test_budget_noise_and_unfinished_searches_void_a_verdict() -> None:
 def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
     shown = words(samples.all_facts())
     for said in (
-        "noise alone would give 4.0 % (2.0 % – 7.0 %)",
+        "noise alone would give 4.0 % (2.0 – 7.0 %)",
         "income > 40 and employment = none",
         "60.0 %",
         "3.0 ×",

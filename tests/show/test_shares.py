@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_directions_of_a_sampled_score_have_counts_and_ends_that_fit_them() -> N
     assert (harm.lost_low, harm.lost_high) == (ends.low, ends.high)
     assert harm.lost_low is not None
     assert harm.lost_low < 0.15 < ends.high  # the truth
-    assert f"({100 * harm.lost_low:.1f} – " in change_sentence(harm)
+    assert f"({math.floor(1000 * harm.lost_low) / 10} – " in change_sentence(harm)
 
 
 def test_directions_of_a_whole_domain_are_exact_and_have_counts() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from themis.show.words.values import percent
+from themis.show.words.values import Rounding, percent
 
 ENDS = (0.05, 0.1, 0.25, 0.5, 1.0)  # where an axis may end
 STEPS = 5  # from tick to tick
@@ -58,8 +58,10 @@ class Interval:
     marks: tuple[Mark, ...] = ()
 
 
-def ends_text(low: float, high: float, unit: Callable[[float], str] = percent) -> str:
-    """The ends of an interval, or that there is none: `6.3 % – 16.3 %`, `1 – 4 points`, `exact`."""
+def ends_text(low: float, high: float, unit: Callable[[float, Rounding], str] = percent) -> str:
+    """The ends of an interval, or that there is none: `6.3 – 16.3 %`, `1 – 4 points`, `exact`."""
     if low == high:
         return "exact"
-    return f"{unit(low).removesuffix(' points')} – {unit(high)}"
+    least, most = unit(low, "down"), unit(high, "up")
+    shared = "".join(most.rpartition(" ")[1:]) if " " in most else ""
+    return f"{least.removesuffix(shared)} – {most}"

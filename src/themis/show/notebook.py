@@ -14,7 +14,7 @@ from themis.results.withheld import is_told, withheld
 from themis.settings import Settings
 from themis.show.blocks import Block, Statement, Table
 from themis.show.html import Html, tag
-from themis.show.intervals import WHOLE, Interval, Mark
+from themis.show.intervals import WHOLE, Interval, Mark, ends_text
 from themis.show.parts.cautions import caution_blocks, doubts
 from themis.show.parts.people import pair_table
 from themis.show.parts.scores import score_part
@@ -71,7 +71,7 @@ def _(search: SearchResult) -> Iterator[Block]:
 
 @_blocks.register
 def _(group: Group) -> Iterator[Block]:
-    ends = f"{percent(group.low)} – {percent(group.high)}"
+    ends = ends_text(group.low, group.high)
     shown = Interval(group.low, group.high, group.rate, ends)
     row = (PLAIN.label(group.values), shown, percent(group.rate), ends)
     yield Table("A group", ("", WHOLE, "", ""), [row])

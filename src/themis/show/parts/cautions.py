@@ -79,8 +79,8 @@ def _placebos(result: Result) -> Iterator[Caution]:
             yield Caution(
                 "noise",
                 f"noise alone would give {set_phrase(score.against)} a causal score of "
-                f"{percent(placebo.score)} (between {percent(placebo.low)} and "
-                f"{percent(placebo.high)}), and this one may not be above that",
+                f"{percent(placebo.score)} (between {percent(placebo.low, 'down')} and "
+                f"{percent(placebo.high, 'up')}), and this one may not be above that",
             )
 
 

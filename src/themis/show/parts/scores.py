@@ -18,7 +18,7 @@ from themis.show.blocks import (
     Statement,
     Table,
 )
-from themis.show.intervals import Axis, Interval, Mark
+from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.parts.groups import group_table
 from themis.show.parts.people import pair_blocks, pairs_title
 from themis.show.words.explanations import (
@@ -153,7 +153,7 @@ def details(score: Score) -> Iterator[str]:
     if placebo is not None:
         yield (
             f"noise alone would give {percent(placebo.score)} "
-            f"({percent(placebo.low)} – {percent(placebo.high)})"
+            f"({ends_text(placebo.low, placebo.high)})"
         )
 
 

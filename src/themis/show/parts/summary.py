@@ -9,6 +9,7 @@ from themis.results.finding import State, finding, idle_favour
 from themis.results.model import CausalScore, GroupScore, Result, Score, is_by_degrees
 from themis.results.withheld import is_told
 from themis.show.blocks import Cell, Content, Number, Table
+from themis.show.intervals import ends_text
 from themis.show.words.headlines import (
     differ_in_tests,
     interval,
@@ -163,7 +164,7 @@ def _losing(score: Score, words: Wording) -> str:
             counted = f"{harm.lost_count:,} of {harm.contexts:,} lose{both}"
         parts.append(f"{change}: {counted}")
     if score.placebo is not None:
-        parts.append(f"noise alone gives {percent(score.placebo.high)} or less")
+        parts.append(f"noise alone gives {percent(score.placebo.high, 'up')} or less")
     return "; ".join(parts)
 
 
@@ -185,7 +186,7 @@ def _ratio(score: GroupScore, words: Wording) -> Line:
     low, high = score.impact_ratio_low, score.impact_ratio_high
     ends = ""
     if low is not None and high is not None:
-        ends = "exact" if low == high else f"{ratio_text(low)} – {ratio_text(high)}"
+        ends = ends_text(low, high, ratio_text)
     reaches = "reaches 0.80? " + REACHES[score.four_fifths]
     if rests_on_few(score):
         reaches = f"too few {words.people} to judge"

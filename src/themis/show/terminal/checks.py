@@ -30,7 +30,7 @@ from themis.show.words.searches import (
     set_text,
     verdict_words,
 )
-from themis.show.words.values import count, visible
+from themis.show.words.values import count, decimals, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import brought, wording
 
@@ -83,7 +83,8 @@ def limit_line(answer: CheckResult) -> str:
     name = visible(answer.name).rpartition(" at most ")[0]
     if answer.score is None:
         return f"{name} at most {answer.max_score:g}: {verdict_words(answer)}, {answer.reason}"
-    ends = "exact" if answer.low == answer.high else f"[{answer.low:.3f}, {answer.high:.3f}]"
+    low, high = answer.low or 0.0, answer.high or 0.0
+    ends = f"[{decimals(low, 3, 'down')}, {decimals(high, 3, 'up')}]" if low < high else "exact"
     measured = f"{name} {answer.score:.3f} {ends}"
     says = {"violated": "is above", "holds": "is at most"}.get(answer.verdict, "may be above")
     return f"{measured} {says} {answer.max_score:g}"

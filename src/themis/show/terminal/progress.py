@@ -191,7 +191,7 @@ class ProgressLine:
             return self._fitted([*self._beginning(), elapsed])
         activity = self._activity(event.executions)
         nothing = event.low <= 0.0 and event.high >= 1.0  # is known yet
-        interval = "" if nothing else f"{percent(event.low)} to {percent(event.high)}"
+        interval = "" if nothing else f"{percent(event.low, 'down')} to {percent(event.high, 'up')}"
         executions = count(activity.executions, "execution")
         parts = [
             f"{event.measure} {visible(','.join(event.against))}",

@@ -44,9 +44,9 @@ def how(score: Score) -> str:
 def interval_text(score: Score, dash: str = "–") -> str:
     """`11.9–13.9 %`, `0.8–10.8 points`."""
     if isinstance(score, GroupScore) and score.statistic == "mean":
-        return f"{apart_text(score, score.low)}{dash}{apart_text(score, score.high)}"
+        return f"{apart_text(score, score.low, 'down')}{dash}{apart_text(score, score.high, 'up')}"
     unit = "points" if score.measure == "group" else "%"
-    return f"{hundredths(score.low)}{dash}{hundredths(score.high)} {unit}"
+    return f"{hundredths(score.low, 'down')}{dash}{hundredths(score.high, 'up')} {unit}"
 
 
 def how_much_was_run(score: Score) -> str:

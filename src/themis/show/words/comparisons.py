@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
 from themis.results.quantities import Bounds, Quantity
@@ -14,6 +13,7 @@ from themis.show.words.headlines import capital, kinds
 from themis.show.words.searches import set_text
 from themis.show.words.units import in_units
 from themis.show.words.values import (
+    Rounding,
     at_most,
     confidence_text,
     count,
@@ -153,7 +153,7 @@ def _unseen(found: Differences) -> Iterator[str]:
     ]
     if rises and max(rises) > 0:
         remedy = "a smaller --error in both runs shows smaller ones"
-        yield f"a rise of up to {points(max(rises))} may be unseen ({remedy})"
+        yield f"a rise of up to {points(max(rises), 'up')} may be unseen ({remedy})"
 
 
 def _named(names: list[str]) -> str:
@@ -215,12 +215,12 @@ def _chance(share: float) -> str:
 
 
 def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
-    """Where a score is: `1.7 % – 11.2 %`, `at most 9.6 points`; of means in their units."""
+    """Where a score is: `1.7 – 11.2 %`, `at most 9.6 points`; of means in their units."""
     if bounds is None:
         return "unknown"
     if not bounds.told:
         return "not shown"
-    return _ends(bounds, partial(in_units, of=quantity))
+    return _ends(bounds, lambda end, to: in_units(end, quantity, to))
 
 
 def measured_text(bounds: Bounds | None, quantity: Quantity) -> str:
@@ -245,13 +245,13 @@ def size_text(found: ScoreDifference | SetDifference) -> str:
     return f"by {in_units(abs(after - before), found.quantity)}"
 
 
-def _ends(bounds: Bounds, unit: Callable[[float], str]) -> str:
+def _ends(bounds: Bounds, unit: Callable[[float, Rounding], str]) -> str:
     if bounds.low == bounds.high:
-        return unit(bounds.low)
+        return unit(bounds.low, "near")
     if bounds.low == 0:
-        return at_most(unit(bounds.high))
+        return at_most(unit(bounds.high, "up"))
     if bounds.high == 1 and bounds.score is None:
-        return f"more than {unit(bounds.low)}"
+        return f"more than {unit(bounds.low, 'down')}"
     return ends_text(bounds.low, bounds.high, unit)
 
 

@@ -204,8 +204,8 @@ def _between(region: Region) -> str:
     if low == high:
         return ""
     if high == 1:
-        return f" ({at_least(percent(low))})"
-    return f" (between {percent(low)} and {percent(high)})"
+        return f" ({at_least(percent(low, 'down'))})"
+    return f" (between {percent(low, 'down')} and {percent(high, 'up')})"
 
 
 def lift_text(lift: float | None) -> str:
@@ -246,7 +246,7 @@ def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
 def noise_warning(noise: Noise) -> str:
     """That the subject does not always decide the same, how often, and what helps."""
     confidence = confidence_text(noise.confidence)
-    ends = f"between {percent(noise.low)} and {percent(noise.high)}, {confidence}"
+    ends = f"between {percent(noise.low, 'down')} and {percent(noise.high, 'up')}, {confidence}"
     each, more = "", "repeats = 5 takes the majority of five runs"
     if noise.repeats > 1:
         each = f", although each is the majority of {noise.repeats} runs"
@@ -268,19 +268,20 @@ def probe_sentence(noise: Noise) -> str:
     if noise.average:
         return (
             f"{count(noise.inputs, 'input')} run again: outputs differ by "
-            f"{at_most(percent(noise.high))} on average ({confidence_text(noise.confidence)})"
+            f"{at_most(percent(noise.high, 'up'))} on average ({confidence_text(noise.confidence)})"
         )
     return (
         f"{count(noise.inputs, 'input')} run again, none with a different decision: "
-        f"{at_most(percent(noise.high))} get one ({confidence_text(noise.confidence)})"
+        f"{at_most(percent(noise.high, 'up'))} get one ({confidence_text(noise.confidence)})"
     )
 
 
 def placebo_sentence(score: CausalScore, words: Wording = PLAIN) -> str:
     """The score that noise alone would give."""
     assert score.placebo is not None
-    value, low, high = score.placebo.score, score.placebo.low, score.placebo.high
+    value = score.placebo.score
+    ends = f"{percent(score.placebo.low, 'down')} and {percent(score.placebo.high, 'up')}"
     return (
         f"noise alone gives {value:.3f}: with nothing changed, "
-        f"{changes_text(score, percent(value), words)} (between {percent(low)} and {percent(high)})"
+        f"{changes_text(score, percent(value), words)} (between {ends})"
     )

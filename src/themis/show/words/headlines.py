@@ -17,10 +17,12 @@ from themis.results.model import CausalScore, GroupScore, Score, is_by_degrees
 from themis.results.parts import Group
 from themis.results.quantities import Quantity
 from themis.results.withheld import hidden_groups, is_told
+from themis.show.intervals import ends_text
 from themis.show.words.certainty import certainty, how, sure
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import apart_text, ends_of, in_units
 from themis.show.words.values import (
+    Rounding,
     at_least,
     at_most,
     cut_name,
@@ -63,7 +65,7 @@ def said(score: Score, words: Wording = PLAIN) -> Headline:
         claim, behind = table.get(kind) or table["others"]
         remark = _remark(score, words) if told else ""
     if kind in ("differs", "least") and isinstance(score, CausalScore) and score.placebo and told:
-        remark += f"; noise alone may explain up to {percent(score.placebo.high)}"
+        remark += f"; noise alone may explain up to {percent(score.placebo.high, 'up')}"
     if any(note.code == "equal-but-for-spelling" for note in score.notes):
         remark += "; texts that differ only in spelling count as the same"
     return Headline(capital(f"{claim.format_map(parts)}{remark}"), behind.format_map(parts))
@@ -89,20 +91,18 @@ def point(score: Score) -> str:
     """The score in a table, which is what was observed; of a lower bound, the bound."""
     if not is_told(score):
         return "–"
-    return f"≥ {in_units(score.low, score)}" if score.lower_bound else in_units(score.score, score)
+    if score.lower_bound:
+        return f"≥ {in_units(score.low, score, 'down')}"
+    return in_units(score.score, score)
 
 
 def interval(score: Score) -> str:
     """The ends of a score in a table, their unit once: `1.4 – 11.4 %`, `exact`."""
     if not is_told(score):
         return "not shown"
-    low, high = in_units(score.low, score), in_units(score.high, score)
-    if score.low == score.high:
-        return "exact"
-    if score.lower_bound:
-        return at_least(low)
-    unit = "".join(high.rpartition(" ")[1:]) if " " in high else ""
-    return f"{low.removesuffix(unit)} – {high}"
+    if score.lower_bound and score.low < score.high:
+        return at_least(in_units(score.low, score, "down"))
+    return ends_text(score.low, score.high, lambda end, to: in_units(end, score, to))
 
 
 def capital(text: str, names: Iterable[str] = ()) -> str:
@@ -345,7 +345,7 @@ def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], st
         "name": lambda: output_words(score),
         "beyond": lambda: beyond(score),
         "share": lambda: percent(score.score),
-        "most": lambda: f"{at_most(percent(score.high))}, {certainty(score)}",
+        "most": lambda: f"{at_most(percent(score.high, 'up'))}, {certainty(score)}",
         "one": lambda: words.one(score.population),
         "whom": lambda: whom,
         "for_whom": lambda: "" if score.population == "inputs" else f" for {whom}",
@@ -355,7 +355,7 @@ def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], st
         "no_effect": lambda: _no_effect(score),
         "effect": lambda: share(percent(score.score)),
         "effect_past": lambda: share(percent(score.score), past=True),
-        "effect_at_least": lambda: share(at_least(percent(score.low))),
+        "effect_at_least": lambda: share(at_least(percent(score.low, "down"))),
         "when": lambda: _when(score, words),
         "when_past": lambda: _when(score, words, past=True),
         "set_with": lambda: set_with_followers(score.against, score.followed),
@@ -404,7 +404,7 @@ def _of_groups(score: GroupScore, words: Wording) -> dict[str, Callable[[], str]
     return {
         "figures": lambda: compared(score, words),
         "apart": lambda: _points(score, score.score),
-        "at_least": lambda: at_least(_points(score, score.low)),
+        "at_least": lambda: at_least(_points(score, score.low, "down")),
         "seen": lambda: (
             f"differed by {_points(score, score.score)}" if score.score else "were equal"
         ),
@@ -416,12 +416,12 @@ def _of_groups(score: GroupScore, words: Wording) -> dict[str, Callable[[], str]
     }
 
 
-def _points(score: GroupScore, difference: float) -> str:
-    return apart_text(score, difference).replace(" points", " percentage points")
+def _points(score: GroupScore, difference: float, to: Rounding = "near") -> str:
+    return apart_text(score, difference, to).replace(" points", " percentage points")
 
 
 def _gap(score: GroupScore) -> str:
-    most = _points(score, score.high)
+    most = _points(score, score.high, "up")
     if score.method == "exact":  # and yet there is an interval
         return f"the gap may be as large as {most}"
     return f"a gap above {most} is ruled out"

@@ -20,6 +20,7 @@ from themis.results.notes import Ending, Note
 from themis.results.rough import Unnamed
 from themis.show.words.values import (
     LONGEST_TEXT,
+    Rounding,
     all_of,
     at_least,
     at_most,
@@ -45,6 +46,7 @@ Values: TypeAlias = Mapping[str, Any]
 WORDS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("notes.toml").read_text(encoding="utf-8")
 )
+ENDS: dict[str, Rounding] = {"low": "down", "floor": "down", "high": "up", "explains": "up"}
 SHOWN = 3  # constraints, spellings or values that are named
 GROUPS_NAMED = 4  # of people
 COLUMNS_NAMED = 20
@@ -135,9 +137,11 @@ def _prefix(values: Values) -> str:
 
 def _amount(values: Values, name: str) -> str:
     """A score or a part of it: in per cent or points, or in the units of the output."""
+    to = ENDS.get(name, "near")
     if "span" in values:
-        return figure(values["span"] * values[name])
-    return percent(values[name]) if values.get("measure") == "causal" else points(values[name])
+        return figure(values["span"] * values[name], to=to)
+    shown = percent if values.get("measure") == "causal" else points
+    return shown(values[name], to)
 
 
 def _precise(values: Values, name: str) -> str:
@@ -174,7 +178,7 @@ def _no_decision(values: Values, _: str) -> str:
 def _no_decision_of(group: Values) -> str:
     who = ", ".join(f"{name} {visible(value)}" for name, value in group["values"].items())
     text = f"{who or PLAIN.label({})}: {group['undecided']:,} of {group['samples']:,}"
-    low, high = (percent(group[end]) for end in ("low", "high"))
+    low, high = percent(group["low"], "down"), percent(group["high"], "up")
     return text if group["low"] == group["high"] else f"{text} (between {low} and {high})"
 
 
@@ -303,8 +307,8 @@ SPECS: dict[str, Callable[[Values, str], str]] = {
     "percents": lambda values, _: _different(percent(values["low"]), percent(values["high"])),
     "counts": lambda values, _: _different(f"{values['fewest']:,}", f"{values['most']:,}"),
     "points": lambda values, name: points(values[name]),
-    "at-least": lambda values, name: at_least(points(values[name])),
-    "at-most": lambda values, name: at_most(percent(values[name])),
+    "at-least": lambda values, name: at_least(points(values[name], "down")),
+    "at-most": lambda values, name: at_most(percent(values[name], "up")),
     "of-rows": lambda values, name: percent(values[name] / values["rows"]),
     "share": _share,
     "ms": lambda values, name: f"{1e3 * values[name]:,.0f}",

@@ -14,6 +14,7 @@ from themis.show.words.values import (
     confidence_text,
     count,
     cut_name,
+    decimals,
     hundredths,
     percent,
     points,
@@ -90,7 +91,7 @@ def rate_ends(rate: Rate) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    return f"{hundredths(low)}–{hundredths(high)}"
+    return f"{hundredths(low, 'down')}–{hundredths(high, 'up')}"
 
 
 def gap_name(gap: Gap) -> str:
@@ -111,9 +112,10 @@ def gap_ratio(gap: Gap) -> str:
     """`0.17 (0.02–0.51)`."""
     if gap.ratio is None:
         return "–"
-    ends = gap.ratio_low, gap.ratio_high
-    shown = "" if None in ends else f" ({gap.ratio_low:.2f}–{gap.ratio_high:.2f})"
-    return f"{gap.ratio:.2f}{shown}"
+    low, high = gap.ratio_low, gap.ratio_high
+    if low is None or high is None:
+        return f"{gap.ratio:.2f}"
+    return f"{gap.ratio:.2f} ({decimals(low, 2, 'down')}–{decimals(high, 2, 'up')})"
 
 
 def gap_groups(gap: Gap, words: Wording) -> str:

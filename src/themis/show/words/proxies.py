@@ -120,7 +120,9 @@ def _name(proxy: Proxy) -> str:
 
 
 def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" ({hundredths(low)}–{hundredths(high)})"
+    if low is None or high is None:
+        return ""
+    return f" ({hundredths(low, 'down')}–{hundredths(high, 'up')})"
 
 
 def proxies_certainty(proxies: Sequence[Proxy]) -> str:

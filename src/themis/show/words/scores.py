@@ -21,8 +21,10 @@ from themis.show.words.headlines import (
 )
 from themis.show.words.notes import how_it_ended, quoted
 from themis.show.words.values import (
+    Rounding,
     at_least,
     count,
+    decimals,
     figure,
     percent,
     percent_sure,
@@ -99,7 +101,7 @@ def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> st
     whom = words.whom(causal.population)
     return (
         f"similar rates hide this: losses and gains offset each other. The rates differ by at most "
-        f"{points(group.high)}, yet for {at_least(percent(causal.low))} of {whom} "
+        f"{points(group.high, 'up')}, yet for {at_least(percent(causal.low, 'down'))} of {whom} "
         f"{output_words(causal)} changes{beyond(causal)} when {name} {is_changed}"
     )
 
@@ -120,11 +122,11 @@ def seen(score: GroupScore) -> str | None:
     )
 
 
-def ratio_text(ratio: float) -> str:
+def ratio_text(ratio: float, to: Rounding = "near") -> str:
     """An impact ratio with two digits, or with as many as tell it from four fifths."""
     ratio = round(ratio, 9)  # as saved, so that 0.875 is the same in every table
-    text = f"{ratio:.2f}"
-    return f"{ratio:.4g}" if text == "0.80" and ratio != FOUR_FIFTHS else text
+    text = decimals(ratio, 2, to)
+    return decimals(ratio, 4, to) if text == "0.80" and ratio != FOUR_FIFTHS else text
 
 
 def impact(score: GroupScore) -> str | None:
@@ -134,7 +136,7 @@ def impact(score: GroupScore) -> str | None:
     text = f"impact ratio (lowest ÷ highest rate) {ratio_text(score.impact_ratio)} in this test"
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
-        text += f" (between {ratio_text(low)} and {ratio_text(high)})"
+        text += f" (between {ratio_text(low, 'down')} and {ratio_text(high, 'up')})"
     if rests_on_few(score):
         small = "it rests on a group that is too small to judge"
         return f"{text}: {small}, so it is not held against four fifths"

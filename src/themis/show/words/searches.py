@@ -440,8 +440,8 @@ def check_interval(check: CheckResult) -> str:
     if check.high is None:
         return ""
     if check.low is None:
-        return at_most(in_units(check.high, check))
-    return ends_text(check.low, check.high, lambda end: in_units(end, check))
+        return at_most(in_units(check.high, check, "up"))
+    return ends_text(check.low, check.high, lambda end, to: in_units(end, check, to))
 
 
 def checks_guarantee(result: Result) -> str:

@@ -7,8 +7,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from os.path import commonprefix
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from themis.errors import count_of as count
 
@@ -18,6 +19,8 @@ FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 32  # characters of a name or value within a sentence
 LONG_LOADING = 3.0  # seconds, from which on they are told
 LONGEST_TEXT = 120  # and of an output
+Rounding: TypeAlias = Literal["near", "down", "up"]  # ends of intervals are rounded outwards
+OUTWARDS = {"down": ROUND_FLOOR, "up": ROUND_CEILING}
 MISSING = "missing"  # for no value
 NO_BREAK = "\u00a0"  # a space at which no line ends
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:percentage )?points?\b|(?:min|µs|ms|s|h|days)\b)")
@@ -86,9 +89,9 @@ def spelled_out(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def percent(share: float) -> str:
+def percent(share: float, to: Rounding = "near") -> str:
     """A share for reading: `11.3 %`, `< 0.1 %`, `0 %`."""
-    return f"{hundredths(share)} %".replace("<", "< ").replace(">", "> ")
+    return f"{hundredths(share, to)} %".replace("<", "< ").replace(">", "> ")
 
 
 def unbroken(text: str) -> str:
@@ -125,13 +128,14 @@ def share_text(
         return f"{successes:,} of {total:,}"
     if low is None or high is None or low == high:
         return percent(share)
-    ends = f"{hundredths(low)} – {percent(high)}" if low > 0 else at_most(percent(high))
+    most = percent(high, "up")
+    ends = f"{hundredths(low, 'down')} – {most}" if low > 0 else at_most(most)
     return f"{percent(share)} ({ends})"
 
 
-def points(difference: float) -> str:
+def points(difference: float, to: Rounding = "near") -> str:
     """A difference of two rates for reading: `17.1 points`."""
-    return f"{hundredths(difference)} points".replace("<", "< ").replace(">", "> ")
+    return f"{hundredths(difference, to)} points".replace("<", "< ").replace(">", "> ")
 
 
 def round_points(difference: float) -> str:
@@ -139,14 +143,22 @@ def round_points(difference: float) -> str:
     return count(float(f"{100 * difference:.4g}"), "point")
 
 
-def hundredths(share: float) -> str:
+def hundredths(share: float, to: Rounding = "near") -> str:
     """A share in hundredths without a unit: `11.3`, `<0.1`."""
     share = as_saved(share)
     if 0 < share < 0.001:
         return "<0.1"
     if 0.999 < share < 1:
-        return ">99.9"
-    return f"{100 * share:.0f}" if share in (0.0, 1.0) else f"{100 * share:.1f}"
+        return "100" if to == "up" else ">99.9"
+    return f"{100 * share:.0f}" if share in (0.0, 1.0) else decimals(100 * share, 1, to)
+
+
+def decimals(number: float, places: int, to: Rounding = "near") -> str:
+    """A number with so many decimals, an end of an interval never nearer than it is: `5.1`."""
+    if to == "near":
+        return f"{number:.{places}f}"
+    exact = Decimal(repr(as_saved(number)))
+    return f"{exact.quantize(Decimal(1).scaleb(-places), OUTWARDS[to]):f}"
 
 
 def as_saved(number: float) -> float:
@@ -154,8 +166,11 @@ def as_saved(number: float) -> float:
     return round(number, 12)  # as `results.model.plain`, which this must not import
 
 
-def figure(number: float, digits: int = 4) -> str:
+def figure(number: float, digits: int = 4, to: Rounding = "near") -> str:
     """A number in units of its own: `15,810`, `0.0625`; very large or small ones as `1.2e+15`."""
+    if to != "near":
+        rounded = Context(digits, OUTWARDS[to]).create_decimal(repr(as_saved(number)))
+        number = float(rounded)
     if number and not 1e-4 <= abs(number) < 1e15:
         return f"{number:.{digits}g}"
     return f"{float(f'{number:.{digits}g}'):,.15g}"

@@ -342,7 +342,7 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
     """`sex (for 12.9 % of test inputs)`, `race (5.0 %)`."""
     if not is_told(score):
         return f"{set_phrase(score.against)} ({hidden_size(words)})"
-    size = at_least(in_units(score.low, score)) if score.lower_bound else score_text(score)
+    size = at_least(in_units(score.low, score, "down")) if score.lower_bound else score_text(score)
     if isinstance(score, GroupScore):
         size += few_text(score, words)
     elif is_by_degrees(score):
@@ -368,7 +368,7 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
         size = ""
         if seen:
             most = max(seen, key=lambda each: each.score)
-            size = f" (changes seen: {percent(most.score)}, {at_most(percent(most.high))})"
+            size = f" (changes seen: {percent(most.score)}, {at_most(percent(most.high, 'up'))})"
         yield f"undecided for {_sets(unclear, 'and')}{size}"
 
 
@@ -377,10 +377,10 @@ def _bound(scores: Sequence[Score]) -> str:
     parts = []
     causal = [each.high for each in scores if isinstance(each, CausalScore) and is_told(each)]
     if causal:
-        parts.append(percent(max(causal)))
+        parts.append(percent(max(causal), "up"))
     rates = [each for each in scores if isinstance(each, GroupScore) and each.statistic == "rate"]
     if rates:
-        parts.append(apart_text(rates[0], max(each.high for each in rates)))
+        parts.append(apart_text(rates[0], max(each.high for each in rates), "up"))
     if all(is_told(each) and not each.high for each in scores):
         by = set(map(beyond, scores)) - {""}
         some = f"none{by.pop()}" if len(by) == 1 else "none beyond the tolerances"
