@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import tracemalloc
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 import themis
 from themis.events import RowsRead
-from themis.inputs import streams
+from themis.inputs import row_files, streams
 from themis.inputs.people import columns_read, people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import read_table
@@ -154,3 +157,37 @@ def test_chunks_follow_one_another_without_a_gap(size: int) -> None:
     for start, stop in ((0, 1), (0, size), (size - 1, size + 1), (3, 3), (5, 30 * size)):
         assert chunks.copy(draw, start, stop)[:, 0].tolist() == list(range(start, stop))
         assert chunks.view(draw, start, stop)[:, 0].tolist() == list(range(start, stop))
+
+
+CELLS = st.sampled_from(["", "a", "1.5", " b ", '"q', 'p"', "x,y", "two\nlines", "cr\r\ncell", "é"])
+
+
+@given(
+    st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=9),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.integers(1, 30),
+)
+def test_a_csv_is_read_like_its_quoted_copy_however_it_is_cut(
+    rows: list[list[str]], quoting: Any, end: str, piece: int
+) -> None:
+    """Lines without quotes are split by themselves; all others are read as the standard has it."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_files, "PIECE", piece)
+        path = Path(folder) / "rows.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, quoting=quoting, lineterminator=end).writerows([["k", "v"], *rows])
+        with path.open(encoding="utf-8", newline="") as file:
+            reader, kept = csv.reader(file, strict=True), []
+            starts = []
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    kept.append(cells)
+                    written = sum(len(re.findall("\r\n|\r|\n", cell)) for cell in cells)
+                    starts.append(reader.line_num - written)
+        table = read_table(path, exact=True)
+        expected = [[cell or None for cell in cells] for cells in kept[1:]]
+        columns = zip(*(table.columns[n].tolist() for n in ("k", "v")), strict=True)
+        assert [*map(list, columns)] == expected
+        assert table.lines is not None
+        assert table.lines.tolist() == starts[1:]

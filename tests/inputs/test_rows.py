@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -375,3 +376,43 @@ def test_an_empty_cell_is_a_row_of_a_table_with_one_column_but_a_blank_line_is_n
 ) -> None:
     (tmp_path / "rows.csv").write_text('a\n1\n\n""\n', "utf-8")
     assert read_table(tmp_path / "rows.csv").columns["a"].tolist() == ["1", None]
+
+
+NUMBERS = st.one_of(
+    st.decimals(-30, 130, places=2).map(str),
+    st.integers(-5, 130).map(str),
+    st.floats(-1e3, 1e3).map(str),
+    st.sampled_from(
+        ["NA", "", " 7 ", "1_0", "007", "1e3", "-0", "-0.0", "inf", "nan", "x", "9" * 30]
+    ),
+    st.integers(-5, 130),
+    st.floats(-1e3, 1e3),
+    st.just(2**61 + 1),
+)
+
+
+@given(
+    st.lists(NUMBERS, max_size=12, unique_by=str),
+    st.sampled_from(
+        [
+            themis.Integers(0, 100, step=5, missing=0.1, name="x"),
+            themis.Reals(0.0, 99.5, step=0.5, bins=[50.0], weights=[0, 1], name="x"),
+            themis.Reals(-20.0, 120.0, step=0.01, missing=0.5, name="x"),
+        ]
+    ),
+    st.booleans(),
+)
+def test_values_that_are_encoded_together_mean_what_each_means_alone(
+    values: list[Any], each: Any, keep: bool
+) -> None:
+    together = encode_values(each, values, keep=keep)
+    seen = replace(each, extra=together.extra)
+    reasons = {place: reason for reason, places in together.misfits.items() for place in places}
+    for place, value in enumerate(values):
+        alone = encode_values(each, [value], keep=keep)
+        found = [reason for reason, places in alone.misfits.items() if 0 in places]
+        assert found == ([reasons[place]] if place in reasons else [])
+        if place not in reasons:
+            own = replace(each, extra=alone.extra).value(int(alone.codes[0]))
+            shared = seen.value(int(together.codes[place]))
+            assert (own, type(own)) == (shared, type(shared))

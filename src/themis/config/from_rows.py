@@ -21,6 +21,7 @@ from themis.inputs.personal import SHARED, words_of
 from themis.inputs.schema import Schema, characteristic_from
 from themis.inputs.tables import Table
 
+SPELLINGS = 4  # of one class: 1, 1.0, "1" and true
 TRIED = 500  # rows that a model is run on
 NAMES_A_DECISION = {
     "approved", "class", "decision", "label", "outcome", "output", "prediction", "target",
@@ -124,10 +125,9 @@ def _schema_of(drafts: Sequence[Draft]) -> Schema:
 
 def _lists_rare(draft: Draft, typed: Typed) -> bool:
     """Whether a draft lists a text that fewer than SHARED rows have, be it in a comment."""
-    spec = draft.spec.get("values", ()) if isinstance(draft.spec, dict) else draft.spec or ()
-    rows = zip(typed.values, typed.counts, strict=True)
-    rare = {value for value, count in rows if isinstance(value, str) and count < SHARED}
-    return any(value in rare for value in spec)
+    listed = set(draft.spec.get("values", ()) if isinstance(draft.spec, dict) else draft.spec or ())
+    rows = zip(typed.values, typed.counts, strict=True) if listed else ()
+    return any(count < SHARED and isinstance(v, str) and v in listed for v, count in rows)
 
 
 def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
@@ -191,7 +191,8 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
         others = [name for name in typed if model.spelled(name) not in model.names]
         classes = {word_of(value) for value in model.classes or ()}
         for name in others:
-            if classes and {word_of(plain(value)) for value in typed[name].values} == classes:
+            own = typed[name].values[: SPELLINGS * len(classes) + 1]
+            if classes and {word_of(plain(value)) for value in own} == classes:
                 return name
     called = [name for name in others if _names_a_decision(name)]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]

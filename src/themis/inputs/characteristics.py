@@ -121,12 +121,17 @@ class Characteristic(ABC):
         if not (len(self._behind) and self.numeric):
             return self.decode(codes)
         codes = np.asarray(codes)
-        values = self._decode(np.minimum(codes, self.size - 1))
-        if self.missing is not None or any(isinstance(each, float) for each in self.extra):
-            values = values.astype(np.float64)
+        values, behind = self._decode(np.minimum(codes, self.size - 1)), self._numbers_behind
+        values = values.astype(np.result_type(values, behind), copy=False)
         there = codes < self.size
-        values[~there] = self._behind.astype(values.dtype)[codes[~there] - self.size]
+        values[~there] = behind[codes[~there] - self.size]
         return values
+
+    @cached_property
+    def _numbers_behind(self) -> NDArray[Any]:
+        """The numbers of the codes behind `size`, NaN for no value."""
+        whole = self.missing is None and not any(isinstance(each, float) for each in self.extra)
+        return self._behind.astype(np.int64 if whole else np.float64)
 
     def encode(self, value: Any) -> int | None:
         """The code of a value (None or NaN: no value), or None when it is none of these."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from themis.inputs.numbers import NUMBER_LIMIT, is_whole
 from themis.inputs.tables import Column, Nested
-from themis.inputs.values import is_missing, number_of, plain_numbers, truth_of
+from themis.inputs.values import are_missing, number_of, plain_numbers, truth_of
 
 Kind = Literal["boolean", "integer", "real", "text", "mixed", "nested"]
 
+MOST_REAL = float(NUMBER_LIMIT**4)  # larger ones are taken as texts
+MOST_SORTED = 10_000  # further texts stay in the order of the rows: to sort them takes long
 FINE_PLACES = 9  # decimal places up to which a step is looked for
 
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
@@ -28,7 +30,7 @@ class Typed:
     """The values of a column in their order, how often each occurs, and what was found odd."""
 
     kind: Kind
-    values: list[Any]  # sorted
+    values: list[Any]  # sorted, unless they are very many texts
     counts: list[int]
     missing: int = 0  # rows without a value
     missing_texts: tuple[str, ...] = ()  # what was taken for missing
@@ -65,39 +67,45 @@ class Typed:
 
 def type_column(column: Column, *, is_text: bool) -> Typed:
     """The column with types; those of a file without types are read off the texts."""
-    nothing = {place for place, v in enumerate(column.values) if _is_nothing(v, is_text=is_text)}
-    texts = tuple(str(column.values[place]) for place in nothing)
-    there = [place for place in range(len(column.values)) if place not in nothing]
+    nothing = are_missing(column.values) if is_text else _are_infinite(column.values)
+    texts = tuple(str(column.values[place]) for place in np.flatnonzero(nothing).tolist())
+    there = np.flatnonzero(~nothing).tolist()
     values = [column.values[place] for place in there]
-    counts = column.counts()
-    missing = len(column) - int(counts[there].sum())
-    if any(isinstance(value, Nested) for value in values):
+    counts = column.counts()[there]
+    missing = len(column) - int(counts.sum())
+    if Nested in {*map(type, values)}:
         return Typed("nested", [], [])
-    read: list[Any] = values
-    if is_text:
-        read = plain_numbers(values) or [_read(value) for value in values]
+    kind, read = _typed(values, is_text=is_text)
+    if kind in _DTYPES:
+        ordered, places = np.unique(read, return_inverse=True)
+        total = np.bincount(places, counts).astype(int)
+        return Typed(kind, ordered.tolist(), total.tolist(), missing, texts)
+    pairs = list(zip(values, counts.tolist(), strict=True))
+    if len(pairs) <= MOST_SORTED:
+        pairs.sort(key=lambda pair: _natural(pair[0]))
+    signed = (v for v in values if isinstance(v, str) and v[:1] in ("0", "+", "-"))
+    zeros = any(map(_CODE.fullmatch, signed))
+    return Typed(kind, [v for v, _ in pairs], [n for _, n in pairs], missing, texts, zeros)
+
+
+_DTYPES: dict[Kind, type] = {"boolean": bool, "integer": int, "real": float}
+
+
+def _are_infinite(values: Sequence[Any]) -> NDArray[np.bool_]:
+    odd = (isinstance(value, float) and not math.isfinite(value) for value in values)
+    return np.fromiter(odd, bool, len(values))
+
+
+def _typed(values: Sequence[Any], *, is_text: bool) -> tuple[Kind, Any]:
+    """The kind of these values, and what they are as such: numbers as an array."""
+    numbers = plain_numbers(values) if is_text or str not in map(type, values) else None
+    if numbers is not None and len(values) and np.abs(numbers).max() < MOST_REAL:
+        return "integer" if numbers.dtype == int else "real", numbers
+    if is_text and any(isinstance(_read(value), str) for value in values):  # most often the first
+        return "text", values
+    read = [_read(value) for value in values] if is_text else values
     kind = _kind(read, values)
-    merged: Counter[Any] = Counter()
-    typed = read if kind in ("boolean", "integer") else values
-    typed = [float(value) for value in read] if kind == "real" else typed
-    for value, count in zip(typed, counts[there].tolist(), strict=True):
-        merged[type(value), value] += count  # true is not 1
-    natural = kind in ("text", "mixed")
-    pairs = sorted(merged.items(), key=lambda pair: _natural(pair[0][1]) if natural else pair[0][1])
-    return Typed(
-        kind,
-        [value for (_, value), _ in pairs],
-        [count for _, count in pairs],
-        missing,
-        texts,
-        any(isinstance(value, str) and _CODE.fullmatch(value) for value in values),
-    )
-
-
-def _is_nothing(value: Any, *, is_text: bool) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    return is_text and is_missing(value)
+    return kind, np.array(read, _DTYPES[kind]) if kind in _DTYPES else values
 
 
 def _kind(read: Sequence[Any], written: Sequence[Any]) -> Kind:
@@ -106,7 +114,7 @@ def _kind(read: Sequence[Any], written: Sequence[Any]) -> Kind:
         return "boolean"
     if all(map(is_whole, read)):
         return "integer"
-    if not any(isinstance(v, bool | str) or abs(v) >= NUMBER_LIMIT**4 for v in read):
+    if not any(isinstance(v, bool | str) or abs(v) >= MOST_REAL for v in read):
         return "real"
     return "text" if all(isinstance(value, str) for value in written) else "mixed"
 

@@ -52,8 +52,8 @@ def guess_column(
 ) -> Guess:
     """The characteristic that a column is; one that is `needed` is left out only if it can't be."""
     reason = _reason_against(name, typed, protected=protected, needed=needed)
-    personal = any(map(reaches_person, typed.values, typed.counts)) or len(typed.values) != 1
-    if reason and personal:  # what is left out is not shown, if it may be somebody's
+    if reason and (len(typed.values) != 1 or reaches_person(typed.values[0], typed.counts[0])):
+        # What is left out is not shown, if it may be somebody's.
         return Guess(name, None, tuple(_common_remarks(typed)) if typed.values else (), reason)
     numbers = typed.kind in ("integer", "real")
     if numbers and len(typed.values) > LIST_NUMBERS:

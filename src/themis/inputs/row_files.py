@@ -12,7 +12,7 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,8 @@ from themis.errors import Mistake, RequestError, count_of
 from themis.events import Listener, RowsRead, ignore
 from themis.inputs.tables import MISSING, Column, Encoder, Table, table_of
 
-CHUNK_CELLS = 2**18  # cells that are held as they are written at once, …
+PIECE = 2**19  # characters of a CSV that are split at once; a few million take as long, …
+CHUNK_CELLS = 2**18  # … cells of a Parquet file …
 CHUNK_OBJECTS = 2**12  # … and objects of JSON lines, whose cells are not known before
 
 PARQUET_START = b"PAR1"
@@ -102,6 +103,10 @@ class _Reading:
         self._kind, self._only = kind, only
         self._encoders: dict[str, Encoder] = {}
 
+    @property
+    def is_done(self) -> bool:
+        return self.asked is not None and self.length >= self.asked
+
     def wants(self, name: str) -> bool:
         return self._only is None or name in self._only
 
@@ -141,7 +146,7 @@ def encoding_of(path: Path) -> str:
 
 
 # CSV --------------------------------------------------------------------------------------
-def _csv_rows(reading: _Reading, text: Iterator[str]) -> Iterator[None]:
+def _csv_rows(reading: _Reading, text: Any) -> Iterator[None]:
     """Read rows, and stop after each piece."""
     head: list[str] = []
     for line in text:
@@ -149,18 +154,43 @@ def _csv_rows(reading: _Reading, text: Iterator[str]) -> Iterator[None]:
         if not line.isspace():
             break
     delimiter = _delimiter(reading.path, head[-1] if head else "")
-    records = _records(csv.reader(chain(head, text), delimiter=delimiter, strict=True), reading)
-    header = next(records, [])
+    reader = csv.reader(chain(head, text), delimiter=delimiter, strict=True)
+    header = next(_records(reader, reading, 1), [])
     names = header if reading.exact else [name.strip() for name in header]
     if not any(names):
         raise _mistake(reading.path, "has no header", "its first line must name the columns")
     _check_names(reading.path, names, reading.lines.pop())
     wanted = [(place, name) for place, name in enumerate(names) if reading.wants(name)]
-    size = max(CHUNK_CELLS // len(names), 1)
-    for rows in chain([[]], _chunks(islice(records, reading.asked), size)):
-        cells = list(zip(*rows, strict=False)) or [()] * len(names)
-        reading.add(names, {name: cells[place] for place, name in wanted}, len(rows))
+    reading.add(names, {name: () for _, name in wanted}, 0)
+    width, line = len(names), reader.line_num + 1
+    while not reading.is_done and (piece := text.read(PIECE) + text.readline()):
+        cells = _plain_cells(piece, delimiter, width)
+        if cells is None:
+            lines = StringIO(piece, newline="").readlines()
+            reader = csv.reader(chain(lines, text), delimiter=delimiter, strict=True)
+            cells = []
+            for row in _records(reader, reading, line, width):
+                cells += row
+                if reader.line_num >= len(lines):  # a row may have ended behind the piece
+                    break
+            line += reader.line_num
+        else:
+            reading.lines.extend(range(line, line + len(cells) // width))
+            line += len(cells) // width
+        columns = {name: cells[place::width] for place, name in wanted}
+        reading.add(names, columns, len(cells) // width)
         yield
+
+
+def _plain_cells(piece: str, delimiter: str, width: int) -> list[str] | None:
+    """The cells of lines that are rows as they stand, in order; None where some are not."""
+    piece = piece.replace("\r\n", "\n").removesuffix("\n")
+    lines = piece.split("\n")
+    if '"' in piece or "\r" in piece or {each.count(delimiter) for each in lines} != {width - 1}:
+        return None
+    cells = piece.replace("\n", delimiter).split(delimiter)
+    filled = all(map(str.strip, cells[::width]))
+    return cells if filled or all(each.replace(delimiter, "").strip() for each in lines) else None
 
 
 def _delimiter(path: Path, header: str) -> str:
@@ -170,9 +200,9 @@ def _delimiter(path: Path, header: str) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else max(marks, key=bare.count, default=",")
 
 
-def _records(reader: Any, reading: _Reading) -> Iterator[list[str]]:
-    """The rows that are not blank and of the right width; the lines that they begin in are kept."""
-    start, width = 1, 0
+def _records(reader: Any, reading: _Reading, line: int, width: int = 0) -> Iterator[list[str]]:
+    """The rows from a line on that are not blank and of the right width; their lines are kept."""
+    start = line
     try:
         for row in reader:
             if any(map(str.strip, row)) or row == [""]:  # the only cell may be "", as missing
@@ -181,7 +211,7 @@ def _records(reader: Any, reading: _Reading) -> Iterator[list[str]]:
                     raise _wrong_width(reading, start, len(row), width)
                 reading.lines.append(start)
                 yield row
-            start = reader.line_num + 1  # a row with quotes may take several lines
+            start = line + reader.line_num  # a row with quotes may take several lines
     except csv.Error as error:
         raise _mistake(reading.path, f"is no CSV: {error}", "check its quotes", start) from None
 

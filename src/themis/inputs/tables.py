@@ -124,8 +124,9 @@ class Encoder:
     def column(self) -> Column:
         """The column."""
         keys = list(self._numbers)[1:]  # without what is missing
-        codes = np.concatenate(self._parts) if self._parts else np.empty(0, np.int8)
-        return Column([key[0] if isinstance(key, tuple) else key for key in keys], codes)
+        if tuple in {*map(type, keys)}:
+            keys = [key[0] if isinstance(key, tuple) else key for key in keys]
+        return Column(keys, np.concatenate(self._parts) if self._parts else np.empty(0, np.int8))
 
 
 _PLAIN = {str, int, type(None)}  # and no two of them are equal

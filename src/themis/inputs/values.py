@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
-from themis.inputs.numbers import is_number
+from themis.inputs.numbers import NUMBER_LIMIT, is_number
 from themis.inputs.tables import Nested
+
+Floats = NDArray[np.float64]
 
 EXACT_FLOATS = 2**50  # multiples of a step below so many are computed without rounding
 
@@ -40,11 +42,10 @@ def encode_values(
     What stands for nothing is a missing value, if there may be one.
     """
     values = [*values, None]
-    numbers: list[int | float | None] = []
+    numbers = None
     if not isinstance(characteristic, Values):
-        numbers += plain_numbers(values[:-1]) or map(number_of, values[:-1])
-        numbers.append(None)
-    codes = _range_codes(characteristic, numbers) if numbers else _listed(characteristic, values)
+        numbers = np.append(_floats(values[:-1]), math.nan)
+    codes = _codes(characteristic, values, numbers)
     weightless = np.zeros(len(codes), dtype=bool)
     if characteristic.value_weights is not None:
         listed = (codes >= 0) & (codes < characteristic.size)
@@ -52,19 +53,25 @@ def encode_values(
         codes[weightless] = -1
     behind = enumerate(characteristic.extra, characteristic.first_extra)
     extra = {each: code for code, each in behind}
+    if keep and numbers is not None:  # at once: of decimals most are between the steps
+        places = np.flatnonzero((codes < 0) & ~weightless & _are_exact(characteristic, numbers))
+        kept = [_number(characteristic, each) for each in numbers[places].tolist()]
+        new = [each for each in dict.fromkeys(kept) if each not in extra]
+        extra |= {each: code for code, each in enumerate(new, characteristic.code_count)}
+        codes[places] = [*map(extra.__getitem__, kept)]
     misfits: dict[str, list[int]] = {}
     for place in np.flatnonzero(codes < 0).tolist():
         value = values[place]
-        number = numbers[place] if numbers else None
+        number = None if numbers is None else number_of(value)
         if characteristic.missing is not None and is_missing(value):
             codes[place] = characteristic.missing_code
             continue
         reason = WEIGHTLESS if weightless[place] else _reason(characteristic, value, number)
-        kept = _kept(characteristic, value, number) if reason in _KEPT else None
-        if kept in extra:
-            codes[place] = extra[kept]
-        elif keep and kept is not None:
-            codes[place] = extra[kept] = characteristic.first_extra + len(extra)
+        kept_as = _kept(characteristic, value, number) if reason in _KEPT else None
+        if kept_as in extra:
+            codes[place] = extra[kept_as]
+        elif keep and kept_as is not None:
+            codes[place] = extra[kept_as] = characteristic.first_extra + len(extra)
         else:
             misfits.setdefault(reason, []).append(place)
     return EncodedValues(codes, tuple(extra), misfits)
@@ -73,7 +80,13 @@ def encode_values(
 _KEPT = (UNKNOWN, OUTSIDE, OFF_STEP)
 
 
-def _listed(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np.int64]:
+def _codes(
+    characteristic: Characteristic, values: Sequence[Any], numbers: Floats | None
+) -> NDArray[np.int64]:
+    """The codes of these values, −1 where they have none."""
+    if numbers is not None:
+        return _range_codes(characteristic, values, numbers)
+
     def code(value: Any) -> int:
         found = (characteristic.encode(each) for each in spellings(value))
         return next((each for each in found if each is not None), -1)
@@ -82,23 +95,30 @@ def _listed(characteristic: Characteristic, values: Sequence[Any]) -> NDArray[np
 
 
 def _range_codes(
-    characteristic: Characteristic, numbers: Sequence[float | None]
+    characteristic: Characteristic, values: Sequence[Any], numbers: Floats
 ) -> NDArray[np.int64]:
     """The codes of all numbers at once; where rounding could decide, one by one."""
     assert isinstance(characteristic, Integers | Reals)
-    floats = np.array([math.nan if number is None else float(number) for number in numbers])
     with np.errstate(invalid="ignore", over="ignore"):
-        guess = np.rint((floats - characteristic.min) / (characteristic.step or 1))
+        guess = np.rint((numbers - characteristic.min) / (characteristic.step or 1))
         inside = (guess >= 0) & (guess < characteristic.size)
-        sure = np.abs(floats) * 10.0**characteristic.digits < EXACT_FLOATS
+    exact = _are_exact(characteristic, numbers)
     codes = np.full(len(numbers), -1, dtype=np.int64)
-    codes[inside & sure] = guess[inside & sure]
+    codes[inside & exact] = guess[inside & exact]
     found = np.flatnonzero(codes >= 0)
-    codes[found[characteristic.column(codes[found]) != floats[found]]] = -1
-    for place in np.flatnonzero(~sure & ~np.isnan(floats)).tolist():  # as it is written
-        code = characteristic.encode(numbers[place])
+    codes[found[characteristic.column(codes[found]) != numbers[found]]] = -1
+    for place in np.flatnonzero(~exact & ~np.isnan(numbers)).tolist():  # as it is written
+        code = characteristic.encode(number_of(values[place]))
         codes[place] = -1 if code is None else code
     return codes
+
+
+def _are_exact(characteristic: Characteristic, numbers: Floats) -> NDArray[np.bool_]:
+    """Which numbers are computed with as they are written; NaN is none."""
+    assert isinstance(characteristic, Integers | Reals)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact: NDArray[np.bool_] = np.abs(numbers) * 10.0**characteristic.digits < EXACT_FLOATS
+    return exact
 
 
 def _reason(characteristic: Characteristic, value: Any, number: float | None) -> str:
@@ -111,10 +131,8 @@ def _reason(characteristic: Characteristic, value: Any, number: float | None) ->
 
 def _kept(characteristic: Characteristic, value: Any, number: float | None) -> Value:
     """A value of a row that is none of the characteristic's, as it is run; None: it can't be."""
-    if isinstance(characteristic, Reals) and number is not None:
-        return float(number)
     if number is not None:
-        return int(number) if float(number).is_integer() else number
+        return _number(characteristic, number)
     if isinstance(value, Nested) or characteristic.boolean:
         return None
     if characteristic.numeric:
@@ -122,6 +140,11 @@ def _kept(characteristic: Characteristic, value: Any, number: float | None) -> V
     if isinstance(value, str):
         return value.strip() or None
     return value if isinstance(value, bool) or is_number(value) else None
+
+
+def _number(characteristic: Characteristic, number: float) -> int | float:
+    whole = not isinstance(characteristic, Reals) and float(number).is_integer()
+    return int(number) if whole else float(number)
 
 
 def spellings(value: Any) -> Iterator[Any]:
@@ -163,14 +186,34 @@ def number_of(value: Any) -> int | float | None:
 
 
 # As almost all are written. A loop over a million texts that looks at each takes seconds.
-_PLAIN_NUMBERS = re.compile(r"(?:-?(?:0|[1-9]\d{0,15})(?:\.\d{1,9})?\n)++", re.ASCII)
+_PLAIN_NUMBER = r"(?:-(?!0\n))?(?:0|[1-9]\d{0,14})(?:\.\d{1,20})?(?:e[+-]?\d\d?)?\n"
+_PLAIN_NUMBERS = re.compile(rf"(?:{_PLAIN_NUMBER})++", re.ASCII)
 
 
-def plain_numbers(values: Sequence[Any]) -> list[int | float] | None:
-    """The numbers that these texts are; None where some of them would have to be looked at."""
-    if {*map(type, values)} != {str} or not _PLAIN_NUMBERS.fullmatch("\n".join([*values, ""])):
+def plain_numbers(values: Sequence[Any]) -> NDArray[Any] | None:
+    """The numbers that these are or spell, whole ones if all are; None if each is to be read."""
+    kinds = {*map(type, values)}
+    if kinds <= {int, float}:
+        numbers = np.array(values)
+        whole = numbers.dtype == int and (np.abs(numbers) <= NUMBER_LIMIT).all()
+        return numbers if whole or numbers.dtype == float else None
+    text = "\n".join([*values, ""]) if kinds == {str} else ""
+    if not _PLAIN_NUMBERS.fullmatch(text):
         return None
-    return [float(text) if "." in text else int(text) for text in values]
+    return np.array([*map(float if "." in text or "e" in text else int, values)])
+
+
+def _floats(values: Sequence[Any]) -> Floats:
+    """The finite number that each value is or spells, NaN where it is none."""
+    numbers = plain_numbers(values)
+    if numbers is None:
+        numbers = np.full(len(values), math.nan)
+        there = np.flatnonzero(~are_missing(values)).tolist()
+        found = [values[place] for place in there]
+        plain = plain_numbers(found)
+        read = [number_of(value) for value in found] if plain is None else plain
+        numbers[there] = np.array(read, dtype=float)
+    return np.where(np.isfinite(numbers), numbers, math.nan)
 
 
 def truth_of(text: str) -> bool | None:
@@ -189,3 +232,11 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in MISSING_TEXTS
     return value is None or bool(value != value)
+
+
+def are_missing(values: Sequence[Any]) -> NDArray[np.bool_]:
+    """Which values stand for nothing."""
+    if {*map(type, values)} == {str}:  # most often, and then quickly
+        trimmed = map(str.lower, map(str.strip, values))
+        return np.fromiter(map(MISSING_TEXTS.__contains__, trimmed), bool, len(values))
+    return np.fromiter(map(is_missing, values), bool, len(values))
