@@ -121,7 +121,7 @@ def as_given(rows: Weighed, features: Features) -> list[dict[str, Any]]:
 
 
 @pytest.mark.some_slow(core=8)
-@pytest.mark.parametrize(("features", "seed"), [*EVERY, *MORE])
+@pytest.mark.parametrize(("features", "seed"), EVERY)
 def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
     given = world.rows(features, seed)

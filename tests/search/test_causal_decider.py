@@ -30,7 +30,7 @@ def decide(book: SimulatedBook, delta: float, threshold: float = 0.75, error: fl
 @pytest.mark.slow
 def test_each_error_is_at_most_as_frequent_as_stated(found: float) -> None:
     """At both edges of the zone, where errors are most frequent."""
-    runs, delta = 200, 0.3
+    runs, delta = 80, 0.3
     low = [decide(SimulatedBook(s, 0.5, found, 500), delta, 0.6, 0.1) for s in range(runs)]
     high = [decide(SimulatedBook(s, 0.7, found, 500), delta, 0.6, 0.1) for s in range(runs)]
     assert low.count("above") / runs <= delta

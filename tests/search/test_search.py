@@ -89,7 +89,7 @@ def is_right(
 def test_sampled_searches_are_right_outside_the_zone(measure: Any, constrained: bool) -> None:
     space = SPACE.where("a == 0 or c < 3") if constrained else SPACE
     wrong = []
-    for seed in range(30):
+    for seed in range(15):
         rule = random_rule(seed)
         scores = exact_scores(rule, measure, space)
         threshold = (0.1, 0.3, 0.6)[seed % 3]
@@ -108,7 +108,7 @@ def test_whole_answers_are_wrong_at_most_as_often_as_stated(
     spot_cost: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The family-wise error of searches whose sets lie right at the edges of the zone."""
-    runs = 500
+    runs = 200
     monkeypatch.setattr(causal_decider, "SPOT_COST", spot_cost)
     monkeypatch.setattr(searcher, "measure_found", lambda *_: None)  # only decisions matter here
     confidence, error, threshold, wrong = 0.8, 0.1875, 0.5625, 0

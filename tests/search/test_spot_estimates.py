@@ -12,7 +12,7 @@ from themis.search.estimates import SpotRule, TriedInputs, spot_estimate
 from themis.statistics.proportions import Interval, ProportionRule
 
 RULE = SpotRule(confidence=0.9, error=0.05)
-RUNS = 150
+RUNS = 60
 
 
 def estimate(book: SimulatedBook, rule: SpotRule = RULE) -> Interval:

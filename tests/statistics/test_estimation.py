@@ -93,9 +93,9 @@ def hardest_proportions(table: list[Look], error: float, many: int) -> NDArray[n
 
 HARD = [(0.95, 0.05), (0.99, 0.05), (0.9, 0.1), (0.99, 0.02)]
 CASES = [
-    *((*each, 0, 150) for each in [*HARD[:3], (0.8, 0.2)]),
+    *((*each, 0, 100) for each in [*HARD[:3], (0.8, 0.2)]),
     (0.95, 0.01, 0, 4),
-    *((*each, coarse_to, 60) for each in HARD for coarse_to in (1, 200, 500, 10**6)),
+    *((*each, coarse_to, 60) for each in HARD for coarse_to in (200, 10**6)),
 ]
 
 
@@ -305,11 +305,10 @@ SPREAD_16 = np.linspace(0.2, 0.8, 16)
     ("rates", "draw", "runs", "at_most"),
     [
         (EQUAL_2, same_context, 20, 112),
-        (EQUAL_2, own_chance, 100, 1_600),
+        (EQUAL_2, own_chance, 60, 1_600),
         (np.array([0.3, 0.6]), own_chance, 60, 4_300),
-        (EQUAL_16, same_context, 20, 896),
-        (EQUAL_16, own_chance, 40, 20_000),
-        (SPREAD_16, same_context, 60, 6_000),
+        (EQUAL_16, own_chance, 20, 20_000),
+        (SPREAD_16, same_context, 40, 6_000),
         (SPREAD_16, own_chance, 40, 10_000),
     ],
 )
@@ -421,7 +420,7 @@ def test_the_cut_of_a_look_into_batches_changes_nothing(seed: int, cuts: list[in
 @pytest.mark.slow
 def test_group_intervals_hold_jointly() -> None:
     rng = np.random.default_rng(6)
-    rule, runs, missed = GroupRule(0.2, 0.1), 100, 0
+    rule, runs, missed = GroupRule(0.2, 0.1), 50, 0
     rates = np.linspace(0.1, 0.6, 6)
     for _ in range(runs):
         state, _ = run_groups(rule, own_chance(rates), 6, rng)

@@ -68,7 +68,7 @@ def chance_that_p_is_ever_left_out(p: float, alpha: float, longest: int) -> floa
     return float(lost)
 
 
-@pytest.mark.parametrize("p", [0.01, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.5])
 @pytest.mark.slow
 def test_mixture_interval_holds_at_every_look_at_once(p: float) -> None:
     assert 0.01 < chance_that_p_is_ever_left_out(p, 0.2, 300) <= 0.2

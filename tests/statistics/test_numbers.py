@@ -67,6 +67,7 @@ def apart(rng: np.random.Generator, rows: int) -> Numbers:
     return np.asarray(rng.beta(0.1, 0.5, (rows, 3)))
 
 
+RUNS = 50
 WORLDS: list[tuple[Draw, float, tuple[float, ...]]] = [
     (constant, 0.1, (0.35, 0.25)),
     (rarely_all, 0.7 / 30, (0.3 + 0.7 / 30, 0.3)),
@@ -95,13 +96,13 @@ def test_intervals_hold_as_often_as_stated(
 ) -> None:
     """Ends only come closer, so that the last ones miss the truth if any did."""
     missed = alone = 0
-    for seed in range(100):
+    for seed in range(RUNS):
         state = run(GroupRule(0.2, error), draw, len(means), seed)
         missed += not state.low <= truth <= state.high
         ends = zip(state.group_intervals(), means, strict=True)
         alone += any(not each.low <= mean <= each.high for each, mean in ends)
-    assert missed <= 20
-    assert alone <= 20
+    assert missed <= 0.2 * RUNS
+    assert alone <= 0.2 * RUNS
 
 
 def hasty(rng: np.random.Generator, rows: int, *, draw: Draw) -> Numbers:
@@ -177,14 +178,14 @@ def known_mean(
 @pytest.mark.some_slow(core=5)
 @pytest.mark.parametrize(
     ("ones", "odd", "value"),
-    [(o, f, v) for o in (0.0, 0.1, 0.5) for f, v in ((0.013, 0.5), (0.04, 0.99), (0.13, 0.02))],
+    [(0.0, 0.013, 0.5), (0.0, 0.13, 0.02), (0.1, 0.04, 0.99), (0.5, 0.013, 0.5), (0.5, 0.13, 0.02)],
 )
 def test_a_mean_is_known_as_often_as_stated_whichever_rule_stops_the_run(
     ones: float, odd: float, value: float
 ) -> None:
     draw, truth = partial(mixed, ones=ones, odd=odd, value=value), odd * value + (1 - odd) * ones
-    runs = [known_mean(draw, seed, 0.8, 0.1)[0] for seed in range(200)]
-    assert sum(not each.low <= truth <= each.high for each in runs) <= 0.2 * 200
+    runs = [known_mean(draw, seed, 0.8, 0.1)[0] for seed in range(100)]
+    assert sum(not each.low <= truth <= each.high for each in runs) <= 0.2 * 100
 
 
 def test_numbers_that_count_eight_times_in_one_mean_would_be_noticed() -> None:

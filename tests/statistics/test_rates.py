@@ -18,7 +18,7 @@ from themis.statistics.rates import (
     sure_gap,
 )
 
-RUNS, ROWS = 400, 400
+RUNS, ROWS = 200, 400
 LOOKS = range(20, ROWS + 1, 20)
 RATES = [0.02, 0.1, 0.1, 0.3] * 5
 
