@@ -22,7 +22,6 @@ from typing import Any
 
 __all__ = ["serve"]
 
-_READ_SIZE = 1 << 16
 _WRITE_SECONDS = 0.1  # answers that take longer are written as they come
 _MOST_AT_ONCE = 1 << 20
 
@@ -177,7 +176,7 @@ def _available(source: int, complete: Callable[[bytes], bool]) -> Iterator[bytes
     So answers are written once for each chunk, and never wait for requests that come later.
     """
     parts: list[bytes] = []
-    while chunk := os.read(source, _READ_SIZE):
+    while chunk := os.read(source, 1 << 16):
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             parts.append(chunk)

@@ -17,7 +17,6 @@ from themis.subjects.decisions import NOT_RUN, Cells
 CONFIDENCE = 0.99  # that nothing of a subject that does not discriminate is confirmed
 FIRST = 0.8 * (1.0 - CONFIDENCE)  # of what may be wrong, for the first pair of each test
 SECOND = 1.0 - CONFIDENCE - FIRST  # the rest is for the other pairs of tests whose first one fell
-TRIES = 5  # of running a pair again: a failure says nothing of chance
 
 Flags: TypeAlias = NDArray[np.bool_]
 # The cells of these rows of the saved tests, run once more: NOT_RUN where the budget ended before.
@@ -65,7 +64,7 @@ class Confirmation:
     def _rerun(self, active: Places) -> tuple[Flags, bool]:
         """Which of these pairs came out the same once more; whether the budget was enough."""
         came, missing = np.zeros(len(active), dtype=bool), np.arange(len(active))
-        for _ in range(TRIES):
+        for _ in range(5):  # of running a pair again: a failure says nothing of chance
             which = active[missing]
             asked = np.unique(self.inputs[which])
             cells = np.full(len(self.first), NOT_RUN, dtype=self.first.dtype)

@@ -44,7 +44,6 @@ UNLIKE = 0.3  # more of the rows than of the generated inputs have some values: 
 MANY_ROWS = 100  # from which on shares among them mean something
 FEW_VALUES, PARTS = 20, 10  # values that are compared one by one; of more, parts of them
 DRAWN = 4_096  # generated inputs that rows are compared with
-UNDECLARED = 3  # different outputs, from which on it is worth a word what they count as
 FEW_NAMED = 5  # outputs
 
 
@@ -82,7 +81,8 @@ def undeclared(reading: Reading, about: str | None) -> Iterator[Note]:
     if labels.output.numeric or labels.meanings is not None or reading.graded:
         return
     good = labels.favourable
-    if len(good) < UNDECLARED or not reading.has_favourable or not good.any() or good.all():
+    # With three outputs or more it is worth a word what they count as.
+    if len(good) < 3 or not reading.has_favourable or not good.any() or good.all():
         return
     named = [[labels.labels[place] for place in np.flatnonzero(each)] for each in (good, ~good)]
     yield Note.of(

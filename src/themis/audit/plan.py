@@ -31,9 +31,6 @@ from themis.results.withheld import withheld_notes, withheld_output
 from themis.search.searcher import SearchPlan
 from themis.subjects.base import Subject
 
-TRIALS = 8
-SHARE_SAMPLE = 200_000  # inputs drawn to estimate the share that constraints leave
-
 
 @dataclass(frozen=True)
 class Trial:
@@ -125,7 +122,7 @@ def _fit_notes(audit: Audit) -> Iterable[Note]:
 
 
 def _try(audit: Audit) -> Iterator[Trial]:
-    codes = audit.sampler.base.rows(0, TRIALS)
+    codes = audit.sampler.base.rows(0, 8)
     audit.runner.start(Budget())
     cells = audit.runner.run(codes)
     reading = audit.sampler.reading
@@ -187,7 +184,7 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
         return valid / total, True
     rng = np.random.default_rng(0)
     codes: Any = np.stack(
-        [rng.integers(0, each.code_count, SHARE_SAMPLE) for each in schema.characteristics], axis=1
+        [rng.integers(0, each.code_count, 200_000) for each in schema.characteristics], axis=1
     )
     rewrite(schema.ties, codes)
     return float(schema.valid(codes).mean()), False

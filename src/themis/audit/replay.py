@@ -27,8 +27,6 @@ from themis.scores.question import ending_early
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
-RANDOM = 0.1  # of the tests that discriminate once: so many that do not each time are noise
-
 
 def replay_tests(
     runner: Runner,
@@ -183,5 +181,6 @@ def _answers_at_random(outcome: Outcome) -> Iterator[Note]:
     found = dict(zip(STATES, counts, strict=True))
     lasting = found["still"] + found["new"]
     tests = found["unclear"] + found["unconfirmed"] + lasting
-    if found["unclear"] >= max(2, RANDOM * tests):
+    # A tenth of the tests that discriminate once, but not each time, are noise.
+    if found["unclear"] >= max(2, 0.1 * tests):
         yield Note.of(AT_RANDOM, tests=tests, unclear=found["unclear"], lasting=lasting)

@@ -28,9 +28,6 @@ from themis.show.words.values import one_line
 if TYPE_CHECKING:
     from themis.config.from_model import ModelFacts
 
-MOST_BYTES = 2**26  # of settings or a description
-MOST_ROWS = 10**6  # that a file is guessed from: more would take minutes, and tell hardly more
-
 
 def write_starter(
     output: Path,
@@ -96,7 +93,8 @@ def write_converted(
     else:
         facts = None if model is None else _facts(model, output, module, trust_pickle=trust_pickle)
         draft = draft_from_data(
-            read_table(name, kind=kind, most=MOST_ROWS, listen=ReadingLines(say)),
+            # More rows would take minutes, and tell hardly more.
+            read_table(name, kind=kind, most=10**6, listen=ReadingLines(say)),
             source=name.name,
             protected=protected,
             target=target,
@@ -164,7 +162,7 @@ def _recognise(source: Path) -> tuple[str, bytes]:
         with source.open("rb") as file:
             if kind in ("csv", "jsonl", "parquet"):
                 return kind, b""
-            data = file.read(MOST_BYTES)
+            data = file.read(2**26)  # of settings or a description
     except OSError as error:
         problem = f"{str(source)!r} can't be read: {error.strerror}"
         raise RequestError.one("source", "--from", problem, "check its name") from error

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from themis.inputs.tables import Table
     from themis.results.model import Measure, Result
 
-ENDLESS = 10**6  # sets
-
 
 MeasureChoice = Literal["causal", "group", "both"]
 
@@ -287,5 +285,5 @@ def _warn(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> No
     settings = audit.settings
     if max_size is None and settings.max_executions is None and settings.max_seconds is None:
         plan = audit.search_plan(among)
-        if plan.sets > ENDLESS:
+        if plan.sets > 10**6:
             say(f"{plan.sets:,} sets are too many to look at all: add --max-size 3, or a budget")

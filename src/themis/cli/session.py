@@ -310,9 +310,6 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
         ) from None
 
 
-SIGNALLED = 128  # and the number of a signal: the exit code of what it ended, by a shell's rule
-
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BURST_SECONDS = 1.0  # Ctrl-C, and the signals by which a shell and a job's runner pass it on
 
@@ -358,7 +355,8 @@ class Watch:
             self._spares_one = False
             return
         self._interrupted, self._heard = True, time.monotonic()
-        self.exit_code = SIGNALLED + number
+        # By a shell's rule, the exit code of what a signal ended.
+        self.exit_code = 128 + number
         raise KeyboardInterrupt(self.exit_code)
 
     def heed(self) -> None:

@@ -15,9 +15,6 @@ from themis.config.from_openapi import items, operations_of, with_service
 from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.numbers import align, exact, is_number, round_step
 
-DESCRIPTION = 80  # characters of a description that are shown
-DEPTH = 20  # references that lead to references
-
 NULL_SHARE = 0.05  # of the inputs, where a schema allows null: it does not say how often it is
 
 
@@ -118,7 +115,7 @@ class _Reader:
             return Draft(name, None, tuple(remarks), "its references lead in a circle")
         description = resolved.get("description")
         if isinstance(description, str) and description.strip():
-            remarks.insert(0, " ".join(description.split())[:DESCRIPTION])
+            remarks.insert(0, " ".join(description.split())[:80])
         if not required:
             remarks.append("may be missing; here it never is")
         if protected:
@@ -149,7 +146,7 @@ class _Reader:
 
     def resolved(self, spec: Any) -> Any:
         """What a reference leads to, with what stands beside it."""
-        for _ in range(DEPTH):
+        for _ in range(20):  # references that lead to references
             if isinstance(spec, Mapping) and len(spec.get("allOf", ())) == 1 and "type" not in spec:
                 rest = {key: value for key, value in spec.items() if key != "allOf"}
                 spec = {**self.resolved(spec["allOf"][0]), **rest}

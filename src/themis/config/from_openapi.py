@@ -18,7 +18,6 @@ from themis.inputs.personal import words_of
 LOCAL = "http://localhost:8000"  # where services run that are being written
 METHODS = ("post", "put", "patch")
 CODES = ("200", "201", "202", "2XX", "default")
-DEEPEST = 3  # objects within each other, in which the decision is looked for
 KINDS = ("boolean", "enum", "string", "integer", "number")  # the likeliest decision first
 FILLERS = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 
@@ -145,7 +144,8 @@ def _answer(operation: Operation, resolved: Any) -> Iterator[_Field]:
 
 def _fields(spec: Any, resolved: Any, pointer: str, name: str, depth: int = 0) -> Iterator[_Field]:
     spec = resolved(spec)
-    if not isinstance(spec, Mapping) or depth > DEEPEST:
+    # The decision is looked for in three objects within each other.
+    if not isinstance(spec, Mapping) or depth > 3:
         return
     for key, inner in items(spec.get("properties")):
         escaped = key.replace("~", "~0").replace("/", "~1")

@@ -22,7 +22,6 @@ from themis.inputs.schema import Schema, characteristic_from
 from themis.inputs.tables import Table
 
 SPELLINGS = 4  # of one class: 1, 1.0, "1" and true
-TRIED = 500  # rows that a model is run on
 NAMES_A_DECISION = {
     "approved", "class", "decision", "label", "outcome", "output", "prediction", "target",
 }  # fmt: skip
@@ -114,7 +113,7 @@ def _subject(model: ModelFacts) -> Iterator[str]:
 
 def some_rows(rows: Table) -> Table:
     """Rows from all over a table, to try a model on."""
-    return rows.part(range(0, len(rows), max(1, len(rows) // TRIED)))
+    return rows.part(range(0, len(rows), max(1, len(rows) // 500)))
 
 
 def _schema_of(drafts: Sequence[Draft]) -> Schema:

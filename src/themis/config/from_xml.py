@@ -26,7 +26,6 @@ FUNCTIONS = {
 }
 MEASURES = ("causal", "group")
 TYPES = ("categorical", "continuousInt")
-DEFAULT_LIMIT = 0.2  # the threshold of searches in the 2017 paper
 LIMITS = {0.0: 0.001, 1.0: 0.999}  # searches need a limit in between
 KNOWN = {
     *("settings", "command", "seed", "inputs", "input", "name", "type", "values", "value"),
@@ -232,7 +231,8 @@ class _Converter:
 
     def _search(self, test: Element) -> Iterator[str]:
         given = self._share(test, "threshold", ends=True)
-        limit = DEFAULT_LIMIT if given is None else LIMITS.get(given, given)
+        # The threshold of searches in the 2017 paper.
+        limit = 0.2 if given is None else LIMITS.get(given, given)
         remark = ""
         if given is None:
             remark = "  # no threshold was given: choose your own"

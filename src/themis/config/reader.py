@@ -357,12 +357,9 @@ class _Reader:
                     self._found.add((*path, value), mistake)
 
 
-MOST_LEVELS = 1_000  # of more nobody writes words, and nothing is checked
-
-
 def level_names(characteristic: Characteristic) -> list[str]:
     """The values of a characteristic, or its bins, as a key of the file is written."""
-    if characteristic.levels > MOST_LEVELS:
+    if characteristic.levels > 1_000:  # of more nobody writes words, and nothing is checked
         return []
     labels = (characteristic.level_label(each) for each in range(characteristic.levels))
     return ["missing" if each is None else spelled(each) for each in labels]

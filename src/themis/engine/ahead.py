@@ -17,9 +17,6 @@ from themis.subjects.base import Answers
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
-KEPT = 8  # one part of so many of it is kept for what is needed soon
-LEARNED = 1_000  # outputs of a batch whose numbers are noted
-MOST_NUMBERS = 10_000  # outputs whose numbers are known
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
 
 
@@ -37,12 +34,6 @@ class Again(NamedTuple):
     time: int
 
 
-class Late(NamedTuple):
-    """Inputs that are needed late: they leave a part of what may be run ahead to others."""
-
-    codes: NDArray[Any]
-
-
 class More(NamedTuple):
     """Inputs to run in idle slots, the key of each, and for which time it is run."""
 
@@ -54,7 +45,7 @@ class More(NamedTuple):
 # The outcome under each key, None where there is none.
 LookUp: TypeAlias = Callable[[Sequence[Any]], list[Held | None]]
 # Inputs that will be asked for next, the most likely ones first, given what was run ahead.
-Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any] | Late]]
+Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any]]]
 
 
 @dataclass(frozen=True)
@@ -157,14 +148,15 @@ class Ahead:
 
         Those that somebody else holds are `known`.
         """
-        if self._room(needed) <= 0 or self._request is None or not (self._needed or self._coming):
+        room = self._room(needed)
+        if room <= 0 or self._request is None or not (self._needed or self._coming):
             return None
         new: dict[Any, tuple[NDArray[Any], int]] = {}
         if self._requested is None:
             self._requested = frozenset(self.keys(*self._request))
         taken = self._requested | self._held.keys()
-        with closing(self._likely(needed)) as likely:
-            for part, room in likely:
+        with closing(self._likely()) as likely:
+            for part in likely:
                 codes = part.codes[~known(part)]
                 for key, row in zip(self.keys(codes, part.time), codes, strict=True):
                     if key not in taken and len(new) < room:
@@ -176,18 +168,13 @@ class Ahead:
         rows, times = zip(*new.values(), strict=True)
         return More(np.stack(rows), list(new), np.array(times))
 
-    def _likely(self, needed: int) -> Generator[tuple[Again, int]]:
-        """What will be asked for, the most certain ones first, and how many may be run by then."""
-        room, least = self._room(needed), self._room(needed, late=True)
-        for part in self._needed:
-            yield part, room
+    def _likely(self) -> Generator[Again]:
+        """What will be asked for, the most certain ones first."""
+        yield from self._needed
         if self._coming is not None:
             with closing(self._coming(self._peek)) as coming:
-                for each in coming:
-                    if isinstance(each, Late):
-                        yield Again(each.codes, 0), least
-                    else:
-                        yield Again(each, 0), room
+                for codes in coming:
+                    yield Again(codes, 0)
 
     def mixed(self, needed: int, others: int) -> Mixed:
         """The order in which so many inputs that are needed are run with others."""
@@ -209,12 +196,8 @@ class Ahead:
 
     def learn(self, answers: Answers, cells: Cells) -> None:
         """Take note of the numbers that outputs have."""
-        if (
-            self._allowed
-            and len(answers.outputs) == len(cells)
-            and len(self._numbers) < MOST_NUMBERS
-        ):
-            some = min(len(cells), LEARNED)
+        if self._allowed and len(answers.outputs) == len(cells) and len(self._numbers) < 10_000:
+            some = min(len(cells), 1_000)
             pairs = zip(answers.outputs[:some], cells[:some].tolist(), strict=True)
             self._numbers.update((repr(output), number) for output, number in pairs)
 
@@ -232,23 +215,21 @@ class Ahead:
     def _peek(self, keys: Sequence[Any]) -> list[Held | None]:
         return [self._held.get(key) for key in keys]
 
-    def _room(self, needed: int, *, late: bool = False) -> int:
+    def _room(self, needed: int) -> int:
         """How many inputs to run with so many that are needed: the slots that they leave idle.
 
-        No more than one for each slot and a share of the executions are held at any time; what is
-        needed `late` leaves a part of that.
+        No more than one for each slot and a share of the executions are held at any time.
         """
         if not needed or needed >= FULL_ROUNDS * self._slots:
             return 0
         now, rooms = self._ledger.spent, [-needed % self._slots]
         for spent in (now, now - self._before):
-            most = self._slots + spent.executions // SHARE
-            rooms.append(most - (most // KEPT if late else 0) - spent.ahead)
+            rooms.append(self._slots + spent.executions // SHARE - spent.ahead)
         return min(rooms)
 
 
 def _one_after_other(first: Coming, second: Coming | None) -> Coming:
-    def coming(look_up: LookUp) -> Generator[NDArray[Any] | Late]:
+    def coming(look_up: LookUp) -> Generator[NDArray[Any]]:
         yield from first(look_up)
         if second is not None:
             yield from second(look_up)

@@ -27,7 +27,6 @@ from themis.errors import Mistake, RequestError
 FOLDER_NAME, FILE_NAME = ".themis", "cache.sqlite"
 APPLICATION_ID = 0x5468656D  # "Them": how SQLite files of ours are told from others
 FORMAT = 3
-BUSY_SECONDS = 60.0  # how long to wait for another process that commits
 # Commits wait for the disk: within this time there is one at most. Half of it makes quick programs
 # slower; twice as much is lost in a crash.
 COMMIT_SECONDS = 0.1
@@ -306,8 +305,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     that can lose commits when several connections are open.
     """
     _refuse_others(path)  # SQLite would change some files by merely opening them
-    connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    connection = sqlite3.connect(  # it waits a minute for another process that commits
+        path, timeout=60.0, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA synchronous = FULL")

@@ -18,7 +18,6 @@ from themis.subjects.decisions import NOT_RUN, Cells
 LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
 WINDOW = 64  # later rows that are looked at together
 WINDOWS = 64  # of them, at most
-TRIED = 32  # cells of a later row that are looked at, at most
 
 
 class LaterRows(NamedTuple):
@@ -121,7 +120,8 @@ class ComingCells:
         mark_impossible(self.variants.assignments.schema, self.variants, rows, cells)
         stop = start + len(rows)
         width, count = self.variants.width, len(rows)
-        order, steps = spread_order(width), np.arange(min(width, TRIED))
+        # Of a later row so many cells are looked at.
+        order, steps = spread_order(width), np.arange(min(width, 32))
         columns = order[(self.beginnings(start, stop)[:, None] + steps) % width]
         if self.own is not None:
             columns = np.concatenate([self.own(rows)[:, None], columns], axis=1)

@@ -29,7 +29,6 @@ OF_TABLES = (  # what such functions say of one dictionary
     "TypeError: string indices must be integers",
 )
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
-KINDS_LIMIT = 100_000  # failed inputs whose kinds are kept
 
 
 class TooManyFailuresError(SubjectError):
@@ -86,7 +85,7 @@ class FailureLog:
             self.counts[failure.kind] += 1
             if failure.remedy:
                 self.remedies[failure.remedy] = None
-            if self.kinds is not None and len(self.kinds) < KINDS_LIMIT:
+            if self.kinds is not None and len(self.kinds) < 100_000:
                 self.kinds[key] = failure.kind
             rank = (not failure.alone, key)
             if failure.kind not in self._first or rank < self._first[failure.kind]:

@@ -14,9 +14,7 @@ from pathlib import Path
 
 from themis.inputs.row_files import PARQUET_START, encoding_of
 
-NAME_LENGTH = 200  # characters of a name that are repeated in the name of the part
 DEVICES = ("/dev/", "/proc/")  # what is there may lead to files that others have open
-START = 2**16  # bytes that tell what a file is
 _STREAM = re.compile(r"/dev/(?P<name>stdout|stderr)|(/dev|/proc/self)/fd/(?P<number>[0-9]+)")
 _STREAMS = {"stdout": 1, "stderr": 2}
 UNREADABLE = "\0"  # the beginning of what nobody knows
@@ -36,7 +34,7 @@ class Replacement:
         self._is_beside = not _needs_direct(path, target)
         self.place = path
         if self._is_beside:
-            self.place = target.with_name(f"{target.name[:NAME_LENGTH]}.{os.getpid()}.part")
+            self.place = target.with_name(f"{target.name[:200]}.{os.getpid()}.part")
             self._create()
 
     @property
@@ -110,7 +108,7 @@ def text_at_risk(path: Path) -> str:
         return ""
     try:
         with path.open("rb") as file:
-            start = file.read(START)
+            start = file.read(2**16)
         return start.decode(encoding_of(path), "replace").strip()
     except OSError:
         return UNREADABLE

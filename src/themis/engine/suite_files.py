@@ -21,7 +21,6 @@ from themis.inputs.row_files import PARQUET_START
 from themis.inputs.schema import Schema
 
 GROUP_ROWS = 65_536  # built at once: memory stays flat; half or twice changes little
-FLUSH_SECONDS = 1.0  # of rows at most are lost if the process is killed
 
 PREFIX = "themis_"
 MOST_PREFIXES = 4  # looked for, one behind the other
@@ -226,7 +225,8 @@ class _TextFile:
             texts = map(self._texts, self._names, columns)
             lines = map(self._between.join, zip(*texts, strict=True))
             self._file.writelines(f"{start}{line}{end}\n" for line in lines)
-        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+        # The rows of a second are lost if the process is killed.
+        if time.monotonic() - self._flushed > 1.0:
             self._file.flush()
             self._flushed = time.monotonic()
 

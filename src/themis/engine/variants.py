@@ -20,7 +20,6 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import Tolerances
 
 TRIED = 100  # assignments tried per row where not all can be
-CORNERS = 32  # extreme assignments among them
 MOST_WHOLE = 16  # columns that are tried at once where calls are to be few
 
 
@@ -44,7 +43,7 @@ class Variants:
         rng = base.generator(VARIANTS, *assignments.columns)
         each = [assignments.schema.characteristics[c] for c in assignments.columns]
         ends = (one.possible_levels(np.array([0, one.possible_count - 1])).tolist() for one in each)
-        corners = np.array(list(islice(product(*ends), CORNERS)))
+        corners = np.array(list(islice(product(*ends), 32)))
         drawn = assignments.random_levels(rng, 2 * limit)
         candidates = np.concatenate([corners, drawn])
         _, first = np.unique(candidates, axis=0, return_index=True)

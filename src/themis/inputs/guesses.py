@@ -29,10 +29,7 @@ from themis.inputs.personal import (
 LIST_NUMBERS = 10  # up to so many different numbers are listed
 LIST_TEXTS = 50  # up to so many different texts are
 BINS = 4  # of a range of numbers: quarters of the rows
-FEW_ROWS = 20  # with fewer rows, different values in each prove nothing
-FINE_STEPS = 10_000  # a finer grid than this is made coarser
 WEIGHTED = 2**20  # ranges with more values get no weights
-END_PARTS = 50  # of a range: its ends are rounded to about such a part of it
 
 _NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
 
@@ -97,7 +94,8 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
 
 
 def _is_identifier(name: str, typed: Typed) -> bool:
-    if not typed.is_unique or typed.rows < FEW_ROWS:
+    # With fewer rows, different values in each prove nothing.
+    if not typed.is_unique or typed.rows < 20:
         return False
     if typed.kind == "integer":
         low, high = typed.ends
@@ -179,7 +177,8 @@ def _nobodys_ends(typed: Typed, low: Any, high: Any, step: Any) -> tuple[Any, An
 
     It stays on the grid, so that all rows still fit, and on its side of 0.
     """
-    unit = max(round_step(Fraction(high - low), END_PARTS), 2 * Fraction(step))
+    # The ends of a range are rounded to about a fiftieth of it.
+    unit = max(round_step(Fraction(high - low), 50), 2 * Fraction(step))
     lower = low + (low // unit * unit - low) // step * step
     lower += step if lower < 0 <= low else 0
     higher = high - (high - -(-high // unit) * unit) // step * step
@@ -203,7 +202,7 @@ def _step(typed: Typed, low: Any, high: Any) -> tuple[Any, list[str]]:
         assert step is not None
         whole = int(step)
         return whole, [f"all are {whole:,} or a multiple of it apart"] if whole != 1 else []
-    if step is not None and (high - low) / step <= FINE_STEPS:
+    if step is not None and (high - low) / step <= 10_000:  # a finer grid than this is made coarser
         return step, []
     rounded = round_step(high - low)
     return rounded, [f"about {_short(low)} to {_short(high)} in the rows; the step is rounded"]

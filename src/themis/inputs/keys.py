@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-DENSE = 4  # so many times as large as they are many, keys are counted; larger ones are sorted
 WORD = 2**63  # up to so many keys are numbers; where there are more, they are bytes
 
 Keys = NDArray[Any]  # numbers, or bytes of one length; their order is that of the inputs
@@ -126,4 +125,5 @@ def _increase(keys: Keys) -> bool:
 
 def _are_dense(keys: Keys) -> bool:
     numbers = keys.ndim == 1 and keys.dtype.kind == "i" and len(keys) > 0
-    return numbers and keys.min() >= 0 and keys.max() < DENSE * len(keys)
+    # Keys up to four times as large as they are many are counted, larger ones sorted.
+    return numbers and keys.min() >= 0 and keys.max() < 4 * len(keys)

@@ -34,7 +34,6 @@ from themis.inputs.values import (
 Unknown = Literal["keep", "drop", "error"]
 
 EXAMPLES = 5  # rows named for each reason
-LOOKED_AT = 1_000  # rows, to see whether several have a value
 UNDERIVED = "nothing to derive it from"
 BREAKS, BAD_WEIGHT = "breaks the constraint", "weight that is no number of at least 0"
 
@@ -285,7 +284,7 @@ def _between_steps(each: Characteristic, codes: NDArray[Any]) -> NDArray[np.bool
 
 # Saying it ----------------------------------------------------------------------------------
 def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: Column) -> Misfit:
-    first = [_plain(column[row]) for row in rows[:LOOKED_AT]]
+    first = [_plain(column[row]) for row in rows[:1_000]]
     values = tuple(first[:EXAMPLES])
     return Misfit(where, reason, rows, values, tuple(first.count(v) >= SHARED for v in values))
 

@@ -9,8 +9,6 @@ from typing import Any
 from themis.inputs.columns import Typed
 
 MOST = 0.5  # of the values look so
-NEARLY_ALL = 0.9  # of the rows have a value of their own
-LONG_NUMBER = 10**8  # phone and account numbers have nine digits or more
 LOOKED_AT = 1_000  # texts of a column, spread over all of them
 WORDS = 5  # in a text that somebody wrote, on average
 SHARED = 5  # people who have a value or are a group, so that naming it names nobody
@@ -77,10 +75,12 @@ def _is_rare(typed: Typed) -> bool:
 
 def _is_long_number(typed: Typed) -> bool:
     numbers = typed.kind in ("integer", "real")
-    if not numbers or len(typed.values) < NEARLY_ALL * sum(typed.counts):
+    # Nearly all rows have a value of their own.
+    if not numbers or len(typed.values) < 0.9 * sum(typed.counts):
         return False
     whole = all(value == int(value) for value in typed.values[:LOOKED_AT])
-    return bool(typed.values) and whole and typed.ends[0] >= LONG_NUMBER
+    # Phone and account numbers have nine digits or more.
+    return bool(typed.values) and whole and typed.ends[0] >= 10**8
 
 
 def _share(pattern: re.Pattern[str], texts: list[str]) -> float:

@@ -33,7 +33,6 @@ from themis.inputs.schema import Schema
 
 ENUMERATION_LIMIT = 2**21  # linked characteristics with fewer combinations are enumerated
 VALUES_LIMIT = 2**22  # constraints on one characteristic with fewer values are applied exactly
-FEW_VALID = 1e-3  # a smaller valid share is worth a warning
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Population:
             try:
                 block, share = _block(schema.with_constraints(constraints), columns, own)
                 blocks.append(block)
-                if share < FEW_VALID:
+                if share < 1e-3:
                     few.append(FewValid(tuple(schema.names[c] for c in columns), share))
             except SchemaError as error:
                 mistakes += error.mistakes

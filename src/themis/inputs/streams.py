@@ -225,7 +225,6 @@ def _chunk_rows(most: int, columns: int) -> int:
     return most
 
 
-LISTED = 2**16  # combinations of linked characteristics that are counted; of more, a sample is
 DRAWN = 4_096
 
 
@@ -254,7 +253,8 @@ def _fill(population: Population, block: Block, reference: NDArray[Any]) -> None
         middle = (block.start + block.stop - 1) // 2
         reference[column] = middle if characteristics[column].ordered else block.start
         return
-    if block.size is not None and block.size <= LISTED:
+    # So many combinations are counted; of more, a sample is.
+    if block.size is not None and block.size <= 2**16:
         codes, weights = block.combinations(np.arange(block.size)), block.probabilities()
     else:
         codes, weights = block.draw(np.random.default_rng(0), DRAWN), np.full(DRAWN, 1 / DRAWN)

@@ -10,7 +10,6 @@ from themis.results.parts import Rare
 
 Values: TypeAlias = dict[str, Any]
 
-SHORT = 10  # numbers of one digit are shown as they are
 ABOUT = "about "  # before a number that is rounded
 LOWER, HIGHER = "lower", "higher"  # of two numbers that are the same when rounded
 RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
@@ -62,6 +61,6 @@ def about(value: Any) -> Any:
     """A value that many have; of a long number, its first digit and how large it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if abs(value) < SHORT and value == int(value):
+    if abs(value) < 10 and value == int(value):  # numbers of one digit are shown as they are
         return value
     return f"{ABOUT}{float(f'{value:.0e}'):,.10g}"

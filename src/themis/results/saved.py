@@ -32,7 +32,6 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 
-MOST_FAULTS = 20  # that are told of one file
 REMEDY = "measure again, or restore it"
 VALUE = "must be a text, a number or a truth value"
 KINDS = {
@@ -69,7 +68,7 @@ def read_result(path: str | Path) -> Result:
     try:
         return result_from_dict(data)
     except RequestError as error:
-        found = error.mistakes[:MOST_FAULTS]
+        found = error.mistakes[:20]
         raise RequestError(replace(e, where=f"{path}: {e.where}") for e in found) from None
 
 

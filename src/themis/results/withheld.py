@@ -43,7 +43,6 @@ _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
 ROUNDING = 1e-9  # a saved result has twelve digits
-DIGITS = 4  # of averages of people
 ENDS = ("score", "low", "high", "flip_rate")
 NO_ENDS: dict[str, Any] = dict.fromkeys(("score", "low", "high"))  # what is not shown is not there
 NUMBERS = {"score", "low", "high", "floor", "explains", "error"}  # of notes on scores
@@ -305,7 +304,7 @@ def _ends(thing: CausalScore | CheckResult, *, average: bool) -> dict[str, Any]:
 
 def few_digits(number: float) -> float:
     """A number with four digits: more of an average could tell what single people get."""
-    return float(f"{number:.{DIGITS}g}")
+    return float(f"{number:.4g}")
 
 
 def _untold(note: Note) -> Note:

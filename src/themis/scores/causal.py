@@ -35,7 +35,6 @@ from themis.subjects.readings import UNKNOWN
 
 WHOLE_WIDTH = 16  # sets up to this many assignments have their first rows run whole
 MOSTLY = 0.25  # share of rows that flip: of fewer, most are run whole in the end
-TALLIED_ROWS = 20_000  # after so many rows the direction of harm is known well enough
 
 
 def measure_causal(question: Question) -> Scored:
@@ -111,7 +110,8 @@ class _CausalRows:
         else:
             asks = whole and self._seen.count < ROWS
             self._seen.add(rows.codes, states, losing_bits(cells, reading) if asks else None)
-        if whole and first < TALLIED_ROWS:
+        # After so many rows the direction of harm is known well enough.
+        if whole and first < 20_000:
             self.tally.add_whole(rows, cells)
 
     @property

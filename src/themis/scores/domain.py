@@ -35,7 +35,6 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 
 CHUNK = 2**18
 DENSE_LIMIT = 2**25  # cells of a table that is built whole
-MOST_SHARES = 10_000  # distinct weights of inputs that are looked at for a common denominator
 LARGEST_DENOMINATOR, LARGEST_TOTAL = 10**8, 2**53
 
 
@@ -126,12 +125,9 @@ def _set_values(assignments: Assignments) -> NDArray[np.int64]:
     return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
 
 
-DIGITS = 12  # of a sum of weights that mean something
-
-
 def rounded(share: float) -> float:
     """A sum of weights without the noise of its last digits: three tenths are not above 0.3."""
-    return round(float(share), DIGITS)
+    return round(float(share), 12)
 
 
 def run_domain(sampler: Sampler, *, keeps_interrupts: bool) -> Domain | None:
@@ -199,7 +195,8 @@ def _known(sampler: Sampler) -> Cells:
 def whole_numbers(shares: Floats) -> NDArray[np.int64] | None:
     """Whole numbers in the ratio of these shares of one; None where there are no small ones."""
     distinct, places, counts = np.unique(shares, return_inverse=True, return_counts=True)
-    if len(distinct) > MOST_SHARES:
+    # Among so many distinct weights a common denominator is looked for.
+    if len(distinct) > 10_000:
         return None
     ratios = [Fraction(share).limit_denominator(LARGEST_DENOMINATOR) for share in distinct.tolist()]
     common = math.lcm(*(each.denominator for each in ratios))

@@ -43,8 +43,6 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
 
-JOINT_CELLS = 2**24  # looked at to see what only two change together
-FREE_ROWS = 1_000  # rows of a binned set's table read from what was run, for people and harm
 SAMPLED_CELLS = 2**22  # of rows that are kept to explain a score
 
 
@@ -107,7 +105,8 @@ class _Flips:
         self._seen = SeenRows()
         self._table: tuple[Table, TableEnds] | None = None  # of a domain that is held
         self._tally = CausalTally(question, question.every)
-        if pieces.size * width > JOINT_CELLS or question.assignments.binned:
+        # In so many cells it is looked for what only two change together.
+        if pieces.size * width > 2**24 or question.assignments.binned:
             self._tally.joint = None
 
     def add(self, piece: Domain) -> None:
@@ -173,8 +172,8 @@ class _Flips:
         question, sampler = self._question, self._question.sampler
         try:
             with sampler.runner.apart():
-                rows, cells = sampler.tables.fill(
-                    question.every, 0, FREE_ROWS, reading=question.reading
+                rows, cells = sampler.tables.fill(  # from what was run, for people and harm
+                    question.every, 0, 1_000, reading=question.reading
                 )
         except BudgetEndedError:
             return

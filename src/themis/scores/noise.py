@@ -41,8 +41,6 @@ from themis.subjects.readings import Reading
 SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
 AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
-FEW_MORE = 8  # a smaller part of those before is worth no further call
-SHIFT = 1e-4  # of a scale: means that differ by less are shown as the same
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
@@ -128,7 +126,8 @@ class NoiseProbe:
             while not (self._runner.out_of_time or self._has_met_all):
                 count = self._affordable_count(settings)
                 few = settings.probe is None and self._runner.saves_calls
-                if count < 1 or (few and count < self._drawn // FEW_MORE):
+                # Less than an eighth of those before is worth no further call.
+                if count < 1 or (few and count < self._drawn // 8):
                     return
                 self._look_at(count)
 
@@ -183,7 +182,8 @@ class NoiseProbe:
         first, second = (reading.cells(run) for run in self._runs[:2])
         known = (first >= 0) & (second >= 0)
         before, after = (reading.share_ends(each[known])[0] for each in (first, second))
-        return bool((np.abs(before - after.astype(float)) > SHIFT).any())
+        # Means that differ by less of a scale are shown as the same.
+        return bool((np.abs(before - after.astype(float)) > 1e-4).any())
 
     def _changed(self, place: int, inputs: int, runs: int) -> Flags:
         """Which of the first inputs got another output in some of the first runs."""

@@ -28,8 +28,6 @@ from themis.statistics.rates import ratio_of, sampled_rate, spread_of
 from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading
 
-LISTED = 200  # groups of one table: of more, those with the most people
-
 Totals = Floats  # of each group
 
 
@@ -218,7 +216,8 @@ def _table(
         )
         for place in range(len(labels))
     ]
-    listed = sorted(np.argsort(-people, kind="stable")[:LISTED].tolist())
+    # Of more groups than a table has, those with the most people.
+    listed = sorted(np.argsort(-people, kind="stable")[:200].tolist())
     return Outcomes(
         against=counts.groups.names,
         label=known.label,

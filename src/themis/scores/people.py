@@ -22,7 +22,6 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
 ROWS_BRANCH = 3_000  # members drawn for given people are apart from those of the common stream
-FIRST_LOOK = 50  # people who are run before somebody looks whether their outputs make sense
 
 
 class RowInputs(BaseInputs):
@@ -100,7 +99,8 @@ class PeopleRun:
                 while done < len(missing):
                     size = int(min(self.block_rows(1), runner.executions_left))
                     is_first = look is not None and not done
-                    size = min(size, FIRST_LOOK) if is_first else size
+                    # A few people first: somebody looks whether their outputs make sense.
+                    size = min(size, 50) if is_first else size
                     if size < 1 or runner.out_of_time:
                         return Ending.BUDGET
                     chosen = missing[done : done + size]

@@ -24,8 +24,6 @@ from themis.statistics.proportions import Interval, mixture_ends
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
 
-JOINT_PART = 2**20  # cells that are looked at together for what is only joint
-
 
 class Inputs(NamedTuple):
     """Base inputs that share the rows of a table: each one's row, and what it weighs."""
@@ -77,7 +75,8 @@ class CausalTally:
         if inputs is None:
             self.joint.add(rows, cells, weights)
             return
-        step = max(JOINT_PART // cells.shape[1], 1)
+        # So many cells are looked at together: memory stays flat.
+        step = max(2**20 // cells.shape[1], 1)
         for start in range(0, len(inputs.rows), step):
             part = slice(start, start + step)
             base = Rows(inputs.codes[part], {})

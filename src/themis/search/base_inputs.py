@@ -27,15 +27,14 @@ from themis.statistics.intervals import Flags, Floats
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
-MOST_LEVELS = 4_096  # of a characteristic with more, no level comes twice
-
 
 class LevelRates:
     """The favourable rates of single levels, as seen so far; before, they count as one half."""
 
     def __init__(self, schema: Schema, columns: tuple[int, ...]) -> None:
         levels = {column: schema.characteristics[column].levels for column in columns}
-        known = {column: size for column, size in levels.items() if size <= MOST_LEVELS}
+        # Of a characteristic with more levels hardly one comes twice.
+        known = {column: size for column, size in levels.items() if size <= 4_096}
         self._schema = schema
         self._favourable = {column: np.ones(size) for column, size in known.items()}
         self._total = {column: np.full(size, 2.0) for column, size in known.items()}
@@ -107,7 +106,6 @@ class Stretch(NamedTuple):
     start: int
     stop: int
     settles: bool = False  # whether it is found out of each of them whether it flips
-    late: bool = False
 
 
 def _no_more() -> int:

@@ -103,7 +103,7 @@ class CausalDecider(Decider):
             yield from (Stretch(own, 0, least) for own, _, least in near)
             for own, rule, least in near:
                 end = _likely_end(rule, known_counts(self.book, own))
-                yield Stretch(own, least, end, late=True)
+                yield Stretch(own, least, end)
 
         self.book.at_hand.later = later
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import Late, LookUp
+from themis.engine.ahead import LookUp
 from themis.inputs.assignments import Places
 from themis.search.base_inputs import FIRST_TRIES, Stretch, Tries, Turn
 from themis.search.cells import UNTRIED
@@ -18,8 +18,6 @@ from themis.subjects.decisions import NOT_RUN, Cells
 
 LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance
 LEAST = 16  # base inputs that are looked at together
-MORE_TRIES = 8  # of an input, at most
-PROVED = 2**12  # variants looked at of inputs that are settled
 
 
 class ComingTries:
@@ -32,7 +30,7 @@ class ComingTries:
     def __init__(self, book: FlipBook) -> None:
         self._book, self._at_hand = book, book.at_hand
 
-    def __call__(self, _: LookUp) -> Generator[NDArray[Any] | Late]:
+    def __call__(self, _: LookUp) -> Generator[NDArray[Any]]:
         """Inputs that are likely to be needed, the nearest ones first."""
         mask, stop = self._at_hand.mask, self._at_hand.stop
         with self._book.foreseeing():
@@ -44,13 +42,13 @@ class ComingTries:
                 yield from self._proofs(mask, self._at_hand.settling)
                 yield from self._rows(Stretch(mask, stop, end, self._at_hand.settles))
             for stretch in self._at_hand.later():
-                for codes in self._rows(stretch) if stretch.mask != mask else ():
-                    yield Late(codes) if stretch.late else codes
+                if stretch.mask != mask:
+                    yield from self._rows(stretch)
 
     def _turn(self, turn: Turn) -> NDArray[Any]:
         """The next assignments in an order."""
         places = turn.places[self._are_open(turn.mask, turn.places)]
-        orders = turn.orders[:, turn.start : turn.start + MORE_TRIES]
+        orders = turn.orders[:, turn.start : turn.start + 8]
         if not len(places) or not orders.shape[1]:
             return self._book.sampler.base.rows(0, 0)
         tries = self._book.tries(turn.mask, orders[self._book.order_of(places)], places)
@@ -98,7 +96,7 @@ class ComingTries:
         if not len(places) or self._at_hand.proved.stays(1) < LIKELY:
             return
         width = self._book.cell(mask).variants.width
-        step = max(PROVED // width, 1)
+        step = max(2**12 // width, 1)  # variants looked at of inputs that are settled
         for first in range(0, len(places), step):
             some = places[first : first + step]
             tries = self._book.tries(mask, np.tile(np.arange(width), (len(some), 1)), some)

@@ -347,11 +347,11 @@ def likely_stretch(book: FlipBook, mask: int, settings: Settings) -> Stretch:
     """The base inputs that the score of a found set will need, as far as that can be foreseen."""
     if _is_expensive(book, mask, settings):
         stages = SpotRule(settings.confidence, settings.error).stages()
-        return Stretch(mask, 0, stages[0].rows, late=True)
+        return Stretch(mask, 0, stages[0].rows)
     counts = known_counts(book, mask)
     rule = ProportionRule(settings.confidence, settings.error)
     end = _likely_end(rule, counts.hits, counts.total)
-    return Stretch(mask, 0, end, settles=True, late=True)
+    return Stretch(mask, 0, end, settles=True)
 
 
 def _is_expensive(book: FlipBook, mask: int, settings: Settings) -> bool:

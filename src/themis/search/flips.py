@@ -38,7 +38,6 @@ FIRST_WAVE, WAVE_GROWTH = 32, 16  # variants of an input that are tried together
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
-ROOM = 0.05  # of them, that is left where calls are to be full
 
 
 class _Piece(NamedTuple):
@@ -173,7 +172,7 @@ class FlipBook(CellStore):
                 if piece is not None:
                     pieces.append(piece)
                     room -= len(piece.variants)
-                if room < CELLS_AT_ONCE * ROOM:
+                if room < CELLS_AT_ONCE * 0.05:  # of them, that is left where calls are to be full
                     self._run(pieces)
                     pieces, room = [], CELLS_AT_ONCE
         if pieces:

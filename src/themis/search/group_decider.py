@@ -22,8 +22,6 @@ from themis.subjects.base import BudgetEndedError
 FIRST_ROWS, GROWTH = 8, 1.15
 FEW_CALLS = 64, 1.6  # the same where calls are the cost
 SMALL = 2**14  # inputs of one set, at most, that are run with those of others
-CALL_CELLS = 2**16  # inputs that are run together
-GROUPS_AT_ONCE = 4_096  # of all sets that are decided together, at least
 
 
 @dataclass
@@ -49,7 +47,7 @@ class GroupDecider(Decider):
         for mask, delta in sets:
             some.append(self._way(mask, delta))
             groups += len(some[-1].source.labels)
-            if groups >= GROUPS_AT_ONCE:
+            if groups >= 4_096:  # of all sets that are decided together, at least
                 self._go(some)
                 some, groups = [], 0
         self._go(some)
@@ -159,7 +157,7 @@ def _in_calls(ways: Iterable[_Way], target: int) -> Iterator[list[_Way]]:
     for way in ways:
         some.append(way)
         size += way.cells(target)
-        if size >= CALL_CELLS:
+        if size >= 2**16:  # inputs that are run together
             yield some
             some, size = [], 0
     if some:

@@ -114,14 +114,11 @@ class Lattice:
 
     def count_supersets(self, found: Sequence[int]) -> int:
         """How many sets strictly contain one of these, which must contain none of each other."""
-        if self.total > COUNT_LIMIT:
+        if self.total > 2**17:  # beyond this many sets the pruned ones are not counted one by one
             return -1
         return sum(
             any(mask & each == each and mask != each for each in found) for mask in self.by_size()
         )
-
-
-COUNT_LIMIT = 2**17  # beyond this many sets the pruned ones are not counted one by one
 
 
 @dataclass

@@ -28,8 +28,6 @@ from themis.subjects.base import BudgetEndedError
 
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
-LOOKED_AHEAD = 4  # sets of which idle slots may run something before their turn
-TOGETHER = 1_000  # sets that are prepared together, at most
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ class Search:
         if not self.decider.together:
             yield from self.lattice.by_cost(is_pruned)
             return
-        for masks in self.lattice.by_level(is_pruned, TOGETHER):
+        for masks in self.lattice.by_level(is_pruned, 1_000):
             self._next = [mask for mask in masks if self._has_to_be_run(mask)]
             self.decider.prepare([(mask, self._delta(mask)) for mask in self._next])
             yield from masks
@@ -168,7 +166,7 @@ class Search:
         if self._scout is None:
             self._scout = self.lattice.by_cost(lambda mask: self.border.pruned_by(mask) is not None)
         self._ahead = list(filter(self._is_open, self._ahead))
-        while len(self._ahead) < LOOKED_AHEAD:
+        while len(self._ahead) < 4:  # sets of which idle slots may run something before their turn
             mask = next(self._scout, None)
             if mask is None:
                 break

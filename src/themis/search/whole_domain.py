@@ -91,7 +91,6 @@ class Folding:
 
 DENSE_LIMIT = 2**22  # inputs of a domain that is held as one block
 ROWS = 8  # a sampled search runs at least about this many rows per set
-LISTED_SETS = 4_096
 
 
 def is_cheaper(
@@ -147,7 +146,7 @@ def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
         cost += ROWS * lattice.cost(mask)
         if cost >= enough:
             break
-        if number > LISTED_SETS:
+        if number > 4_096:
             return math.inf
     return cost
 

@@ -28,8 +28,6 @@ from themis.statistics.proportions import Interval, mixture_ends
 
 MOST_COMPARED = 1_024  # groups, pair by pair: a look at a million pairs takes tenths of a second
 
-_FIRST_CONTEXTS = 30  # the first look
-
 
 @dataclass(frozen=True)
 class GroupRule:
@@ -59,7 +57,7 @@ class GroupRule:
         looks can only drop groups.
         """
         soonest = math.log(self.evidence) / (2.0 * self.error)
-        n = _FIRST_CONTEXTS
+        n = 30  # the first look
         while True:
             yield n
             n = -(-3 * n // 2) if 1.5 * n <= soonest else -(-23 * n // 20)

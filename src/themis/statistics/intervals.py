@@ -31,7 +31,6 @@ from themis.statistics.special import (
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_BISECTIONS = 60  # halvings of [0, 1] until the bracket is below the spacing of floats near 1
 _PRIOR = 0.5  # both parameters of the Beta mixture
 
 
@@ -136,7 +135,8 @@ def _log_mixture(x: Floats, n: Floats) -> Floats:
 
 def _bisect(excluded: Callable[[Floats], Flags], inside: Floats, outside: Floats) -> Floats:
     """The border between `inside` and `outside`, approached from outside (the safe side)."""
-    for _ in range(_BISECTIONS):
+    # Halvings of [0, 1] until the bracket is below the spacing of floats near 1.
+    for _ in range(60):
         middle = (inside + outside) / 2.0
         out = excluded(middle)
         inside, outside = np.where(out, inside, middle), np.where(out, middle, outside)

@@ -28,9 +28,6 @@ UNIT = 1.0 / UNITS
 FEW = 24  # groups of which numbers are compared: of more it would take too long
 AT_ONCE = 1 << 16  # numbers: sums of so many offsets are exact as floats, and copies stay small
 _SUM_BITS, _DIGITS = 42, 12  # of numbers that are added up, and of their mean
-_FINEST = 2.0**-24  # cells are many units wide
-_NEWTON_STEPS = 60  # never reached: about six are needed
-_LONGEST_STEP = 2.0  # of Newton's method, away from 0
 _FARTHEST = 36.0  # beyond this, 1 − exp(−t) is 1
 
 
@@ -49,7 +46,7 @@ class Grid:
     def around_zero(cls, finest: float) -> Grid:
         """From −1 to 1: two points to each halving, down to `finest` or less, and 0."""
         halves = [1.0]
-        while halves[-1] > max(finest, _FINEST):
+        while halves[-1] > max(finest, 2.0**-24):  # cells are many units wide
             halves.append(halves[-1] / 2.0)
         inner = [part * half for half in halves[:-1] for part in (1.0, 0.75)] + halves[-1:]
         return cls(np.array([-each for each in inner] + [0.0] + inner[::-1]))
@@ -177,7 +174,7 @@ def _solve(
     stake = fraction * below[:, None]
     t = _first_guess(counts, below, most, math.log(evidence))
     running = np.ones(t.shape, dtype=np.bool_)
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(60):  # never reached: about six are needed
         bet = stake * np.exp(t)
         factor = kept + bet
         wealth = lost + (counts * np.log(factor)).sum(axis=1)
@@ -186,7 +183,8 @@ def _solve(
         total = share.sum(axis=0)
         slope = (share * (counts * (bet / factor)).sum(axis=1)).sum(axis=0)
         # From the left of the root it may overshoot by far, so that exp overflows.
-        step = np.maximum((top + np.log(total) - target) * total / slope, -_LONGEST_STEP)
+        # Newton's method goes no farther from 0 in one step.
+        step = np.maximum((top + np.log(total) - target) * total / slope, -2.0)
         t = np.where(running, np.minimum(t - step, _FARTHEST), t)
         running &= (np.abs(step) >= 1e-7) & (t < _FARTHEST)
         if not running.any():

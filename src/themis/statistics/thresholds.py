@@ -23,8 +23,6 @@ from themis.statistics.special import bdtr, bdtrc, betaln, gammaln, xlogy
 # Asked with the possible numbers of flips and the log of the evidence against each.
 Enough: TypeAlias = Callable[[NDArray[np.int64], Floats], bool]
 
-FIRST_STEPS = 1_024  # samples that are looked ahead first
-LOOKED_AT = 128  # sample sizes, to guess where a decision will be
 _DISTANCES = np.array([1.5, 3.0, 6.0])  # of the alternatives from the ceiling, in deviations
 _NO_FLIP = 0.7  # the weight of the alternative that none of the open inputs flips
 _PRIOR = (1.0, 8.0)  # otherwise their share of flips is thought to be beta distributed
@@ -230,7 +228,7 @@ class ThresholdRule:
     def safe_steps(self, hits: int, misses: int, unknown: int = 0) -> int:
         """How many samples can be drawn at once without missing the earliest possible decision."""
         left = max(self.max_samples - hits - misses - unknown, 1)
-        first, last = 0, min(FIRST_STEPS, left)
+        first, last = 0, min(1_024, left)  # samples that are looked ahead first
         while first < left:  # in ever larger parts: mostly the first is enough
             steps = np.arange(first + 1.0, last + 1)
             above = self._evidence_above(hits + steps, misses + unknown)
@@ -246,7 +244,7 @@ class ThresholdRule:
         seen = hits + misses
         if not seen:
             return self.safe_steps(0, 0)
-        sizes = np.geomspace(seen, max(self.max_samples, seen), LOOKED_AT)
+        sizes = np.geomspace(seen, max(self.max_samples, seen), 128)
         above = self._evidence_above(hits * sizes / seen, misses * sizes / seen)
         below = self._evidence_below(hits * sizes / seen, misses * sizes / seen)
         crossed = (above >= self._bar_above) | (below >= self._bar_below)

@@ -16,8 +16,6 @@ from themis.errors import Mistake
 from themis.inputs.characteristics import Characteristic, Value, Values
 from themis.inputs.schema import Schema
 
-MOST_VALUES = 10_000  # of a characteristic, of which each is looked up
-
 # What has fitted models inside, which take the same columns, and what they are kept as.
 _INSIDE = (
     "best_estimator_",
@@ -109,7 +107,8 @@ def unseen_values(
             continue
         values = known[each.name].values
         missed: tuple[Value, ...] = ()
-        if each.size <= MOST_VALUES or isinstance(each, Values):
+        # Up to so many values each is looked up.
+        if each.size <= 10_000 or isinstance(each, Values):
             own = each.decode(np.arange(each.size)).tolist()
             missed = tuple(value for value in own if value not in values)
             knows = len(missed) < each.size

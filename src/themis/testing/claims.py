@@ -266,7 +266,6 @@ def _outcome(result: Result) -> Score | SearchResult | None:
     return result.scores[0] if result.scores else None
 
 
-KEPT = 16  # audits; an older one is closed, and made again when a test names it
 OF_MEASUREMENT = tuple(each.name for each in fields(Settings) if each.name != "seed")
 OF_SUBJECT = (
     "seed", "favourable", "labels", "outputs", "max_failures", "max_undecided", "cache", "profile",
@@ -321,7 +320,8 @@ class Audits:
         """The audit of this key; `alive` is held, so that no other object gets its identity."""
         if key not in self._audits:
             self._audits[key] = make(), alive
-            if len(self._audits) > KEPT:
+            # Audits; an older one is closed, and made again when a test names it.
+            if len(self._audits) > 16:
                 self._audits.popitem(last=False)[1][0].close()
         self._audits.move_to_end(key)
         return self._audits[key][0]

@@ -22,7 +22,6 @@ from themis.engine.executors.pool import Pool
 from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
-DEFAULT_PORT = 8786  # of a scheduler
 # Seconds until a scheduler that does not answer counts as lost. Half of it is short for one that is
 # busy; twice as long somebody waits for a wrong address.
 PATIENCE = 10
@@ -58,7 +57,7 @@ class DaskPool(Pool):
             return
         place = urlsplit(address)
         try:
-            port = place.port or DEFAULT_PORT
+            port = place.port or 8786  # of a scheduler
             socket.create_connection((place.hostname or "", port), KNOCK_SECONDS).close()
         except TimeoutError:
             return

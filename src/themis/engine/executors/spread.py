@@ -30,7 +30,6 @@ LEAST_SECONDS = 0.005  # a shorter one costs more than it saves
 FEWEST, MOST = 16, 65_536  # inputs that are compared where none was run here, and of a task
 COMPARED, COMPARED_SECONDS = 1_000, 0.5  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
-DEATHS = 3  # of processes that were alone with an input, which is then to blame
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
 
 Part = Sequence[int]  # places of a batch, one after another
@@ -199,7 +198,7 @@ class SpreadSubject(Subject):
 
     def _dies(self, task: _Task) -> bool:
         """Whether its process died; of one input, each time: others may have killed it."""
-        for _ in range(DEATHS if len(task.part) == 1 else 1):
+        for _ in range(3 if len(task.part) == 1 else 1):
             if not self._try_all([task]):
                 return False
             self._pool.renew()

@@ -29,7 +29,6 @@ from themis.engine.drawn import Drawn, Inputs, Streams
 from themis.errors import RequestError
 from themis.subjects.base import Answers, Subject
 
-MOST_KNOWN = 4  # subjects that a process keeps for each of its threads
 MOST_STREAMS = 2  # of a subject: each keeps what it drew last
 INSTALLED = {"site-packages", "dist-packages"}  # folders of packages, wherever they are
 
@@ -83,7 +82,8 @@ def run_task(name: str, packed: Packed | None, inputs: Inputs) -> Done | Missing
             return Missing.SUBJECT
         with _lock:  # modules are imported by one thread at a time
             known = _known[key] = _Known(_unpack(packed))
-            while len(_known) > MOST_KNOWN * threading.active_count():
+            # A process keeps a few subjects for each of its threads.
+            while len(_known) > 4 * threading.active_count():
                 _known.popitem(last=False)
     started = time.perf_counter()
     codes = known.codes(inputs)

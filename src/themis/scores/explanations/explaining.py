@@ -29,7 +29,6 @@ from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
 GENERATED_BRANCH = 3_100  # their inputs are apart from those of the common stream
-BOTH_TRIED = 32  # pairs of which it is tried whether they need all that they differ in
 VALUES = 2**23  # of the inputs of explanations that are made together, at most
 ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
 
@@ -151,7 +150,7 @@ def _needing_both(
 ) -> tuple[Witness, ...]:
     """Of a set of two: a pair that differs in both, of which neither alone changes the output."""
     kin, reading = Kin(Assignments(flips.schema, columns)), drawing.reading
-    pairs = flips.most_different(min(BOTH_TRIED, drawing.trials.allowance() // 2))
+    pairs = flips.most_different(min(32, drawing.trials.allowance() // 2))
     differ = [len(columns) == len(kin.differing(pair)) == 2 for pair in pairs.codes]
     pairs = pairs.take(np.flatnonzero(differ))
     if not len(pairs):

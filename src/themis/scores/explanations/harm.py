@@ -18,7 +18,6 @@ Counts = NDArray[np.int64]
 
 WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
 GRADED_LIMIT = 32  # the same where all distances of a row are needed
-SHOWN = 20
 EXACT_ROWS = 2**24
 
 Ends = Callable[[Counts, Counts], tuple[Floats, Floats]]  # of shares: successes among trials
@@ -102,7 +101,7 @@ class HarmTally:
         """How often one change of the set, to any other assignment, changes the output."""
         return self._flipped / self._pairs if self._pairs else None
 
-    def changes(self, ends: Ends | None = None, count: int = SHOWN) -> tuple[Harm, ...]:
+    def changes(self, ends: Ends | None = None, count: int = 20) -> tuple[Harm, ...]:
         """The changes that cost most people the favourable decision, the worst first.
 
         `ends` gives the interval of a share where contexts were sampled; with different weights

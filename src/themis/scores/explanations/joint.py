@@ -19,8 +19,6 @@ from themis.statistics.intervals import Flags, Floats
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
-TRIED = 50  # rows in which a pair that needs both is looked for
-
 
 class JointTally:
     """Counts inputs that change by one of two characteristics alone, and only by both.
@@ -66,7 +64,7 @@ class JointTally:
     ) -> Pairs | None:
         """An input and a variant with another output, between which each single change was run."""
         shape = self._variants.assignments.shape
-        for row in places[:TRIED].tolist():
+        for row in places[:50].tolist():
             first, second = np.unravel_index(own[row], shape)
             table = cells[row].reshape(shape)
             needs = (table >= 0) & (table != table[first, second])

@@ -36,13 +36,10 @@ SUGGESTING = 2_000  # of them, at most
 FEWEST = 20  # flips, half of which suggest
 MORE_FLIPS = 3 * FEWEST  # wanted of a subject that takes whole batches
 MORE_TIMES = 4  # as many rows as were sampled, at most
-SPARE = 2  # times the rows that are expected to suffice, where calls are to be few
 MORE_CELLS = 2**15
 LEAST_LIFT = 1.5  # certainly; below, flips are everywhere
 LEAST_COVERAGE = 0.1
-MOST_LOSERS = 16  # assignments of a set that is told apart by who loses
 NOBODY_KNOWS = -1  # who loses
-DIRECTIONS = 2  # that are shown
 MOST_UNKNOWN = 0.1  # rows that may be flips, for each that is one
 
 
@@ -88,7 +85,8 @@ class SeenRows:
             while self.count < last and self.flips < MORE_FLIPS and not runner.out_of_time:
                 step = sampled
                 if runner.saves_calls:  # so many that enough of them may flip
-                    step = SPARE * self.count * (MORE_FLIPS - self.flips) // self.flips
+                    # Twice the rows that are expected to suffice.
+                    step = 2 * self.count * (MORE_FLIPS - self.flips) // self.flips
                 stop = min(self.count + step, last)
                 runner.ledger.planned = (stop - self.count) * width
                 self.add(*run(self.count, stop))
@@ -122,7 +120,8 @@ def losing_bits(cells: Cells, reading: Reading) -> NDArray[np.int32] | None:
     whole; one that failed in part tells nothing.
     """
     width = cells.shape[1]
-    if width > MOST_LOSERS or not reading.has_favourable:
+    # Sets of few assignments are told apart by who loses.
+    if width > 16 or not reading.has_favourable:
         return None
     good = np.asarray(reading.labels.is_favourable(cells))
     loses = (cells >= 0) & ~good & good.any(axis=1, keepdims=True)
@@ -141,7 +140,7 @@ def directed(
 
     `find` gets a loser and the confidence of its part; all parts hold together.
     """
-    shown = losers[:DIRECTIONS]
+    shown = losers[:2]
     own = 1.0 - (1.0 - confidence) / max(len(shown), 1)
     return tuple(
         replace(region, loses=labels(loser)) for loser in shown for region in find(loser, own)

@@ -24,10 +24,7 @@ from themis.statistics.intervals import Flags, Floats
 from themis.statistics.special import xlogy
 
 LISTED = 6  # values that a condition lists at most
-FEWEST_UNCOVERED = 5  # flips that are not covered yet
-REGIONS = 3
 LONGEST = 3  # conditions of a region
-BEAM = 2  # ways to go on that are kept while a region grows
 KEPT = 64  # characteristics that are looked at for further conditions: those that tell most alone
 ENOUGH = 0.8  # of the flips: no further region is looked for
 SUGGESTED_LIFT = 2.0  # flips are so many times as frequent within; a check asks for less
@@ -35,7 +32,6 @@ SUGGESTED_LIFT = 2.0  # flips are so many times as frequent within; a check asks
 Places = NDArray[np.int64]
 
 _LEAST = 1e-300  # in place of 0, so that a ratio exists
-_SAME = 1e-12  # evidence that differs by rounding
 
 
 def evidence(inside: Any, share: Any) -> Floats:
@@ -145,7 +141,7 @@ def suggest_regions(
     weight = np.ones(len(codes)) if weights is None else weights
     left = np.ones(len(codes), dtype=bool)
     found: list[Suggestion] = []
-    while columns and len(found) < REGIONS and _worth_looking(flips, left):
+    while columns and len(found) < 3 and _worth_looking(flips, left):
         best = _Rows(codes, flips & left, weight * left).best(columns)
         if not best.conditions:
             break
@@ -156,7 +152,8 @@ def suggest_regions(
 
 def _worth_looking(flips: Flags, left: Flags) -> bool:
     total, rest = int(flips.sum()), int((flips & left).sum())
-    return rest >= FEWEST_UNCOVERED and rest > (1 - ENOUGH) * total and not flips[left].all()
+    # Fewer flips that are not covered yet are not worth a region.
+    return rest >= 5 and rest > (1 - ENOUGH) * total and not flips[left].all()
 
 
 class _Rows:
@@ -185,7 +182,8 @@ class _Rows:
                 looked = [each for each in columns if each.number in kept]
             dense = (each for each in ranked if each.lift >= SUGGESTED_LIFT)
             best = max(best, next(dense, best), key=lambda each: each.worth)
-            beam = [each for each in ranked[:BEAM] if each.worth > top]
+            # Two ways to go on are kept while a region grows.
+            beam = [each for each in ranked[:2] if each.worth > top]
             if not beam:
                 break
         return best
@@ -253,7 +251,7 @@ class _Column:
             """The middle of those with most evidence, which no row tells apart."""
             known = evidence(np.maximum(c[high + 1] - c[low], 0.0), s[high + 1] - s[low])
             known = np.where(low > high, -1.0, known)
-            top = np.flatnonzero(known >= known.max() - _SAME)
+            top = np.flatnonzero(known >= known.max() - 1e-12)  # evidence that differs by rounding
             return int(top[len(top) // 2])
 
         if end:

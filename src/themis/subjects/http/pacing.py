@@ -13,9 +13,7 @@ FIRST_WAIT_SECONDS = 0.25  # before the first retry; doubled for each further on
 LONGEST_WAIT_SECONDS = 30.0
 RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
 COUNTED_SECONDS = 1.0  # what is answered within them is what a service allows
-GOOD_KEPT = 10_000  # answers that are counted at most
 LEAST_INTERVAL = 0.001  # seconds between two requests of a service that asked for fewer
-FASTER = 0.75  # times as long between two of them after a second in which all were answered
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 
 
@@ -28,7 +26,7 @@ class Pace:
         self._next = 0.0
         self._resume = 0.0
         self._random = random.Random(seed)
-        self._good = deque[float](maxlen=GOOD_KEPT)  # when requests were answered last
+        self._good = deque[float](maxlen=10_000)  # when requests were answered last
         self._slowed = self._too_many = 0.0  # when it was slowed down last, and asked to
 
     @property
@@ -56,7 +54,8 @@ class Pace:
         now = time.monotonic()
         self._good.append(now)
         if self.interval > self._least and now > self._too_many + COUNTED_SECONDS:
-            faster = self.interval * FASTER**self.interval
+            # After a second in which all were answered a quarter less.
+            faster = self.interval * 0.75**self.interval
             self.interval = max(faster, self._least, LEAST_INTERVAL)
 
     def slow_down(self, sent: float) -> None:

@@ -22,8 +22,6 @@ ERROR_MARGIN = 1024  # and these before them: a secret that is cut is not recogn
 READ_SIZE = 65_536
 TICK_SECONDS = 0.01  # how often a child is looked at where its end can't be waited for
 WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
-REAP_SECONDS = 5.0
-DRAIN_STEPS = 256
 
 
 class StoppedError(Exception):
@@ -163,7 +161,7 @@ class Child:
         try:
             self._drain()
             with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: nothing can be done
-                self._process.wait(REAP_SECONDS)
+                self._process.wait(5.0)
         finally:
             self._close()
         if self._crew.stopped:
@@ -174,7 +172,7 @@ class Child:
         """Read what was written before the end; a writer that got away can't keep us here."""
         if self._exit is not None and not self.exited:
             self._poll.unregister(self._exit)
-        for _ in range(DRAIN_STEPS):
+        for _ in range(256):
             ready = self._poll.poll(0)
             if not ready or self.overflowed:
                 return

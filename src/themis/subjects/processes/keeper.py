@@ -19,7 +19,6 @@ from contextlib import suppress
 from themis.subjects.processes import sweep as sweeping
 
 VARIABLE = "THEMIS_SUBJECT"  # in the environment of all that subjects start
-END_SECONDS = 5.0
 
 
 class Keeper:
@@ -46,7 +45,7 @@ class Keeper:
         if process is not None and process.stdin is not None:
             process.stdin.close()
             with suppress(subprocess.TimeoutExpired):
-                process.wait(END_SECONDS)
+                process.wait(5.0)
 
     def _start(self) -> None:
         self._token = secrets.token_hex(8)

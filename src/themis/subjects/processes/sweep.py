@@ -14,10 +14,7 @@ import sys
 import time
 from contextlib import suppress
 
-ROUNDS = 50  # what is about to start something is met again
 PAUSE_SECONDS = 0.01
-YOUNG_SECONDS = 10.0  # a process may take so long to begin its program on a busy machine
-ENDING_SECONDS = 0.5  # what is killed ends within this time, unless the kernel holds it
 
 
 def sweep(mark: str) -> None:
@@ -25,7 +22,7 @@ def sweep(mark: str) -> None:
 
     Where there is no /proc nothing is found: there only the groups of the subjects are ended.
     """
-    for _ in range(ROUNDS):
+    for _ in range(50):  # what is about to start something is met again
         running = _processes()
         found = [pid for pid in running if _carries(pid, mark.encode())]
         if not found and not any(map(_begins, running)):
@@ -63,7 +60,8 @@ def _begins(pid: int) -> bool:
     state, parent, started = facts[0], facts[1], int(facts[19]) / os.sysconf("SC_CLK_TCK")
     if state in b"ZX" or parent == b"2":  # ended, or a thread of the kernel
         return False
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - started < YOUNG_SECONDS
+    # On a busy machine a process may take long to begin its program.
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started < 10.0
 
 
 def _kill(pids: list[int], mark: bytes) -> None:
@@ -75,7 +73,8 @@ def _kill(pids: list[int], mark: bytes) -> None:
             if _carries(pid, mark):
                 signal.pidfd_send_signal(handles[-1], signal.SIGKILL)
     try:
-        deadline = time.monotonic() + ENDING_SECONDS
+        # What is killed ends within this time, unless the kernel holds it.
+        deadline = time.monotonic() + 0.5
         for handle in handles:
             ended = select.poll()
             ended.register(handle, select.POLLIN)

@@ -45,7 +45,6 @@ from themis.subjects.secrets import Secrets
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
 
 BATCH = 8_192
-FIRST_SIZE = 128  # inputs in the first exchange; later ones take about a second
 GROWTH = 16
 GRACE_SECONDS = 0.5  # for answers that were held back until the input ended
 CLOSE_SECONDS = 1.0  # for a worker whose input has ended to end, too
@@ -310,7 +309,7 @@ class Slot:
         self._served = 0
         self.given = self.exchanges = 0  # inputs sent for one batch, in so many exchanges
         self.good_row: bytes | None = None  # an input that was answered
-        self._size = FIRST_SIZE
+        self._size = 128  # inputs in the first exchange; later ones take about a second
 
     @property
     def size(self) -> int:
