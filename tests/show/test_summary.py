@@ -14,8 +14,9 @@ from tests.show.test_display import OFFSET, causal, group, result
 from themis.results.finding import finding
 from themis.results.model import Result, Score
 from themis.results.notes import Ending
-from themis.results.parts import Noise, Placebo
+from themis.results.parts import Group, Noise, Placebo
 from themis.show.parts.summary import MARKS, score_lines, summaries
+from themis.show.terminal.parts import Sentence, make_console, render
 from themis.show.terminal.results import render_result
 from themis.show.words.headlines import point
 from themis.show.words.wording import PLAIN
@@ -142,3 +143,44 @@ def test_the_suffix_of_the_output_names_its_format(project: Any, suffix: str) ->
     assert run("score", "--against", "race", "-o", f"r{suffix}").exit_code == 0  # our own
     Path(f"r{suffix}").write_text("mine\n")
     assert run("score", "--against", "race", "-o", f"r{suffix}").exit_code == 2
+
+
+FEW = group(
+    groups=(Group({"sex": "x"}, 1.0, 1.0, 1.0, 7, few=True), *group().groups),
+    population="rows",
+    method="exact",
+)
+
+
+def test_a_difference_that_rests_on_few_is_not_shown_beside_the_rates_of_others() -> None:
+    best, worst = (f"{100 * each.rate:.1f} %" for each in group().groups)
+    (line, ratio) = score_lines(FEW, PLAIN)
+    assert line.detail.startswith("rests on too few people to judge; without them ")
+    assert line.detail.endswith(worst)
+    assert best in line.detail
+    assert ratio.detail == "too few people to judge"
+
+
+def test_a_pair_of_several_outputs_names_the_one_that_it_is_about() -> None:
+    page = " ".join(shown(samples.outputs()).split())
+    assert "example: limit is 2460 for green, 1960 for purple; both have income 49" in page
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80])
+def test_letters_of_two_columns_and_long_words_stay_within_the_lines(width: int) -> None:
+    text = "女性の申請者 " * 9 + "x" * 100 + " أنثى " + "日本語" * 30
+    lines = render([Sentence(text, first="example: ")], make_console(width=width)).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert all(line.startswith(" " * 9) for line in lines[1:])
+    assert "".join(lines).replace(" ", "") == f"example:{text}".replace(" ", "")
+
+
+def test_a_note_of_two_outputs_names_their_set_once() -> None:
+    noted = {"notes": samples.notes("half of the rows are left out")}
+    page = shown(result(causal(output="a", **noted), causal(output="b", **noted)))
+    assert "note: causal score of race: half of the rows are left out" in page
+
+
+def test_a_label_of_many_values_is_not_cut_to_nothing() -> None:
+    values = dict(zip("abcde", ("green", "female", "employed", "married", "north"), strict=True))
+    assert PLAIN.label(values, 24) == "green · female · employed · married · north"

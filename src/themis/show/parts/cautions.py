@@ -127,7 +127,7 @@ def notes_of_parts(result: Result) -> Iterator[Caution]:
             if str(note) not in said:
                 found.setdefault(str(note), []).append(score)
     for text, scores in found.items():
-        about = f"{_listed(map(_name, scores))}: {text}"
+        about = f"{_listed(dict.fromkeys(map(_name, scores)))}: {text}"
         yield Caution("note", about, weakens=text not in harmless)
 
 

@@ -12,11 +12,13 @@ from themis.results.model import FOUR_FIFTHS, GroupScore
 from themis.results.parts import Group
 from themis.show.blocks import Cell, Content, Head, Number, Table
 from themis.show.intervals import Axis, Interval, Mark, ends_text
+from themis.show.words.headlines import output_noun
 from themis.show.words.scores import extremes, ratio_text
 from themis.show.words.units import rate_text
 from themis.show.words.values import count, set_phrase
 from themis.show.words.wording import Wording, is_drawn
 
+FOUR_FIFTHS_LINE = "Dashed line: four fifths of the highest rate."
 LABEL = 60  # letters of a group's name
 Place = Literal["below", "above", "unclear", "few"]
 PLACES: Mapping[Place, str] = {
@@ -85,8 +87,11 @@ def group_table(score: GroupScore, words: Wording, *, most: int) -> Table:
 def rates_table(score: GroupScore, words: Wording, *, most: int) -> Table:
     """Nothing but the rates as bars: for where the whole table is further down."""
     whole = group_table(score, words, most=most)
+    of = "" if score.output is None else f" of {output_noun(score)}"
+    heads = [*whole.heads[:2], Number(f"{score.statistic.capitalize()}{of}")]
+    line = "" if four_fifths_line(score) is None else FOUR_FIFTHS_LINE
     rows = [row[:3] for row in whole.rows]
-    return Table(whole.title, whole.heads[:3], rows, whole.foot, "bars")
+    return Table(whole.title, heads, rows, ". ".join(filter(None, [whole.foot, line])), "bars")
 
 
 def further_groups(score: GroupScore, words: Wording, *, most: int, after: int) -> Table | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from themis.inputs.personal import SHARED
 from themis.results.finding import State, finding, idle_favour
 from themis.results.model import CausalScore, GroupScore, Result, Score, is_by_degrees
 from themis.results.withheld import is_told
@@ -172,12 +173,21 @@ def _groups(score: GroupScore, words: Wording) -> str:
     """The highest and the lowest rate: `male 54.2 %, female 47.9 %`."""
     if differ_in_tests(score):  # the score compares others
         return ""
+    extremes = shown_extremes(score)
     shown = [
-        f"{words.label(each.values, LABEL)} {rate_text(score, each.rate)}"
-        for each in shown_extremes(score)
+        f"{words.label(each.values, LABEL)} {rate_text(score, each.rate)}" for each in extremes
     ]
-    few = f", on too few {words.people} to judge" if rests_on_few(score) else ""
-    return ", ".join(dict.fromkeys(shown)) + few
+    text = ", ".join(dict.fromkeys(shown))
+    if not is_told(score):
+        return f"would tell of fewer than {SHARED} {words.people}{_others(text)}"
+    if not rests_on_few(score):
+        return text
+    few = f"rests on too few {words.people} to judge"
+    return f"{few}: {text}" if any(each.few for each in extremes) else f"{few}{_others(text)}"
+
+
+def _others(text: str) -> str:
+    return f"; without them {text}" if text else ""
 
 
 def _ratio(score: GroupScore, words: Wording) -> Line:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Generic, TypeVar
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
@@ -170,7 +170,17 @@ def message_lines(message: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    for line in textwrap.wrap(_glued(text), max(width, 10), break_on_hyphens=False):
+    """Lines of at most so many columns, of which some letters take two; long words are parted."""
+    line, width = "", max(width, 10)
+    for word in _glued(text).split(" "):
+        longer = f"{line} {word}" if line else word
+        if cell_len(longer) > width:
+            if line:
+                yield line.replace(NO_BREAK, " ")
+            *parts, longer = chop_cells(word, width)
+            yield from parts
+        line = longer
+    if line:
         yield line.replace(NO_BREAK, " ")
 
 

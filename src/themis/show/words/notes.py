@@ -242,7 +242,8 @@ def _like(values: Values, name: str) -> str:
 
 def _others(values: Values, name: str) -> str:
     more = values["distinct"] - len(values["favourable"]) - len(values[name])
-    return f"{quotes(values[name])}{f' and {more:,} more' if more > 0 else ''}"
+    *first, last = [*map(quoted, values[name]), *([f"{more:,} more"] if more > 0 else [])]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _rules(values: Values, name: str) -> str:

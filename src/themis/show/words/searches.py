@@ -28,6 +28,7 @@ from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import (
     capital,
     idle_words,
+    output_noun,
     rests_on_few,
     without_few,
 )
@@ -328,6 +329,7 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
         return None
     first, second = witness.inputs
     changed = witness.differs_in
+    of = "" if score.output is None else f"{output_noun(score)} is "
     got = [
         f"{output} for {words.label({name: person[name] for name in changed})}"
         for person, output in zip(witness.inputs, told_apart(witness.outputs), strict=True)
@@ -336,7 +338,8 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
     both = [f"{set_phrase([name])} {words.value(name, second[name])}" for name in common]
     rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
     whose = " (generated, not anybody's row)" if witness.generated else ""
-    return ", ".join(got) + (f"; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else "")
+    text = f"{of}{', '.join(got)}"
+    return f"{text}; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else text
 
 
 def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:

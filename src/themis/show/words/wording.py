@@ -155,7 +155,7 @@ class Wording:
         if most is None or len(text) <= most:
             return text
         plain = [self.value(*each) for each in values.items()]
-        room = (most - 3 * (len(plain) - 1)) // len(plain)
+        room = max((most - 3 * (len(plain) - 1)) // len(plain), SHORT)
         if sum(map(len, plain)) + 3 * (len(plain) - 1) <= most:
             return " · ".join(plain)
         return " · ".join(self.value(*each, most=room) for each in values.items())
