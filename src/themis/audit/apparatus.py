@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from themis.audit.given import (
     CachePlace,
@@ -80,6 +81,9 @@ class Handling:
         return Naming(favourable=() if usual else self.favourable, rows=self.show_rows)
 
 
+Remake: TypeAlias = "Callable[..., Apparatus]"  # of a schema, and of people to draw from
+
+
 class Apparatus:
     """All that an audit is built of, and the answers that it has given so far.
 
@@ -105,9 +109,9 @@ class Apparatus:
             handling.favourable, handling.labels, handling.outputs, handling.similar_texts
         )
         made = subject_from(subject, schema)
-        self.remake: Callable[[Schema], Apparatus] | None = None  # with a wider schema
+        self.remake: Remake | None = None  # with a wider schema
         if not isinstance(subject, Subject):
-            self.remake = lambda wider: Apparatus(subject, wider, handling, seed=seed)
+            self.remake = partial(Apparatus, subject, handling=handling, seed=seed)
         self._wider: dict[str, Apparatus] = {}  # by schemas, which rows asked for
         self.runner = self._runner(made, decisions)
         self.population = Population.of(schema)
@@ -168,19 +172,21 @@ class Apparatus:
         assert people is not None
         return people
 
-    def widened(self, schema: Schema) -> Apparatus:
-        """The same with a wider schema; this one is closed.
+    def widened(self, people: People) -> Apparatus:
+        """The same with the wider schema of some rows; this one is closed.
 
-        Raises RequestError where the subject is ready-made for its schema.
+        Where a context has values in rows only, inputs are drawn from these people. Raises
+        RequestError where the subject is ready-made for its schema.
         """
         if self.remake is None:
             problem = "a ready-made subject can't take a wider schema"
             remedy = "give the function or model itself, or widen the schema"
             raise RequestError.one("ready-made", "unknown", problem, remedy)
         self.close()
-        described = f"{schema.to_dict()} {schema.extra}"
+        schema, own = people.schema, people if people.schema.open else None
+        described = f"{schema.to_dict()} {schema.extra} {own and own.digest}"
         if described not in self._wider:
-            self._wider[described] = self.remake(schema)
+            self._wider[described] = self.remake(schema, people=own)
         wider = self._wider[described]
         wider.sampler.keep_on_interrupt = self.sampler.keep_on_interrupt
         wider.runner.heed = self.runner.heed

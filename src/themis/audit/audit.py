@@ -16,6 +16,7 @@ from themis.audit.everything import MEASURES, THRESHOLD, Everything
 from themis.audit.family import Family
 from themis.audit.given import (
     CachePlace,
+    check_made_up,
     given_people,
     options_of,
     place_of,
@@ -37,7 +38,7 @@ from themis.events import Listener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.beside import with_features, with_groups
 from themis.inputs.characteristics import Value
-from themis.inputs.people import Unknown, columns_read, people_of
+from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Inputs, Schema
@@ -195,9 +196,10 @@ class Audit:
         audit._apparatus.read_profile = partial(profile_of, config, listen)
         again = partial(Apparatus, handling=audit._apparatus.handling, seed=audit.settings.seed)
 
-        def remake(wider: Schema) -> Apparatus:
+        def remake(wider: Schema, people: People | None) -> Apparatus:
             with placing(config):
-                return again(subject_for(wider), wider, suite=options.get("suite"))
+                subject = subject_for(wider)
+                return again(subject, wider, suite=options.get("suite"), people=people)
 
         audit._apparatus.remake = remake
         return audit
@@ -362,6 +364,7 @@ class Audit:
         search does once it costs no more than to go on, the answer is exact. With `decide_only` the
         found sets are not measured: it is certain that they are above threshold − error, no more.
         """
+        check_made_up(self.schema, self.profile_facts)
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         sought = Sought(
             [measure], threshold, self._among(among), max_size, output,
@@ -459,14 +462,14 @@ class Audit:
             output,
             counterfactuals,
             draw,
-            only_data,
+            only_data or bool(people.schema.open),
             favourable_outcomes(label, label_favourable),
             labelled=label is not None,
             proxies=proxies,
         )
         if people.schema == self.schema:
             return measure_rows(self._apparatus, people, request, self.settings, self.naming)
-        with closing(self._apparatus.widened(people.schema)) as wider:
+        with closing(self._apparatus.widened(people)) as wider:
             return measure_rows(wider, people, request, self.settings, self.naming)
 
     def replay(self, source: Result | str | Path) -> Replay:
@@ -489,6 +492,7 @@ class Audit:
 
     def _run(self, command: str, measure: Callable[[Work], None], family: Family) -> Result:
         """Measure within the budget, and make what was learned a result."""
+        check_made_up(self.schema, self.profile_facts)
         work = Work(self._apparatus, family)
         work.do(measure)
         return work.result(command, self.naming)
@@ -496,6 +500,7 @@ class Audit:
     def _measure(
         self, against: tuple[OneSet, ...], measure: Measure, view: View, settings: Any
     ) -> Score:
+        check_made_up(self.schema, self.profile_facts)
         family = Family.of(self.settings.changed(**settings), [measure])
         parts = [[each] if isinstance(each, str) else each for each in against]
         names = [name for part in parts for text in part for name in text.split(",")]

@@ -151,6 +151,15 @@ def given_people(
     return people_of(rows, schema, weights=weights, unknown=way, label=label, where="profile")
 
 
+def check_made_up(schema: Schema, facts: Mapping[str, Any] | None) -> None:
+    """Raise RequestError for contexts with the values of rows only, where no profile has any."""
+    if facts is None and (names := schema.open):
+        named = " and ".join(map(repr, names))
+        problem = f"{named} {'has' if len(names) == 1 else 'have'} no values but those of rows"
+        remedy = "give a profile, measure rows (apparent), or list values"
+        raise RequestError.one("open-context", "inputs", problem, remedy)
+
+
 def warn_of(facts: Mapping[str, Any] | None) -> None:
     """Warn Python code of rows that were left out; results say it as well."""
     for note in withheld_notes(left_out(facts)):

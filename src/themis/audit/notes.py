@@ -236,7 +236,7 @@ def unlike_rows(people: People, population: Population) -> Iterator[Note]:
     Of each characteristic the shares of its values are compared, or those of ten parts of them.
     """
     drawn = BaseInputs(population, 0).rows(0, DRAWN)
-    gaps = [_widest_gap(people, drawn, column) for column in range(len(people.schema))]
+    gaps = [_widest_gap(people, drawn, column) for column in people.schema.free]
     gap = max(gaps, key=lambda each: each.size)
     if gap.size >= UNLIKE and people.rows >= MANY_ROWS:
         yield Note.of("inputs-unlike-rows", **gap.values)

@@ -12,6 +12,7 @@ import numpy as np
 from themis.audit.audit import Audit
 from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
+from themis.audit.given import check_made_up
 from themis.audit.notes import sparse, unknown_values
 from themis.audit.rows import fit_notes
 from themis.config.from_model import order_note, word_of
@@ -70,6 +71,7 @@ def make_plan(audit: Audit, checks: Sequence[Check] = (), people: Table | None =
     How much a search takes depends on what it finds: only how many sets it looks at is known.
     """
     schema, population = audit.schema, audit.all_inputs
+    check_made_up(schema, audit.profile_facts)
     trials = tuple(_try(audit))
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)

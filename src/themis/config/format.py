@@ -292,6 +292,12 @@ class ValuesInput(Characteristic):
     )
 
 
+class OpenInput(Table):
+    """A context whose values are those of given rows, each row its own."""
+
+    role: Literal["context"] = required("Given as the row has it, never compared", "context")
+
+
 class RangeInput(Characteristic):
     """Numbers from min to max, both included; whole ones unless one is written with a point."""
 
@@ -302,20 +308,23 @@ class RangeInput(Characteristic):
 
 
 def _input_shape(spec: Any) -> str | None:
-    """Which of the three ways to describe a characteristic this one tries to be."""
+    """Which of the ways to describe a characteristic this one tries to be."""
     if not isinstance(spec, Mapping):
         return "list"
     if "values" in spec:
         return "values"
     if any(key in spec for key in ("min", "max", "step", "bins")):
         return "range"
+    if spec.keys() == {"role"} and spec["role"] == "context":
+        return "open"
     return "values" if difflib.get_close_matches("values", map(str, spec)) else None
 
 
 Input: TypeAlias = Annotated[
     Annotated[ValueList, Tag("list")]
     | Annotated[ValuesInput, Tag("values")]
-    | Annotated[RangeInput, Tag("range")],
+    | Annotated[RangeInput, Tag("range")]
+    | Annotated[OpenInput, Tag("open")],
     Discriminator(_input_shape),
 ]
 
@@ -456,7 +465,11 @@ SUBJECTS: dict[str, type[Subject]] = {
     get_args(model.model_fields["kind"].annotation)[0]: model
     for model in (PythonSubject, ModelSubject, CommandSubject, WorkerSubject, HttpSubject)
 }
-INPUTS: dict[str, type[Table]] = {"values": ValuesInput, "range": RangeInput}
+INPUTS: dict[str, type[Table]] = {
+    "values": ValuesInput,
+    "range": RangeInput,
+    "open": OpenInput,
+}
 TABLES: dict[str, type[Table] | Mapping[str, type[Table]]] = {  # by name, some by their kind
     "subject": SUBJECTS,
     "inputs": INPUTS,

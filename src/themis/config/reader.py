@@ -203,7 +203,8 @@ class _Reader:
         if not isinstance(spec, Mapping):
             return spec
         kept = {key: spec[key] for key in spec if not self._found.has("inputs", name, key)}
-        return kept if "values" in kept or {"min", "max"} <= kept.keys() else None
+        is_open = kept == {"role": "context"}
+        return kept if is_open or "values" in kept or {"min", "max"} <= kept.keys() else None
 
     def _check_ties(self) -> None:
         """Whether what follows others, or is derived from them, fits those."""

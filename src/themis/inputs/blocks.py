@@ -287,6 +287,8 @@ def nothing_found(block: RejectionBlock, tried: int) -> Mistake:
 
 def column_block(characteristic: Characteristic, column: int) -> Block:
     """One characteristic on its own, whatever the constraints say."""
+    if characteristic.is_open:  # without rows it has no value
+        return ColumnBlock((column,), characteristic.missing_code, 1)
     weights = characteristic.value_weights
     present: ColumnBlock | TableBlock = ColumnBlock((column,), 0, characteristic.size)
     if weights is not None:

@@ -22,6 +22,7 @@ Role: TypeAlias = Literal["input", "context", "group"]
 
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
 OWN = -1  # in place of a level: the base input's own value, unchanged
+UNKNOWN_SHARE = 0.5  # of inputs without a value, where only given rows have any: says nothing
 UNLISTED = "unlisted"  # what values of no level are called
 
 
@@ -115,6 +116,11 @@ class Characteristic(ABC):
         values[there] = self._decode(codes[there])
         values[~there] = self._behind[codes[~there] - self.size]
         return values
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all its values are those that given rows have: a context that lists none."""
+        return self.role == "context" and not self.size
 
     def column(self, codes: Codes) -> NDArray[Any]:
         """The same for arrays and tables: where a number may be missing, all are floats or NaN."""
@@ -270,6 +276,7 @@ class Characteristic(ABC):
 class Values(Characteristic):
     """A categorical characteristic: a list of distinct strings, numbers or truth values.
 
+    A context without values has those of given rows, each row its own.
     With `follows="sex", as_={"Female": {"Husband": "Wife"}, …}` it is rewritten where the sex of an
     input is changed: what the table does not name stays. With `from_="sex"` it is `derived`.
     """
@@ -281,6 +288,8 @@ class Values(Characteristic):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _listed(self.values))
+        if self.role == "context" and self.values == () and self.missing is None:
+            object.__setattr__(self, "missing", UNKNOWN_SHARE)
         _raise_any(self._mistakes())
         _freeze(self, "values", "weights", "extra")
 
@@ -314,7 +323,7 @@ class Values(Characteristic):
             problem = f"values must be a list, got {self.values!r}"
             yield mistake("values-list", problem, f"write [{self.values!r}]")
             return
-        if not self.values:
+        if not self.values and self.role != "context":
             yield mistake("empty-values", "there are no values", "list at least one")
             return
         wrong = [v for v in self.values if not isinstance(v, str | bool) and not is_number(v)]
@@ -334,7 +343,8 @@ class Values(Characteristic):
 
     @cached_property
     def numeric(self) -> bool:
-        return all(is_number(value) for value in self.values)
+        own = self.extra if self.is_open else self.values
+        return bool(own) and all(is_number(value) for value in own)
 
     @cached_property
     def ordered(self) -> bool:
@@ -342,7 +352,16 @@ class Values(Characteristic):
 
     @cached_property
     def boolean(self) -> bool:
-        return all(isinstance(value, bool) for value in self.values)
+        own = self.extra if self.is_open else self.values
+        return bool(own) and all(isinstance(value, bool) for value in own)
+
+    def column(self, codes: Codes) -> NDArray[Any]:
+        if not self.is_open:
+            return super().column(codes)
+        values = self._behind[np.asarray(codes)]
+        if self.numeric and (np.asarray(codes) == self.missing_code).any():
+            return values.astype(np.float64)
+        return np.array(values.tolist()) if self.numeric or self.boolean else values
 
     @cached_property
     def _table(self) -> NDArray[Any]:

@@ -108,6 +108,18 @@ def _typed(values: Sequence[Any], *, is_text: bool) -> tuple[Kind, Any]:
     return kind, np.array(read, _DTYPES[kind]) if kind in _DTYPES else values
 
 
+def typed_values(column: Column, *, is_text: bool) -> list[Any]:
+    """The values of a column in their own order, as their kind has them; None for nothing."""
+    nothing = are_missing(column.values) if is_text else _are_infinite(column.values)
+    there = np.flatnonzero(~nothing).tolist()
+    _, typed = _typed([column.values[place] for place in there], is_text=is_text)
+    result: list[Any] = [None] * len(column.values)
+    known = typed.tolist() if isinstance(typed, np.ndarray) else typed
+    for place, value in zip(there, known, strict=True):
+        result[place] = value
+    return result
+
+
 def _kind(read: Sequence[Any], written: Sequence[Any]) -> Kind:
     """The narrowest kind that all values are of."""
     if all(isinstance(value, bool) for value in read):

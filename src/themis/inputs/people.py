@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value
+from themis.inputs.columns import typed_values
 from themis.inputs.following import rewrite
 from themis.inputs.keys import InputKeys, numbered
 from themis.inputs.outcomes import KnownOutcomes, label_mistakes, outcomes_of
@@ -224,6 +225,10 @@ def _encode(
         if characteristic.name not in rows.columns:
             continue  # it is derived
         column = rows.columns[characteristic.name]
+        if characteristic.is_open:
+            known, extra[characteristic.name] = _encode_open(characteristic, column, rows.is_text)
+            codes[:, position] = known[column.codes]
+            continue
         encoded = encode_values(characteristic, column.values, keep=keep)
         codes[:, position] = np.maximum(encoded.codes, 0)[column.codes]
         extra[characteristic.name] = encoded.extra
@@ -234,7 +239,7 @@ def _encode(
             if len(found):
                 fits[found] = False
                 misfits.append(_misfit(characteristic.name, reason, found, column))
-    if keep and any(extra.values()):
+    if any(extra.values()):
         schema = schema.with_extra(extra)
     codes = codes.astype(schema.dtype, copy=False)
     computed = [tie for tie in schema.ties if schema.names[tie.follower] not in rows.columns]
@@ -255,6 +260,20 @@ def _encode(
     return schema, codes, misfits
 
 
+def _encode_open(
+    each: Characteristic, column: Column, is_text: bool
+) -> tuple[NDArray[np.int64], tuple[Value, ...]]:
+    """The codes of a column's values, and of nothing, and what they mean."""
+    numbers: dict[tuple[type, Value], int] = {}
+    codes = [
+        each.missing_code
+        if value is None
+        else numbers.setdefault((type(value), value), each.first_extra + len(numbers))
+        for value in [*typed_values(column, is_text=is_text), None]
+    ]
+    return np.array(codes, dtype=np.int64), tuple(value for _, value in numbers)
+
+
 def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[str, Any]]:
     """The values of used rows that the schema does not list, and how many have them.
 
@@ -262,7 +281,7 @@ def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[
     """
     facts: list[dict[str, Any]] = []
     for column, each in enumerate(schema):
-        own = codes[used, column] if each.extra else codes[:0, column]
+        own = codes[used, column] if each.extra and not each.is_open else codes[:0, column]
         found, counts = np.unique(own[own >= each.first_extra], return_counts=True)
         between = _between_steps(each, found)
         for chosen, mark in ((~between, {}), (between, {"between_steps": True})):

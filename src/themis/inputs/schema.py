@@ -180,6 +180,11 @@ class Schema:
         kept = [each for each in self if each.name not in known_only]
         return Schema({each.name: _untied(each, known_only) for each in kept})
 
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The names of the contexts that have the values of given rows, and no others."""
+        return tuple(each.name for each in self if each.is_open)
+
     @cached_property
     def unread(self) -> frozenset[int]:
         """The columns whose change changes nothing that the subject is given."""
@@ -375,6 +380,8 @@ def _marks(each: Characteristic) -> str:
 
 def _described(each: Characteristic) -> str:
     """The values of a characteristic, in short."""
+    if each.is_open:
+        return "those of the rows"
     levels = range(min(each.filled_levels, _SHOWN))
     binned = isinstance(each, Values) or each.bin_starts is not None
     shown = [str(each.level_label(level)) for level in levels] if binned else []
@@ -446,6 +453,8 @@ def _spec(each: Characteristic) -> Any:
         spec["weights"] = [float(weight) for weight in each.weights]
     if each.missing is not None:
         spec["missing"] = float(each.missing)
+    if each.is_open:
+        return role
     spec |= role
     if not isinstance(each, Values):
         return spec
@@ -466,9 +475,10 @@ def characteristic_from(spec: Any) -> Characteristic:
     options = dict(spec)
     if "from" in options and "values" in options:
         return derived(options.pop("from"), options.pop("values"), **_in_python(options))
-    if "values" in options:
+    is_open = options.get("role") == "context" and "min" not in options
+    if "values" in options or is_open:
         options = _in_python(options)
-        return Values(options.pop("values"), **options)
+        return Values(options.pop("values", ()), **options)
     kind = (
         Reals
         if any(isinstance(options[key], float) for key in ("min", "max", "step") if key in options)

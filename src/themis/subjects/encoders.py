@@ -103,7 +103,7 @@ def unseen_values(
     """
     unseen, mistakes = dict[str, tuple[Value, ...]](), list[Mistake]()
     for each in schema:
-        if each.name not in known:
+        if each.name not in known or each.is_open:
             continue
         values = known[each.name].values
         missed: tuple[Value, ...] = ()

@@ -90,7 +90,8 @@ def _is_category(dtype: Any) -> bool:
 
 def _sorted(each: Characteristic) -> list[Value]:
     """The values in the order in which pandas makes categories of them."""
-    values: list[Value] = each.decode(np.arange(each.size)).tolist()
+    codes = np.arange(each.size) if each.size else np.arange(each.first_extra, each.code_count)
+    values: list[Value] = each.decode(codes).tolist()
     return sorted(values, key=lambda value: (isinstance(value, str), value))
 
 
