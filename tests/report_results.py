@@ -13,6 +13,7 @@ import themis
 from themis.cli.demo import SETS, demo_audit
 from themis.results.model import CausalScore, CheckResult, GroupScore, Result, SearchResult
 from themis.results.notes import Ending, Note
+from themis.results.observed import Category, CategoryTable, Observed
 from themis.results.parts import (
     Group,
     Harm,
@@ -236,6 +237,20 @@ def result(*scores: CausalScore | GroupScore, **changes: Any) -> Result:
     return Result(scores=scores, **fields)
 
 
+def observed(*tables: tuple[tuple[str, ...], list[tuple[Any, ...]]], **changes: Any) -> Observed:
+    """Observed rates of these sets and the values of their categories."""
+    made = []
+    for against, values in tables:
+        own = [dict(zip(against, each, strict=True)) for each in values]
+        categories = (
+            Category(each, 100, 50, 2, 0.5, 0.51, 0.4, 0.6, 1.0, 0.7, 1.0) for each in own
+        )
+        made.append(CategoryTable(against, tuple(categories)))
+    fields: dict[str, Any] = {"population": "inputs", "whole": False, "inputs": 200,
+                              "favourable": 100, "undecided": 4, "confidence": 0.99}  # fmt: skip
+    return Observed(**{**fields, **changes}, tables=tuple(made))
+
+
 def all_facts() -> Result:
     """A result that uses every optional field, and in which everything went wrong."""
     region = Region(("income > 40", "employment = none"), 0.6, 0.5, 0.7, 0.2, 3.0, 140)
@@ -259,6 +274,10 @@ def all_facts() -> Result:
         failures={"crash": {"count": 3, "input": {"race": "green", "age": 30},
                             "message": "ValueError: no\nage", "reproduce": "loan green 30"}},
         notes=notes("the subject gave the same output, '1', in all 1,404 executions"),
+        observed=(observed((("race",), [("green",), ("red",), (None,)]), whole=True, weighted=True,
+                           population="profile", too_many=(("race", "age"),), confidence=None),
+                  observed((("age",), [("18 to 29",), ("30 to 77",)]), statistic="mean",
+                           output="score", noisy=True, confidence=None)),
     )  # fmt: skip
 
 
@@ -275,6 +294,7 @@ def hostile() -> Result:
                              direction=(harm,), regions=(region,), notes=notes(first)))  # fmt: skip
         groups = tuple(Group({first: each}, 0.5, 0.4, 0.6, 10) for each in (first, second))
         scores.append(group(against=(first,), groups=groups, output=second))
+    tables = ((names, [(each,) for each in HOSTILE]) for names in ((e,) for e in HOSTILE))
     bad = {"count": 3, "input": {HOSTILE[0]: HOSTILE[1]}, "message": HOSTILE[2],
            "reproduce": HOSTILE[0]}  # fmt: skip
     tested = tuple(TestedSet((each,), "above", notes(each), 3, 0.5) for each in HOSTILE if each)
@@ -294,6 +314,7 @@ def hostile() -> Result:
         *scores,
         searches=(found,),
         checks=(check,),
+        observed=(observed(*tables, output=HOSTILE[0], too_many=(HOSTILE,)),),
         notes=notes(*HOSTILE),
         failures={HOSTILE[0]: bad},
         schema={"inputs": inputs, "constraints": {each: each for each in HOSTILE}},
@@ -357,7 +378,9 @@ def many_groups(number: int = 1_500) -> Result:
         for n in range(number)
     )
     scores = [group(against=("age", "postcode", f"z{n}"), groups=groups) for n in range(4)]
-    return result(*scores)
+    values = [[(n, f"postcode {n} {which}") for n in range(200)] for which in range(30)]
+    tables = ((("age", f"postcode{n}"), each) for n, each in enumerate(values))
+    return result(*scores, observed=(observed(*tables),))
 
 
 @cache

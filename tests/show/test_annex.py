@@ -14,6 +14,7 @@ from tests.show.test_report_page import Document
 from themis import Audit, Schema, Values
 from themis.results.parts import Naming
 from themis.show.reports.annex import render_annex
+from themis.show.reports.page import render_page
 from themis.show.reports.references import ABSENT, HERE, references
 
 PEOPLE = {
@@ -42,9 +43,10 @@ def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> 
     schema = Schema(sex=Values(["f", "m", "x"], protected=True, missing=0.1), income=range(60))
     result = Audit(lambda p: int(p["income"] > 20), schema).apparent(rows, "sex", only_data=True)
     text = annex(result)
-    assert "Of an unknown category: 5 rows." in text
-    assert "Fewer than 2 % of those who were tested: sex x." in text
-    assert "here those of too few rows to judge have no ratio" in text
+    assert "Of an unknown category: sex 5." in text
+    assert "sex unknown5" in text
+    assert "Fewer than 2 % of the people in the rows: sex x." in text
+    assert "here those of too few to judge have no ratio" in text
     assert "none was left out" not in text
     assert "Inputs were generated" not in text
 
@@ -52,7 +54,7 @@ def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> 
 def test_no_category_is_called_rare_that_is_not() -> None:
     rows = {"sex": ["f", "m"] * 60, "income": list(range(60)) * 2}
     result = Audit(lambda p: int(p["income"] > 20), SCHEMA).apparent(rows, "sex", only_data=True)
-    assert "No category has fewer than 2 % of those who were tested." in annex(result)
+    assert "No category has fewer than 2 % of the people in the rows." in annex(result)
 
 
 def _number(person: Any) -> float:
@@ -85,6 +87,7 @@ def test_the_annex_shows_scoring_rates_of_numbers_and_their_ratio() -> None:
     output = themis.Output(min=0, max=100)
     text = annex(Audit(_number, SCHEMA, outputs=output).score([["sex"]], ["group"]))
     assert "Above the median" in text
+    assert "Scoring rate" in text
     rates = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["group"])
     assert "Above the median" not in annex(rates)
 
@@ -118,3 +121,23 @@ def test_error_rates_are_in_the_annex_where_outcomes_are_known() -> None:
     assert "Known outcomes" in page
     assert "false positive rate" in page
     assert page.count("not in this result") < render_annex(plain).count("not in this result")
+
+
+def test_names_of_eeo1_categories_are_in_the_annex_alone_beside_the_words_of_the_file() -> None:
+    values = {"sex": {"female": "women"}}
+    naming = Naming(values=values, eeo1={"sex": {"female": "Female (EEO-1)"}})
+    result = replace(samples.audit(), report=naming)
+    text = annex(result)
+    assert "Female (EEO-1) women88" in text
+    assert "Female (EEO-1) · green women · green" in text
+    assert "male93" in text  # without a name it is as it is
+    assert "EEO-1" not in render_page(result)
+
+
+def test_of_a_weighted_domain_the_share_is_shown_and_nothing_is_called_estimated() -> None:
+    schema = Schema(sex=Values(["f", "m"], protected=True, weights=[3, 1]), income=range(10))
+    audit = Audit(lambda p: int(p["income"] > (5 if p["sex"] == "f" else 4)), schema)
+    text = annex(audit.score(["sex"], ["group"]))
+    assert "all 20 test inputs, each with its own values" in text
+    assert "Rates and shares are by weight, counts are not. Nothing is estimated." in text
+    assert "1075.0 %440.0 %" in text.replace("\u00a0", " ")

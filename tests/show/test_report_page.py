@@ -373,20 +373,18 @@ def test_the_hash_can_be_computed_from_the_file_without_themis(tmp_path: Path) -
 
 
 def test_the_annex_counts_every_category_of_characteristics_and_intersections() -> None:
-    annex = Document(re.sub("(</[a-z0-9]+>)", r" \1", render_annex(samples.small_search()))).text
-    score = next(s for s in samples.small_search().scores
-                 if s.measure == "group" and s.against == ("race", "sex"))  # fmt: skip
-    for group in score.groups:
-        number = round(group.rate * group.samples)
-        rate = display_words.percent(group.rate)
-        row = f"{PLAIN.label(group.values)} {group.samples} {number} {rate}"
-        assert row in annex
+    annex = Document(re.sub("(</[a-z0-9]+>)", r" \1", render_annex(samples.audit()))).text
+    (observed,) = samples.audit().observed
+    assert [each.against for each in observed.tables] == [("sex",), ("race",), ("sex", "race")]
+    for each in observed.categories():
+        rate = display_words.percent(each.favourable / each.inputs)
+        assert f"{PLAIN.label(each.values)} {each.inputs} {each.favourable} {rate}" in annex
+    assert "These tables count the same 181 test applicants" in annex
 
 
-def test_the_annex_names_the_tables_that_are_missing() -> None:
+def test_the_annex_of_a_result_without_observed_rates_names_the_command_that_counts_them() -> None:
     annex = Document(render_annex(samples.demo())).text
-    assert "1 table of protected characteristics and their pairs is missing" in annex
-    assert "themis score --measure group --against race,sex" in annex
+    assert "They are not in this result. A whole audit counts them:themis audit" in annex
 
 
 def test_the_annex_is_dated_hashed_and_can_be_signed() -> None:

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 
-from tests.report_results import causal, group, plain, result
+from tests.report_results import causal, group, observed, plain, result
 from themis.results.model import Result
 from themis.results.parts import Group, Naming, Witness
 from themis.show.notebook import html_of
@@ -43,6 +43,7 @@ def long_values(values: list[str]) -> Result:
         causal(against=("dept",), witnesses=(Witness(inputs, outputs),), direction=()),
         group(against=("dept",), groups=groups),
         schema={"inputs": {"dept": {"values": values}}, "constraints": {}},
+        observed=(observed((("dept",), [(each,) for each in values])),),
     )
 
 

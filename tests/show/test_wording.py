@@ -113,15 +113,16 @@ def test_only_given_rows_are_people() -> None:
     assert "of the people in the rows the decision changes when only their" in headline(given)
 
 
-def test_what_words_are_for_must_be_there(tmp_path: Path) -> None:
-    (one,) = mistakes(tmp_path, '[report.values]\nsexx.female = "women"')
-    assert "report.values.sexx: there is no characteristic 'sexx'; did you mean 'sex'?" in one
-    (one,) = mistakes(tmp_path, '[report.values]\nsex.femal = "women"')
-    assert "report.values.sex.femal: sex has no value 'femal'; did you mean 'female'?" in one
+@pytest.mark.parametrize("table", ["values", "eeo1"])
+def test_what_words_are_for_must_be_there(tmp_path: Path, table: str) -> None:
+    (one,) = mistakes(tmp_path, f'[report.{table}]\nsexx.female = "women"')
+    assert f"report.{table}.sexx: there is no characteristic 'sexx'; did you mean 'sex'?" in one
+    (one,) = mistakes(tmp_path, f'[report.{table}]\nsex.femal = "women"')
+    assert f"report.{table}.sex.femal: sex has no value 'femal'; did you mean 'female'?" in one
     (one,) = mistakes(tmp_path, 'peple = "applicants"')
     assert "did you mean 'people'" in one
     assert mistakes(tmp_path, 'people = ""')
-    assert mistakes(tmp_path, "[report.values]\nsex.female = 3")
+    assert mistakes(tmp_path, f"[report.{table}]\nsex.female = 3")
 
 
 @pytest.mark.parametrize(

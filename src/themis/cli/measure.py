@@ -36,11 +36,15 @@ Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
 @with_options()
 def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
     """Measure how much decisions differ."""
-    from themis.cli.session import Session, score_exit_code
+    from themis.cli.session import Session, document_of, score_exit_code
     from themis.show.terminal.results import render_headlines, render_result
 
+    document = None if options.output is None else document_of(options.output)
+    counts = document is not None and document.name == "annex"  # it shows observed rates
+
     def work(audit: Audit) -> Result:
-        return audit.score(parse_sets(audit, against or ()), measures_of(measure))
+        sets = parse_sets(audit, against or ())
+        return audit.score(sets, measures_of(measure), observed=counts)
 
     return Session.open(options).run(work, render_result, render_headlines, score_exit_code)
 

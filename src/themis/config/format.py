@@ -377,6 +377,10 @@ class Report(Table):
     values: dict[str, dict[str, Text]] = optional(  # the reader checks the names
         "Words for values, by characteristic", {"sex": {"female": "women", "male": "men"}}
     )
+    eeo1: dict[str, dict[str, Text]] = optional(
+        "Names of EEO-1 categories for values, by characteristic, for the annex",
+        {"sex": {"female": "Female", "male": "Male"}},
+    )
     rows: bool = optional(
         "Whether reports, terminals and suites may show rows of people", True, default=False
     )

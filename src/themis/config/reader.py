@@ -342,20 +342,23 @@ class _Reader:
             first.setdefault(key, line)
 
     def _check_value_words(self) -> None:
-        """Whether [report.values] names characteristics and values that there are."""
-        words = self._table("report").get("values", {})
-        for name, table in words.items() if isinstance(words, Mapping) else ():
-            path: KeyPath = ("report", "values", name)
-            if name not in self._names:
-                problem = f"there is no characteristic {name!r}"
-                mistake = Mistake("unknown-name", "", problem, suggest(name, self._names))
-                self._found.add(path, mistake)
-            elif name in self._characteristics and isinstance(table, Mapping):
-                known = level_names(self._characteristics[name])
-                for value in (each for each in table if known and each not in known):
-                    problem = f"{name} has no value {value!r}"
-                    mistake = Mistake("unknown-value", "", problem, suggest(value, known))
-                    self._found.add((*path, value), mistake)
+        """Whether [report.values] and [report.eeo1] name characteristics and values there are."""
+        for key in ("values", "eeo1"):
+            words = self._table("report").get(key, {})
+            for name, table in words.items() if isinstance(words, Mapping) else ():
+                self._check_words_of(("report", key, name), name, table)
+
+    def _check_words_of(self, path: KeyPath, name: str, table: Any) -> None:
+        if name not in self._names:
+            problem = f"there is no characteristic {name!r}"
+            mistake = Mistake("unknown-name", "", problem, suggest(name, self._names))
+            self._found.add(path, mistake)
+        elif name in self._characteristics and isinstance(table, Mapping):
+            known = level_names(self._characteristics[name])
+            for value in (each for each in table if known and each not in known):
+                problem = f"{name} has no value {value!r}"
+                mistake = Mistake("unknown-value", "", problem, suggest(value, known))
+                self._found.add((*path, value), mistake)
 
 
 def level_names(characteristic: Characteristic) -> list[str]:

@@ -224,6 +224,7 @@ class Naming:
     people: str = ""  # a plural: "applicants"
     decision: str = ""  # the favourable one, as a noun: "approval"
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by characteristic
+    eeo1: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # for the annex alone
     program: str = ""  # what the subject is called where nobody named it
     favourable: tuple[Value, ...] = ()  # the outputs that were declared favourable
     rows: bool = False  # whether documents may show rows of people

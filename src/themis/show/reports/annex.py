@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, combinations
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from themis._version import __version__
-from themis.results.model import GroupScore, Result
-from themis.results.parts import Group
-from themis.results.withheld import hidden_groups
+from themis.results.model import Result
 from themis.settings import Stopping
 from themis.show.blocks import (
     Block,
     Commands,
-    Content,
-    Head,
-    Number,
     Part,
     Points,
     Statement,
     Table,
 )
 from themis.show.html import Html, tag
-from themis.show.intervals import ends_text
 from themis.show.parts.cautions import ALL_CLEAR, caution_blocks, cautions
 from themis.show.parts.checks import checks_table
-from themis.show.parts.groups import Ratio, rate_interval, ratio_cell, ratios, tested_head
+from themis.show.parts.observed import observed_blocks
 from themis.show.parts.scores import (
     described,
-    details,
     meanings,
-    protected_scores,
-    score_name,
     scores_table,
 )
 from themis.show.reports.document import Space, document, fitting, rest, section
@@ -51,9 +40,9 @@ from themis.show.reports.method import (
 from themis.show.reports.page import whole_clauses
 from themis.show.reports.references import TEXTS, references_section
 from themis.show.reports.sections import outcomes_section
-from themis.show.words.headlines import capital, headline, hidden_means
+from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import how_sure_together, impact, ratio_text
+from themis.show.words.scores import how_sure_together
 from themis.show.words.searches import (
     checks_guarantee,
     guarantee,
@@ -61,18 +50,11 @@ from themis.show.words.searches import (
     set_counts,
     set_text,
 )
-from themis.show.words.units import rate_text
-from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.values import count, visible
 from themis.show.words.verdicts import verdict
-from themis.show.words.wording import Wording, is_drawn, subject_title, wording
+from themis.show.words.wording import subject_title, wording
 
 SAYS: dict[str, Any] = TEXTS["annex"]
-SMALL = 1e-6
-NAMED = 12  # rare categories that are named
-NOT_LISTED = {"groups-not-listed", "too-many-groups", "groups-without-decision"}
-RARE = 0.02  # of those who were tested: a category that an audit may leave out
-
-
 OPEN = "(to be filled in; the file can name it in [report])"
 
 
@@ -117,142 +99,29 @@ def _version(result: Result) -> str:
 
 
 def _tables(result: Result, space: Space) -> Iterator[Block]:
-    """Single characteristics, then intersections, then what was not measured."""
-    scores = [each for each in protected_scores(result, result.scores)
-              if isinstance(each, GroupScore) and each.groups]  # fmt: skip
-    scores.sort(key=lambda each: len(each.against))
-    yield Statement(impact_statement(scores), "headline")
+    """The observed rates of each output, or which command gives them."""
+    if not result.observed:
+        yield from _missing(result)
+        return
+    words = wording(result)
+    yield Statement(SAYS[result.observed[0].population], "headline")
     yield Statement(SAYS["nyc"])
-    if any(each.method == "sampled" for each in result.scores if isinstance(each, GroupScore)):
-        yield Statement(SAYS["each" if result.family is None else "all"])
-    yield from (rates_part(each, result, space) for each in scores[: space.scores])
-    if (hidden := len(scores) - space.scores) > 0:
-        yield Statement(f"{count(hidden, 'more table')} not shown here")
-    yield from _missing(result, scores)
+    for each in result.observed:
+        yield from observed_blocks(each, words, tables=space.scores, most=space.categories)
 
 
-def impact_statement(scores: Sequence[GroupScore]) -> str:
-    """Of whom the rates are, which decides what they may be called."""
-    populations = {each.population for each in scores}
-    known = [each for each in ("rows", "profile") if each in populations]
-    return str(SAYS[known[0] if known else "synthetic"])
-
-
-def rates_part(score: GroupScore, result: Result, space: Space) -> Part:
-    """The categories of a set by falling rate, each with its ratio to the highest."""
-    words = wording(result)
-    known: Sequence[Ratio | None] = ratios(score) or [None] * len(score.groups)
-    ranked = sorted(zip(score.groups, known, strict=True), key=lambda each: -each[0].rate)
-    shown = ranked[: space.categories]
-    more = count(len(ranked) - len(shown), "more category", "more categories")
-    foot = f"{more}, with lower rates, not shown here; all are in the JSON result"
-    mean = score.statistic == "mean"
-    last = ("Above the median", "Impact ratio") if mean else ("Impact ratio", "Ratio between")
-    names = (tested_head(score), "Favourable", "Mean" if mean else "Selection rate", "Interval")
-    heads: list[Head] = ["Category", *map(Number, (*names, *last))]
-    rows = [_row(score, group, ratio, words) for group, ratio in shown]
-    untold = hidden_means(score, words)
-    remark = ". ".join(filter(None, [impact(score), *details(score), untold]))
-    title = f"Categories of {set_phrase(score.against)}"
-    blocks: list[Block] = [Table(title, heads, rows, foot if len(ranked) > len(shown) else "")]
-    blocks += [Statement(capital(remark), "faint")] if remark else []
-    blocks.append(Statement(_unknown(score, result), "faint"))
-    return Part(score_name(score), blocks)
-
-
-def _row(score: GroupScore, group: Group, ratio: Ratio | None, words: Wording) -> Sequence[Content]:
-    last: Sequence[Content] = ("–", "–")
-    if score.statistic == "mean":
-        last = _scoring(score, group)
-    elif ratio is not None:
-        ends = "–" if ratio.few else ends_text(ratio.low, ratio.high, ratio_text)
-        last = (ratio_cell(ratio), ends)
-    return (
-        words.label(group.values),
-        f"{group.samples:,}",
-        favourable(score, group),
-        rate_text(score, group.rate),
-        rate_interval(score, group),
-        *last,
-    )
-
-
-def _scoring(score: GroupScore, group: Group) -> tuple[str, str]:
-    """How often a category is above the median of all, and that by the highest such rate."""
-    best = max((each.above_median or 0.0 for each in score.groups), default=0.0)
-    if group.above_median is None:
-        return "–", "–"
-    return percent(group.above_median), f"{group.above_median / best:.2f}" if best else "–"
-
-
-def _unknown(score: GroupScore, result: Result) -> str:
-    """How many are of no category, and which categories are rare; what is counted is said."""
-    if score.population == "inputs":
-        return (
-            "Of an unknown category: not applicable, since inputs are generated. Each category is "
-            "sampled separately until it can be compared; sample sizes differ."
-        )
-    words = wording(result)
-    groups = (*score.groups, *(replace(each, values={}) for each in hidden_groups(score)))
-    sizes, whom = [group.samples for group in groups], "those who were tested"
-    if is_drawn(score):  # each category about as often, however many people are in it
-        sizes = [group.people or 0 for group in groups]
-        whom = words.whom(score.population)
-    all_listed = not any(note.code in NOT_LISTED for note in score.notes)
-    text = ""
-    rows = _rows_of(result)
-    if rows is not None and all_listed and all(sizes):
-        text = f"Of an unknown category: {count(max(rows - sum(sizes), 0), 'row')}. "
-    each = zip(groups, sizes, strict=True)
-    rare = [group for group, size in each if size < RARE * sum(sizes)]
-    if not rare:
-        return f"{text}No category has fewer than 2 % of {whom}."
-    named = "; ".join(words.label(g.values) for g in rare[:NAMED])
-    more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
-    left = "none was left out here"
-    if any(group.few for group in groups):
-        left = "here those of too few rows to judge have no ratio, nor is any measured by them"
-    return (
-        f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "
-        f"categories out of the impact ratios, with a reason (§ 5-301(d)); {left}."
-    )
-
-
-def _rows_of(result: Result) -> int | None:
-    """How many given people were used; None where they weigh unequally and were drawn."""
-    data = result.data or {}
-    groups = (each for each in result.scores if isinstance(each, GroupScore))
-    used = None if "weights" in data and any(map(is_drawn, groups)) else data.get("used")
-    return used if isinstance(used, int) else None
-
-
-def favourable(score: GroupScore, group: Group) -> str:
-    """How many got the favourable decision; unknown where people weigh unequally."""
-    number = group.rate * group.samples
-    if score.statistic == "mean" or abs(number - round(number)) > SMALL * max(number, 1.0):
-        return "–"
-    return f"{round(number):,}"
-
-
-def _missing(result: Result, scores: Sequence[GroupScore]) -> Iterator[Block]:
-    """The tables that protected characteristics call for and this result lacks."""
-    inputs = result.schema.get("inputs", {})
-    named = inputs.items() if isinstance(inputs, Mapping) else ()
-    protected = [n for n, spec in named if isinstance(spec, Mapping) and spec.get("protected")]
-    wanted = chain(combinations(protected, 1), combinations(protected, 2))
-    measured = {frozenset(each.against) for each in scores}
-    missing = [",".join(each) for each in wanted if frozenset(each) not in measured]
-    if missing:
-        options = [word for each in missing[:12] for word in ("--against", each)]
-        are = "is" if len(missing) == 1 else "are"
-        tables = count(len(missing), "table")
-        text = f"{tables} of protected characteristics and their pairs {are} missing. To measure:"
-        file = (result.source or {}).get("file")
-        words = ["themis", "score", *([file] if isinstance(file, str) else [])]
-        command = shlex.join([*words, "--measure", "group", *options, "--family"])
-        yield Part("Not in this result", [Statement(text), Commands([command])])
-    elif not scores:
-        yield Statement("This result holds no group scores, so that there are no rates to list.")
+def _missing(result: Result) -> Iterator[Block]:
+    """That there are no rates to list, and how to have them."""
+    why = "They are not in this result"
+    if result.stopped in CUT_OFF and result.command in ("audit", "apparent"):
+        why = f"They were not counted: {how_it_ended(result.stopped)}"
+    inputs = result.schema.get("inputs", {}).values()
+    marked = any(isinstance(each, Mapping) and each.get("protected") for each in inputs)
+    first = "" if marked else " once characteristics are marked with protected = true"
+    file = (result.source or {}).get("file")
+    words = ["themis", "audit", *([file] if isinstance(file, str) else [])]
+    yield Statement(f"{why}. A whole audit counts them{first}:")
+    yield Commands([shlex.join(words)])
 
 
 SIGNED = (
@@ -323,7 +192,7 @@ def _render(result: Result, space: Space) -> str:
     about = Table(title, ("", ""), [*_about(result)])
     signatures = tag("div", *(tag("div", each) for each in SIGNED), class_="sign")
     signed = tag("div", tag("h3", "Signatures"), signatures, class_="block")
-    rates = "B. Selection rates and impact ratios"
+    rates = "B. Observed rates"
     return document(
         f"Themis audit annex {hashed[:12]}",
         "Audit annex",

@@ -45,23 +45,24 @@ def _statuses(result: Result) -> dict[str, str]:
     groups = [each for each in result.scores if isinstance(each, GroupScore) and each.samples]
     causal = any(isinstance(each, CausalScore) and each.samples for each in result.scores)
     rates = any(each.statistic == "rate" for each in groups)
-    scoring = any(g.above_median is not None for each in groups for g in each.groups)
-    pairs = any(len(each.against) > 1 for each in groups)
+    observed = {each.statistic for each in result.observed}
+    pairs = any(len(table.against) > 1 for each in result.observed for table in each.tables)
     held = {
         "causal": causal,
         "rates": rates,
-        "scoring": scoring,
+        "observed": "rate" in observed,
+        "scoring": "mean" in observed,
         "pairs": pairs,
-        "counted": rates or scoring,
+        "counted": bool(observed),
         "scores": causal or rates,
         "outcomes": bool(result.outcomes),
         "proxies": bool(result.proxies),
     }
     statuses = {name: HERE if each else ABSENT for name, each in held.items()}
-    rows = any(each.population == "rows" for each in groups)
+    rows = any(each.population == "rows" for each in result.observed)
     return {
         **statuses,
-        "intersecting": PARTLY if rates and not pairs else statuses["rates"],
+        "intersecting": PARTLY if observed and not pairs else statuses["counted"],
         "historical": PARTLY if rows else "test data: see part A",
     }
 
