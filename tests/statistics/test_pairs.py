@@ -64,3 +64,21 @@ def test_very_many_groups_are_settled() -> None:
     assert state.champions is not None
     assert state.champions[0] == 7
     assert state.low <= 0.5 <= state.high
+
+
+@pytest.mark.parametrize("error", [0.1, 0.05, 0.02])
+def test_even_groups_that_are_always_opposite_need_no_more_than_most_contexts(
+    error: float,
+) -> None:
+    rule = GroupRule(0.005, error)
+    for seed in range(4):
+        state, count = rule.start(2), 0
+        rng = np.random.default_rng(seed)
+        for look in rule.looks():
+            first = rng.integers(0, 2, look - count)
+            state.add(*[np.stack([first, 1 - first], axis=1)] * 2)
+            state.look()
+            count = look
+            if state.done:
+                break
+        assert rule.most_contexts / 3 < count <= rule.most_contexts

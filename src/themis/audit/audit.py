@@ -25,6 +25,7 @@ from themis.audit.given import (
     subject_of,
     warn_of,
 )
+from themis.audit.precision import precise_at_once
 from themis.audit.rows import (
     CounterfactualChoice,
     RowRequest,
@@ -257,6 +258,11 @@ class Audit:
         """What the user should know about the cache so far."""
         return self._apparatus.cache_notes
 
+    def precise_at_once(self, settings: Settings) -> Settings:
+        """How the default sets are measured where nobody says how precisely."""
+        asked = [(self.schema.columns_of(names), self.score_views) for names in self.default_sets]
+        return precise_at_once(self._apparatus, settings, asked)
+
     @property
     def noise(self) -> Noise | None:
         """How often inputs got a different decision when run again, as known so far."""
@@ -296,13 +302,16 @@ class Audit:
         limit: float | None = None,
         observed: bool = False,
         command: str = "score",
+        at_once: bool = False,
     ) -> Result:
         """Several sets and measures within one budget, as one result that can be saved.
 
         All outputs are measured, or only the one that `output` names. With a `limit` findings are
-        run again as often as a verdict on it needs. The rates of the protected characteristics'
-        categories, which an annex shows, are in the result if all inputs were run anyway; with
-        `observed` they are counted in any case, on a fixed number of base inputs.
+        run again as often as a verdict on it needs. With `at_once` scores are more precise than
+        asked, or exact, where that takes few executions of a function or a model. The rates of the
+        protected characteristics' categories, which an annex shows, are in the result if all inputs
+        were run anyway; with `observed` they are counted in any case, on a fixed number of base
+        inputs.
         """
         columns = sets_of(self.schema, sets)
         views = list(self._views.measured(measures, output))
@@ -310,6 +319,8 @@ class Audit:
         asked: list[object] = []
 
         def measure_all(work: Work) -> None:
+            if at_once:
+                work.be_precise([(each, views) for each in columns])
             for each, (measure, view) in product(columns, views):
                 asked.append(work.measure(each, measure, view, limit))
             work.observe(chain.from_iterable(columns), output=output, may_run=observed)
@@ -324,14 +335,15 @@ class Audit:
         threshold: float = THRESHOLD,
         *,
         max_size: int | None = None,
+        at_once: bool = False,
     ) -> Result:
         """All a reader wants: protected characteristics, their pairs, a search among them, noise.
 
         Each protected characteristic and each pair of them gets its scores, and so do the sets that
         a file names; the search has the protected ones that reach the threshold together, of any
-        size up to `max_size`. With `family` one confidence holds for all of it. The audit's
-        `listen` hears, after a few trials, what it will cost, and each step that begins. A suite
-        gets the tests of the scores, not those of the search.
+        size up to `max_size`. With `family` one confidence holds for all of it, and `at_once` is
+        that of `score`. The audit's `listen` hears, after a few trials, what it will cost, and each
+        step that begins. A suite gets the tests of the scores, not those of the search.
         """
         from themis.search.deciding import check_request
 
@@ -340,7 +352,7 @@ class Audit:
         family = plan.family(self.settings, self._views)
 
         def measure(work: Work) -> None:
-            plan.measure(work, self._apparatus, family.settings)
+            plan.measure(work, self._apparatus, family.settings, at_once=at_once)
 
         return self._run("audit", measure, family)
 

@@ -30,6 +30,7 @@ from themis.results.notes import Note
 from themis.results.verdicts import Check, precisions
 from themis.results.withheld import withheld_notes, withheld_output
 from themis.search.searcher import SearchPlan
+from themis.settings import Settings
 from themis.subjects.base import Subject
 
 
@@ -64,7 +65,13 @@ class Plan:
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
 
 
-def make_plan(audit: Audit, checks: Sequence[Check] = (), people: Table | None = None) -> Plan:
+def make_plan(
+    audit: Audit,
+    checks: Sequence[Check] = (),
+    people: Table | None = None,
+    *,
+    at_once: bool = False,
+) -> Plan:
     """Run a few inputs of an audit's subject; work out what its scores and checks will cost.
 
     With some rows of the profile, predictions of what they are known for are compared with it.
@@ -72,12 +79,12 @@ def make_plan(audit: Audit, checks: Sequence[Check] = (), people: Table | None =
     """
     schema, population = audit.schema, audit.all_inputs
     check_made_up(schema, audit.profile_facts)
-    trials = tuple(_try(audit))
+    trials, settings = tuple(_try(audit)), _settings(audit, at_once=at_once)
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
     rows = 0 if failed else PILOT  # where trials failed nothing more is tried
-    forecast = _forecast(audit, rows)
+    forecast = _forecast(audit, settings, rows)
     of_checks = _forecast_checks(audit, [each for each in checks if each.against], rows)
     shared = audit.shared_outputs  # by now as many people were run as will be
     if shared is not None:
@@ -101,21 +108,21 @@ def make_plan(audit: Audit, checks: Sequence[Check] = (), people: Table | None =
         checks=of_checks,
         searches=tuple(audit.search_plan() for each in checks if each.search),
         confidence=audit.settings.confidence,
-        error=audit.settings.error,
-        mean_errors=dict(_mean_errors(audit)),
+        error=settings.error,
+        mean_errors=dict(_mean_errors(audit, settings.error)),
         failure=audit.runner.failure_message() if failed else None,
         profile=audit.profile_facts,
     )
 
 
-def _mean_errors(audit: Audit) -> Iterator[tuple[str, float]]:
+def _mean_errors(audit: Audit, error: float) -> Iterator[tuple[str, float]]:
     for measure, view in audit.score_views:
         reading = view.sampler.reading
         if measure == "group" and reading.statistic == "mean":
             assert reading.output is not None
             assert reading.output.scale is not None
             low, high = reading.output.scale
-            yield reading.output.name, audit.settings.error * (high - low)
+            yield reading.output.name, error * (high - low)
 
 
 def _fit_notes(audit: Audit) -> Iterable[Note]:
@@ -192,12 +199,18 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _forecast(audit: Audit, rows: int) -> Forecast:
+def _settings(audit: Audit, *, at_once: bool) -> Settings:
+    """How `themis score` measures."""
+    measures = [measure for measure, _ in audit.score_views]
+    own = Family.of(audit.settings, measures * len(audit.default_sets)).settings
+    return audit.precise_at_once(own) if at_once else own
+
+
+def _forecast(audit: Audit, settings: Settings, rows: int) -> Forecast:
     """Of what `themis score` measures: both scores of each set, all in one command."""
     sets = [audit.schema.columns_of(names) for names in audit.default_sets]
     measures = [measure for measure, _ in audit.score_views]
-    family = Family.of(audit.settings, measures * len(sets))
-    forecaster = Forecaster(audit.sampler, family.settings, rows=rows)
+    forecaster = Forecaster(audit.sampler, settings, rows=rows)
     return forecaster.forecast([(each, measure) for each in sets for measure in measures])
 
 

@@ -25,6 +25,7 @@ from themis.audit.notes import (
     without_effect,
 )
 from themis.audit.observed import observed
+from themis.audit.precision import Asked, precise_at_once
 from themis.audit.rows import fit_notes, left_out
 from themis.audit.views import View
 from themis.engine.account import Budget
@@ -40,6 +41,7 @@ from themis.results.parts import Naming
 from themis.scores.noise import NoiseProbe
 from themis.scores.privacy import marked_notes, outputs_in
 from themis.scores.question import Part, Scored, account_of, asked_again, ending_early, metered
+from themis.scores.reruns import ENOUGH
 from themis.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,6 +89,8 @@ class Work:
         self._apparatus = apparatus
         self._sampler, self._probe = apparatus.sampler, apparatus.probe
         self._family, self._settings = family, family.settings
+        self._scored = self._settings  # those of scores, which may be more precise
+        self._chosen: tuple[Note, ...] = ()
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
         self.outcomes: tuple[Outcomes, ...] = ()
@@ -110,10 +114,26 @@ class Work:
         self, columns: tuple[int, ...], measure: Measure, view: View, limit: float | None = None
     ) -> object:
         """Keep a score, measured unless it was asked for before; gives the question."""
-        question = question_of(columns, measure, view, self._settings, limit)
+        question = question_of(columns, measure, view, self._scored, limit)
         if not self.add_known(self._apparatus.asked.answers(question)):
-            self.add(view.scorer.measure(columns, measure, self._settings), limit)
+            self.add(view.scorer.measure(columns, measure, self._scored), limit)
         return question
+
+    def be_precise(self, asked: Asked) -> Settings:
+        """Measure these scores as precisely as that can be done at once; how that is.
+
+        Exactly only where inputs that are run again get the same decisions.
+        """
+        chosen = precise_at_once(self._apparatus, self._settings, asked)
+        if chosen.exact and self._settings.looks_for_noise:
+            self._probe.look(replace(self._settings, probe=self._settings.probe or ENOUGH))
+            if self._probe.found:
+                chosen = precise_at_once(self._apparatus, self._settings, asked, exactly=False)
+        self._scored = chosen
+        if chosen != self._settings:
+            error = None if chosen.exact else chosen.error
+            self._chosen = (Note.of("precise-at-once", error=error),)
+        return chosen
 
     def add(self, measured: Scored, limit: float | None = None) -> None:
         """Keep a score, after running again what it rests on."""
@@ -122,7 +142,7 @@ class Work:
             self._scores.append(with_commands(score, self._runner.subject))
             raise KeyboardInterrupt
         self._scores.append(score)  # it is kept whatever happens next
-        score = self._probe.reruns.confirm(measured._replace(score=score), self._settings, limit)
+        score = self._probe.reruns.confirm(measured._replace(score=score), self._scored, limit)
         self._scores[-1] = with_commands(score, self._runner.subject)
 
     def add_known(self, scores: Sequence[Score]) -> bool:
@@ -199,6 +219,7 @@ class Work:
             stopped=stopped,
             failures=runner.failures.to_dict(runner.subject),
             notes=(
+                *self._chosen,
                 *fit_notes(self._data),
                 *notes,
                 *sparse(apparatus.population),

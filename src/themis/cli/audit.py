@@ -59,7 +59,7 @@ def audit(
     Everything.of(config.schema, config.against)  # before anything is overwritten
 
     def work(audited: Audit) -> Result:
-        return audited.everything(wanted, max_size=max_size)
+        return audited.everything(wanted, max_size=max_size, at_once=session.leaves_precision)
 
     was_there = _make(output)
     try:

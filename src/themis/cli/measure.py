@@ -41,12 +41,14 @@ def score(options: Options, against: Against = None, measure: Measured = "both")
 
     document = None if options.output is None else document_of(options.output)
     counts = document is not None and document.name == "annex"  # it shows observed rates
+    session = Session.open(options)
 
     def work(audit: Audit) -> Result:
-        sets = parse_sets(audit, against or ())
-        return audit.score(sets, measures_of(measure), observed=counts)
+        sets, measures = parse_sets(audit, against or ()), measures_of(measure)
+        precise = session.leaves_precision
+        return audit.score(sets, measures, observed=counts, at_once=precise)
 
-    return Session.open(options).run(work, render_result, render_headlines, score_exit_code)
+    return session.run(work, render_result, render_headlines, score_exit_code)
 
 
 @with_options(without=("exact",))

@@ -71,6 +71,13 @@ class Session:
         return cls(options, make_audit, config)
 
     @property
+    def leaves_precision(self) -> bool:
+        """Whether neither the command line nor the file says how precise scores are to be."""
+        options, lines = self.options, {} if self.config is None else self.config.lines
+        given = options.error is None and options.exact is None
+        return given and lines.keys().isdisjoint({"run.error", "run.exact"})
+
+    @property
     def is_live(self) -> bool:
         """Whether somebody watches: a terminal, and neither JSON nor silence was asked for."""
         wanted = self.options.talks and not self.options.no_progress

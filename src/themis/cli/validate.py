@@ -17,7 +17,7 @@ from themis.cli.costs import about, forecast_sentence
 from themis.cli.endings import in_options
 from themis.cli.options import Options
 from themis.cli.printing import say, write
-from themis.cli.session import hosting_subject, open_config
+from themis.cli.session import Session, hosting_subject, open_config
 from themis.config.from_rows import some_rows
 from themis.config.reader import Config
 from themis.errors import Exit
@@ -70,7 +70,9 @@ def try_out(options: Options) -> int:
         ) as audit,
     ):
         line.listen(Began(lambda: audit.runner.activity))
-        plan = make_plan(audit, config.checks, _some_rows(config))
+        leaves_precision = Session(options, make, config).leaves_precision
+        rows = _some_rows(config)
+        plan = make_plan(audit, config.checks, rows, at_once=leaves_precision)
     console = make_console(sys.stdout)
     write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:

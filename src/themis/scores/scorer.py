@@ -128,6 +128,21 @@ class Scorer:
         measured = measure_people(run, reading, columns, measure, settings)
         return measured.then(lambda score: of_people(score, "profile", run, reading))
 
+    def cost_of_all(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> float:
+        """The executions of an exact score, where nothing was run; infinite if it can't be exact.
+
+        Of all that the schema allows, one run serves all sets.
+        """
+        assignments, run = self.sampler.assignments(columns), self._run
+        if run is not None:
+            fits = assignments.count <= settings.max_assignments and not assignments.binned
+            width = 1 if measure == "group" else assignments.count if fits else math.inf
+            return len(run.people) * width
+        can = can_be_exact(self.sampler, assignments, measure)
+        sampler = self.drawing_all(columns, measure) if can else None
+        size = None if sampler is None else sampler.population.size
+        return math.inf if size is None else size
+
     def run_people(self, columns: tuple[int, ...], settings: Settings) -> None:
         """Run everybody of a profile, where a group score of these columns would.
 
@@ -221,7 +236,7 @@ class Scorer:
         certified = settings.stopping is Stopping.CERTIFIED
         return certified and cost <= min(limit, self._executions_left(cost))
 
-    def _executions_left(self, wanted: int) -> float:
+    def _executions_left(self, wanted: float) -> float:
         left = self.sampler.runner.executions_left
         return left if wanted <= left and self._has_time_for(wanted) else 0.0
 
@@ -294,20 +309,28 @@ class Scorer:
             return None
         columns = assignments.columns
         if self._reaches(columns, measure) not in self._domains:
-            sampler = self.drawing_all(columns, measure)
-            size = None if sampler is None else sampler.population.size
-            most = ProportionRule(settings.confidence, settings.error).max_samples
-            width = assignments.count
-            if not self.sampler.runner.traits.vectorised:
-                width = min(width, EXPENSIVE_WIDTH)
-            limit = EXACT_LIMIT if settings.exact else min(most * width, EXACT_LIMIT)
-            if size is None or size > min(limit, self.sampler.runner.executions_left):
-                return None
-            if not self._has_time_for(size):
+            size = self.cost_of_all(columns, measure, settings)
+            if size > self._most(assignments, settings) or size > self._executions_left(size):
                 return None
         return self.run_all(columns, measure, or_part=True)
 
-    def _has_time_for(self, executions: int) -> bool:
+    def _most(self, assignments: Assignments, settings: Settings) -> int:
+        """The executions of a whole domain up to which it is run: no more than to sample."""
+        if settings.exact:
+            return EXACT_LIMIT
+        width, is_cheap = assignments.count, self.sampler.runner.traits.vectorised
+        most = ProportionRule(settings.confidence, settings.error).max_samples
+        return min(most * (width if is_cheap else min(width, EXPENSIVE_WIDTH)), EXACT_LIMIT)
+
+    def is_exact(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
+        """Whether a score is exact anyway, as long as no budget ends it."""
+        assignments = self.sampler.assignments(columns)
+        if self._run is not None:
+            return self._runs_all(self._run, assignments, measure, settings)
+        cost = self.cost_of_all(columns, measure, settings)
+        return cost <= self._most(assignments, settings)
+
+    def _has_time_for(self, executions: float) -> bool:
         """Whether so many executions, for which there is budget, surely fit in the time left."""
         runner = self.sampler.runner
         if math.isinf(runner.seconds_left):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from themis.results.model import CausalScore, GroupScore, Result, Score
-from themis.results.notes import Ending
+from themis.results.notes import AT_ONCE, Ending
 from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.blocks import Block, Commands, Statement
@@ -109,7 +109,7 @@ def _inconclusive(result: Result) -> Iterator[Caution]:
 
 
 def _notes(result: Result) -> Iterator[Caution]:
-    for note in result.notes:
+    for note in (each for each in result.notes if each.code != AT_ONCE):
         command = command_without(note, result)
         kind = "note" if note.is_harmless else "warning"
         lines = () if command is None else (command,)

@@ -21,7 +21,13 @@ from themis.show.reports.document import Space, rest, section
 from themis.show.reports.drawing import drawn
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import account_text, method, outputs_text, rows_used
+from themis.show.words.scores import (
+    account_text,
+    method,
+    outputs_text,
+    precision_chosen,
+    rows_used,
+)
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import (
     confidence_text,
@@ -149,6 +155,8 @@ def _sureness(result: Result) -> Iterator[Block]:
         yield Statement(
             "Exact means: every input was run, and the score is what its definition says."
         )
+    if (text := precision_chosen(result)) is not None:
+        yield Statement(text)
     if result.checks:
         yield Statement(checks_guarantee(result))
     if result.noise is not None and not result.noise.differing:

@@ -30,6 +30,7 @@ from themis.show.words.scores import (
     how_sure_together,
     narrower,
     outputs_text,
+    precision_chosen,
     rows_used,
 )
 from themis.show.words.values import count, set_phrase, visible
@@ -205,6 +206,8 @@ def show_cost(result: Result) -> Iterator[Block]:
     for each in result.outputs:
         if each.distinct > TWO:  # of two decisions the rates tell as much
             yield Statement(outputs_text(each), "faint")
+    if (text := precision_chosen(result)) is not None:
+        yield Statement(text, "faint")
     yield from run_notes(result)
     if result.spent.total == result.spent.sampling:
         yield Statement(cost_text(result), "faint")

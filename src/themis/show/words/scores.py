@@ -7,7 +7,7 @@ from typing import Any
 
 from themis.results.finding import idle_favour
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
-from themis.results.notes import Ending
+from themis.results.notes import AT_ONCE, Ending
 from themis.results.parts import Group, Harm, Inventory
 from themis.results.withheld import is_told
 from themis.settings import Stopping
@@ -354,6 +354,11 @@ def narrower(result: Result) -> Iterator[str]:
     ]
     if errors:
         yield f"narrower: --error {max(errors) / NARROWER:.1g}"
+
+
+def precision_chosen(result: Result) -> str | None:
+    """How precise scores are, where that was chosen by what is cheap."""
+    return next((f"{note}." for note in result.notes if note.code == AT_ONCE), None)
 
 
 def cost_briefly(result: Result) -> Iterator[str]:
