@@ -223,11 +223,11 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
         f", means of {cut_name(visible(name))} to ± {figure(error)}"
         for name, error in plan.mean_errors.items()
     ]
-    yield Sentence(
-        f"to ± {100 * plan.error:g} points{''.join(means)}, {confidence_text(plan.confidence)}; "
-        f"one execution takes {_tiny(plan.seconds_per_execution)}",
-        DIM,
-    )
+    asked = [f"to ± {100 * plan.error:g} points{''.join(means)}", confidence_text(plan.confidence)]
+    if forecast.parts and all(each.exact for each in forecast.parts):
+        asked = ["exact"]
+    duration = f"one execution takes {_tiny(plan.seconds_per_execution)}"
+    yield Sentence(f"{', '.join(asked)}; {duration}", DIM)
     for each in forecast.parts:
         yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
     if forecast.again:
