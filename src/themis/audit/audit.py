@@ -47,6 +47,7 @@ from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Naming, Noise
+from themis.scores.explanations.failing import failed_inputs
 from themis.settings import Settings, Stopping
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
@@ -267,6 +268,12 @@ class Audit:
     def noise(self) -> Noise | None:
         """How often inputs got a different decision when run again, as known so far."""
         return self.probe.noise(self.settings.confidence)
+
+    def failing(self, *, least: int = 0) -> tuple[Note, ...]:
+        """How many inputs fail, of `least` or more that are run, and which, if that is certain."""
+        confidence, run = self.settings.confidence, self._views.people_run
+        note = failed_inputs(self.sampler, run, confidence, least=least)
+        return () if note is None else (note,)
 
     def causal(self, *against: OneSet, output: str | None = None, **settings: Any) -> CausalScore:
         """The causal score of a set (Def. 3.7): `audit.causal("race", error=0.01)`.

@@ -17,7 +17,7 @@ from themis.audit.notes import sparse, unknown_values
 from themis.audit.rows import fit_notes
 from themis.config.from_model import order_note, word_of
 from themis.engine.account import Budget
-from themis.errors import RequestError
+from themis.errors import RequestError, SubjectError
 from themis.events import Forecast
 from themis.inputs.characteristics import Value
 from themis.inputs.following import rewrite
@@ -83,6 +83,7 @@ def make_plan(
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
+    failing = tuple(_failing(audit))
     rows = 0 if failed else PILOT  # where trials failed nothing more is tried
     forecast = _forecast(audit, settings, rows)
     of_checks = _forecast_checks(audit, [each for each in checks if each.against], rows)
@@ -98,6 +99,7 @@ def make_plan(
         warnings=(
             *sparse(population),
             *unknown_values(audit.runner.subject),
+            *failing,
             *_fit_notes(audit),
             *_warnings(audit, trials),
             *_order(audit.runner.subject, people),
@@ -143,6 +145,15 @@ def _try(audit: Audit) -> Iterator[Trial]:
         output = labels.labels[cell] if cell >= 0 else None
         shown = audit.shows_rows or not audit.population.profile
         yield Trial(audit.schema.decode_row(row) if shown else None, output, good)
+
+
+def _failing(audit: Audit) -> Iterable[Note]:
+    """How many inputs fail, and which, of as many as a second allows."""
+    each = audit.runner.seconds_for_more or 1.0
+    with suppress(SubjectError):
+        notes = audit.failing(least=min(int(1.0 / each), 2_000))
+        return notes if audit.shows_rows else withheld_notes(notes)
+    return ()
 
 
 def _withheld(trial: Trial, shared: Collection[Value]) -> Trial:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -38,6 +39,8 @@ from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
+from themis.results.withheld import withheld_notes
+from themis.scores.explanations.failing import failed_inputs
 from themis.scores.noise import NoiseProbe
 from themis.scores.privacy import marked_notes, outputs_in
 from themis.scores.question import Part, Scored, account_of, asked_again, ending_early, metered
@@ -102,6 +105,7 @@ class Work:
         self._failed = False
         self._problem: SubjectError | None = None  # what ended it besides too many failures
         self._ended: Ending | None = None  # early, outside of any score
+        self._failing: tuple[Note, ...] = ()  # which inputs fail
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = self._runner.account
         start_budget(self._runner, self._settings, self._probe)
@@ -189,6 +193,17 @@ class Work:
             self._problem = error
         if not weighed:
             self._weigh(may_run=False)
+        if self._runner.failures.total and self._problem is None:
+            self._failing = tuple(self._told_failing())
+
+    def _told_failing(self) -> Iterator[Note]:
+        """Under which condition inputs fail, if one is confirmed."""
+        keeps = self._sampler.keep_on_interrupt
+        with suppress(SubjectError), ending_early(keeps_interrupts=keeps):
+            confidence = self._settings.confidence
+            note = failed_inputs(self._sampler, self.people_run, confidence)
+            if note is not None and "conditions" in note.values:
+                yield note
 
     def result(
         self, command: str, naming: Naming | None = None, notes: Iterable[Note] = ()
@@ -222,6 +237,7 @@ class Work:
                 *self._chosen,
                 *fit_notes(self._data),
                 *notes,
+                *self._failing,
                 *sparse(apparatus.population),
                 *self._of_outputs(apparatus.views.notes(apparatus.handling.favourable)),
                 *unknown_values(runner.subject),
@@ -251,7 +267,9 @@ class Work:
         )
         if failed:
             problem = self._problem or runner.failure_message()
-            raise SubjectError(str(problem), result=self._family.whole(result))
+            where = withheld_notes(self._failing) if runner.failures.personal else self._failing
+            said = ". ".join(map(str, (problem, *where)))
+            raise SubjectError(said, result=self._family.whole(result))
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
 

@@ -50,6 +50,7 @@ class FailureLog:
     personal: bool = False  # inputs are of people, and are not for messages
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
     remedies: dict[str, None] = field(default_factory=dict)  # each once, in order
+    _lines: dict[Any, str] = field(default_factory=dict)  # the first of each message, by key
     _first: dict[str, Any] = field(default_factory=dict)  # the rank of each example
 
     @property
@@ -73,8 +74,10 @@ class FailureLog:
         schema: Schema,
         input_at: Callable[[Any], NDArray[Any]],
         explain: Callable[[Any], Failure],
+        *,
+        aside: bool = False,
     ) -> None:
-        """Count the failures of a batch."""
+        """Count the failures of a batch; of one that measures nothing, only hear what is said."""
         failed = np.flatnonzero(cells == FAILED)
         if not len(failed):
             return
@@ -82,6 +85,10 @@ class FailureLog:
         for place, key in zip(failed.tolist(), keys, strict=True):
             failure = answers.failures.get(place)
             failure = failure or explain(answers.outputs[place])
+            if len(self._lines) < 2_000:  # of more, the first
+                self._lines[key] = self.redact(failure.message.partition("\n")[0])
+            if aside:
+                continue
             self.counts[failure.kind] += 1
             if failure.remedy:
                 self.remedies[failure.remedy] = None
@@ -97,6 +104,10 @@ class FailureLog:
     def kinds_of(self, codes: NDArray[Any], schema: Schema) -> list[str | None]:
         """Why each of these inputs failed, if that is known."""
         return [(self.kinds or {}).get(key) for key in schema.input_keys.of(codes).tolist()]
+
+    def lines_of(self, codes: NDArray[Any], schema: Schema) -> list[str | None]:
+        """The first line of what was said of each of these inputs, if that is known."""
+        return [self._lines.get(key) for key in schema.input_keys.of(codes).tolist()]
 
     def message(self, executions: int) -> str:
         """What failed, how often among so many inputs that were asked for, with an example."""

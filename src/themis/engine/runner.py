@@ -461,9 +461,8 @@ class Runner:
 
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         self._take_stock(cells)
-        if self.is_aside:
-            return
-        self.failures.add(cells, answers, self.schema, input_at, self.labels.explain)
+        own, aside = self.labels.explain, self.is_aside
+        self.failures.add(cells, answers, self.schema, input_at, own, aside=aside)
 
     def _take_stock(self, cells: Cells) -> None:
         """Count answers by label, whether the subject gave them now or a cache held them.

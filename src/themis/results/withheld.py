@@ -378,7 +378,11 @@ def _without_rare_outputs(pair: Witness) -> Witness:
 
 def _region(region: Region) -> Region:
     """The region; the ends of its ranges are somebody's numbers, and are rounded."""
-    return replace(region, conditions=tuple(_END.sub(_end, each) for each in region.conditions))
+    return replace(region, conditions=tuple(_rounded(region.conditions)))
+
+
+def _rounded(conditions: Iterable[str]) -> list[str]:
+    return [_END.sub(_end, each) for each in conditions]
 
 
 def _end(found: re.Match[str]) -> str:
@@ -444,4 +448,7 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "same-output": lambda values: {"output": None} if values.get("rare") else {},
     "merged-texts": _spellings,
     "no-such-value": lambda values: {"value": None},
+    "inputs-fail": lambda values: {
+        name: _rounded(each) for name, each in values.items() if name == "conditions"
+    },
 }

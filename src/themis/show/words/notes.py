@@ -312,6 +312,7 @@ SPECS: dict[str, Callable[[Values, str], str]] = {
     "at-most": lambda values, name: at_most(percent(values[name], "up")),
     "of-rows": lambda values, name: percent(values[name] / values["rows"]),
     "share": _share,
+    "confidence": lambda values, name: confidence_text(values[name]),
     "ms": lambda values, name: f"{1e3 * values[name]:,.0f}",
     "and": lambda values, name: all_of(values[name]),
     "or": lambda values, name: " or ".join(values[name]),
