@@ -16,6 +16,7 @@ import themis
 from themis.results.notes import Ending
 from themis.results.outcomes import Proxy
 from themis.results.saved import result_from_dict, result_schema
+from themis.results.withheld import withheld
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
@@ -212,3 +213,130 @@ def test_drawing_and_proxies_contradict_each_other() -> None:
     people, decide = world(8)
     with pytest.raises(themis.RequestError, match="proxies need every row"):
         proxies(people, decide, draw=True)
+
+
+def redrawn_rates(people: list[dict[str, Any]], decide: Any, name: str, values: Any) -> Any:
+    """Each group's rate, by one draw of everything that may be drawn, and everybody's."""
+    owns = [person for person in people if person[name] in values]
+    share = {v: sum(p["weight"] for p in owns if p[name] == v) for v in values}
+    total, rates = sum(share.values()), dict.fromkeys([*SEXES, "all"], 0.0)
+    for group in rates:
+        for value in values:
+            own = [{**p, name: value} for p in people if group in ("all", p["sex"])]
+            own = [p for p in own if is_real(p)]
+            good = sum(p["weight"] for p in own if decide(p)) / sum(p["weight"] for p in own)
+            rates[group] += share[value] / total * good
+    return rates
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_redrawing_equals_a_count_of_everybody_with_every_value(seed: int) -> None:
+    people, decide = world(seed)
+    found = {each.name: each for each in proxies(people, decide, weights="weight").proxies}
+    for name, values in {"job": JOBS, "level": LEVELS, "region": ["n", "s"]}.items():
+        rates, redrawn = redrawn_rates(people, decide, name, values), found[name].redrawn
+        assert redrawn.difference == pytest.approx(abs(rates["f"] - rates["m"]))
+        assert redrawn.rate == pytest.approx(rates["all"])
+        assert redrawn.low <= redrawn.difference <= redrawn.high
+        assert (redrawn.people, redrawn.undecided) == (sum(p["weight"] for p in people), 0)
+    assert found["region"].redrawn.difference == pytest.approx(found["region"].difference)
+
+
+def test_ten_values_stand_for_a_tenth_of_the_people_each() -> None:
+    schema = themis.Schema(sex=SEXES, hours=range(1_000))
+    hours = [5] * 50 + list(range(100, 900, 16))  # half of them have the same
+    people = [{"sex": SEXES[n % 2], "hours": own} for n, own in enumerate(hours)]
+    (proxy,) = proxies(people, lambda p: p["hours"] > 5 and p["sex"] == "m", schema).proxies
+    assert len(proxy.settings) == 6
+    assert proxy.redrawn.difference == pytest.approx(0.5)
+    assert proxy.redrawn.rate == pytest.approx(0.25)
+
+
+def test_redrawing_says_nothing_where_a_group_can_have_no_value() -> None:
+    schema = themis.Schema(sex=SEXES, job=JOBS).where("sex == 'm' or job != 'judge'")
+    people = [
+        {"sex": sex, "job": job}
+        for sex in SEXES
+        for job in JOBS * 9
+        if (sex, job) != ("f", "judge")
+    ]
+    (proxy,) = proxies(people, lambda p: p["job"] != "nurse", schema).proxies
+    assert proxy.redrawn is None
+    assert proxy.lowered is None
+
+
+def drawn_proxies(seed: int, alpha: float | None = None) -> bool:
+    """Whether all ends hold for people drawn from a world of which all is known."""
+    rng = np.random.default_rng(seed)
+    chances = np.random.default_rng(0).dirichlet(np.ones(12)).reshape(2, 3, 2)
+    favours = np.random.default_rng(1).random((2, 3, 2)) < 0.5
+    schema = themis.Schema(sex=SEXES, job=JOBS, region=["n", "s"])
+    places = rng.choice(12, 80, p=chances.ravel())
+    sex, job, region = np.unravel_index(places, chances.shape)
+    people = [
+        {"sex": SEXES[s], "job": JOBS[j], "region": "ns"[r]}
+        for s, j, r in zip(sex.tolist(), job.tolist(), region.tolist(), strict=True)
+    ]
+
+    def decide(p: dict[str, Any]) -> bool:
+        place = SEXES.index(p["sex"]), JOBS.index(p["job"]), "ns".index(p["region"])
+        return bool(favours[place])
+
+    audit = themis.Audit(decide, schema, confidence=0.8, deterministic=True)
+    result = audit.apparent(people, "sex", proxies=True, only_data=True, measures=["group"])
+    own = chances.sum(axis=(1, 2))
+    for proxy, axis in ((p, {"job": 1, "region": 2}[p.name]) for p in result.proxies):
+        others = chances.sum(axis=axis) / own[:, None]  # of each group, what it has besides
+        rates = (np.moveaxis(favours, axis, 2) * others[:, :, None]).sum(axis=1)  # by value
+        counts = np.bincount((job, region)[axis - 1], minlength=rates.shape[1])
+        truths = [abs(rate[0] - rate[1]) for rate in rates.T]
+        mixed = rates @ (counts / counts.sum())
+        told = [*proxy.settings, proxy.redrawn]
+        for truth, each in zip([*truths, abs(mixed[0] - mixed[1])], told, strict=True):
+            if not each.low - 1e-9 <= truth <= each.high + 1e-9:
+                return False
+    return True
+
+
+def test_all_differences_hold_together_also_the_redrawn_ones() -> None:
+    assert sum(map(drawn_proxies, range(60))) >= 0.8 * 60
+
+
+def test_ends_that_were_not_divided_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from themis.scores import proxies as module
+
+    whole = module.sampled_rate
+    monkeypatch.setattr(module, "sampled_rate", lambda x, n, alpha: whole(x, n, 0.5))
+    assert sum(map(drawn_proxies, range(40))) < 0.8 * 40
+
+
+def test_the_ranking_is_measured_and_no_advice() -> None:
+    people = [{"sex": s, "hours": h, "town": t}
+              for s, many in (("f", 20), ("m", 60)) for h in range(0, 80, 2) if h < many + 20
+              for t in "ab"]  # fmt: skip
+    schema = themis.Schema(
+        sex=themis.Values(SEXES, protected=True), hours=range(100), town=["a", "b"]
+    )
+    result = proxies(people, lambda p: p["hours"] >= 30, schema)
+    hours, town = sorted(result.proxies, key=lambda each: each.name)
+    assert hours.redrawn.difference == pytest.approx(0.0)
+    assert town.redrawn.difference == pytest.approx(town.difference)
+    assert hours.lowered > 0.2
+    shown = " ".join(render_markdown(result).split())
+    assert "Measured, not advice" in shown
+    ranking = shown.split("Redrawn | Favourable")[1]
+    assert ranking.index("| hours |") < ranking.index("| town |")
+
+
+def test_what_is_left_of_few_people_is_not_shown() -> None:
+    people = [{"sex": "f" if n < 4 else "m", "town": "ab"[n % 2]} for n in range(40)]
+    schema = themis.Schema(sex=themis.Values(SEXES, protected=True), town=["a", "b"])
+    result = proxies(people, lambda p: p["town"] == "a" or p["sex"] == "m", schema)
+    shown_result = withheld(result)
+    (whole,), (shown,) = result.proxies, shown_result.proxies
+    assert {each.fewest for each in (*whole.settings, whole.redrawn)} == {4}
+    for each in (*shown.settings, shown.redrawn):
+        assert (each.difference, each.low, each.high, each.before, each.rate) == (None,) * 5
+    assert "Measured, not advice" not in render_markdown(shown_result)
+    again = result_from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again.to_dict()["proxies"] == result.to_dict()["proxies"]

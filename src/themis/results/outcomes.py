@@ -116,7 +116,7 @@ class Outcomes:
 class Setting:
     """How far the groups' rates are apart where everybody has one value of a characteristic."""
 
-    value: Value
+    value: Value  # None: redrawn
     difference: float | None  # None: nobody, or one group alone, can have it
     low: float | None
     high: float | None
@@ -124,6 +124,8 @@ class Setting:
     people: int  # who can have it, with a decision
     unreal: int  # who cannot: constraints forbid the combination, or the value would be missing
     undecided: int = 0  # who got no decision
+    rate: float | None = None  # of favourable decisions then, of all these people
+    fewest: int | None = None  # people in the smaller of the two groups that are farthest apart
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,9 @@ class Proxy:
     confidence: float | None  # as of known outcomes
     possible: int  # values that it may have
     settings: tuple[Setting, ...]  # each value that was tried
+    redrawn: Setting | None = (
+        None  # each person's value from those tried, as often as people have it
+    )
     output: str | None = None
     noisy: bool = False  # as of known outcomes
 
@@ -153,6 +158,14 @@ class Proxy:
     def may_stand_in(self) -> bool:
         """Whether it goes with the set, more than faintly, and changes decisions."""
         return self.association >= FAINT and self.changed > 0
+
+    @property
+    def lowered(self) -> float | None:
+        """By how much redrawing lowers the difference of those whom it compares."""
+        redrawn = self.redrawn
+        if redrawn is None or redrawn.difference is None or redrawn.before is None:
+            return None
+        return redrawn.before - redrawn.difference
 
     @property
     def extremes(self) -> tuple[Setting, Setting] | None:
@@ -185,7 +198,9 @@ def _endless_rates(group: OutcomeGroup) -> dict[str, Any]:
 def proxy_of_noise(proxy: Proxy) -> Proxy:
     """The same of what may stand in for a set."""
     settings = tuple(map(_endless, proxy.settings))
-    return replace(_endless(proxy), settings=settings, confidence=None, noisy=True)
+    redrawn = proxy.redrawn and _endless(proxy.redrawn)
+    endless = replace(_endless(proxy), settings=settings, redrawn=redrawn)
+    return replace(endless, confidence=None, noisy=True)
 
 
 Ended = TypeVar("Ended", Rate, Gap, Setting, Proxy)

@@ -31,7 +31,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.observed import Category, CategoryTable, Observed
-from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy
+from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy, Setting
 from themis.results.parts import Group, Inventory, Region, TestedSet, Witness
 from themis.results.rough import RARE_OUTPUT, Unnamed, Values, about, kept_apart, rough, rounded
 
@@ -217,8 +217,8 @@ def _(observed: Observed) -> Observed:
 
 @withholding.register
 def _(proxy: Proxy) -> Proxy:
-    settings = (replace(each, value=_short(each.value)) for each in proxy.settings)
-    return replace(proxy, settings=tuple(settings))
+    redrawn = proxy.redrawn and _setting(proxy.redrawn)
+    return replace(proxy, settings=tuple(map(_setting, proxy.settings)), redrawn=redrawn)
 
 
 @withholding.register
@@ -349,6 +349,13 @@ def _common(values: Sequence[Value], rare: Sequence[Value], noun: str) -> tuple[
     common = tuple(each for each in values if each not in rare)
     number = len(values) - len(common)
     return (*common, Unnamed(count_of(number, f"rare {noun}"))) if number else common
+
+
+def _setting(setting: Setting) -> Setting:
+    """What becomes of people with one value; without numbers that would tell what few get."""
+    few = setting.fewest is not None and setting.fewest < SHARED
+    hidden: dict[str, Any] = dict.fromkeys(("difference", "low", "high", "before", "rate"))
+    return replace(setting, value=_short(setting.value), **(hidden if few else {}))
 
 
 def _short(value: Value) -> Value:

@@ -8,6 +8,10 @@ compared with themselves as they are.
 
 Of more than MOST values, so many are tried: of numbers those of the people at 5 %, 15 %, … 95 % of
 the rows in their order, be they between the steps; of others the most frequent that the schema has.
+
+Redrawn, each person gets one of these values by chance, as often as the people have them. That is
+averaged, not drawn: a group's rate is the mean of its rates with each value, and its ends are the
+means of their ends, which hold for whatever shares, since the ends of all values hold together.
 """
 
 from __future__ import annotations
@@ -34,6 +38,8 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
 
 MOST = 10  # values of one characteristic that are tried
+
+Rates = dict[int, Interval]  # of each group
 
 
 def proxies_of(
@@ -71,17 +77,21 @@ def ranked(proxies: Iterable[Proxy]) -> tuple[Proxy, ...]:
     return tuple(sorted(given, key=lambda each: (sets.index(each.against), -each.strength)))
 
 
-def tried_values(characteristic: Characteristic, codes: NDArray[Any], weights: Floats) -> list[int]:
-    """The codes of the values that everybody is given in turn."""
-    chances = characteristic.value_weights
-    if characteristic.size <= MOST:
-        listed = range(characteristic.size)
-        return [code for code in listed if chances is None or chances[code] > 0]
+def tried_values(
+    characteristic: Characteristic, codes: NDArray[Any], weights: Floats
+) -> dict[int, float]:
+    """The codes of the values that everybody is given in turn, and how often people have each."""
+    chances, size = characteristic.value_weights, characteristic.size
+    if size <= MOST:
+        totals = summed(np.minimum(codes, size).astype(np.int64), weights, size + 1)
+        return {c: float(totals[c]) for c in range(size) if chances is None or chances[c] > 0}
     shared = _is_shared(characteristic, codes)
     own, totals = _totals(codes[shared], weights[shared])
     if not characteristic.numeric:
-        return sorted(own[np.argsort(-totals, kind="stable")[:MOST]].tolist())
-    return _at(characteristic, own, totals, (np.arange(MOST) + 0.5) / MOST)
+        common = np.sort(np.argsort(-totals, kind="stable")[:MOST])
+        return dict(zip(own[common].tolist(), totals[common].tolist(), strict=True))
+    steps = _at(characteristic, own, totals, (np.arange(MOST) + 0.5) / MOST)
+    return {code: float(steps.count(code)) for code in steps}
 
 
 def levels_of(
@@ -94,7 +104,7 @@ def levels_of(
     shared = _is_shared(characteristic, codes)
     if characteristic.numeric and shared.any():
         parts = _totals(codes[shared], weights[shared])
-        cuts = _at(characteristic, *parts, np.arange(1, MOST) / MOST)
+        cuts = list(dict.fromkeys(_at(characteristic, *parts, np.arange(1, MOST) / MOST)))
         numbers = characteristic.column(np.append(codes[shared], cuts)).astype(float)
         levels = np.full(len(codes), MOST)  # what is missing
         levels[shared] = np.searchsorted(np.sort(numbers[shared.sum() :]), numbers[: shared.sum()])
@@ -121,7 +131,7 @@ def _at(
     order = np.argsort(characteristic.column(codes).astype(float), kind="stable")
     reached = np.cumsum(totals[order]) / totals.sum()
     places = np.minimum(np.searchsorted(reached, shares - 1e-12), len(order) - 1)
-    return list(dict.fromkeys(codes[order][places].tolist())) if len(codes) else []
+    return codes[order][places].tolist() if len(codes) else []
 
 
 # What everybody gets ----------------------------------------------------------------------------
@@ -131,7 +141,7 @@ class _Table:
 
     characteristic: Characteristic
     levels: NDArray[np.int64]  # of each person as they are
-    values: list[int]
+    values: dict[int, float]  # and how often people have them
     cells: list[Cells]  # of each value: everybody's output, NO_COUNTERFACTUAL where it is unreal
 
     @classmethod
@@ -188,10 +198,11 @@ class _Beside:
             association=self._association(),
             changed=changed,
             at_least=changed < 1 and (some or failed or not decided.all()),
-            **self._ends(self._spread(self.groups.inside & decided, own)),
+            **self._ends(_spread(self._rates(self.groups.inside & decided, own))),
             confidence=self.confidence,
             possible=table.characteristic.size,
             settings=tuple(map(self._setting, table.values, table.cells)),
+            redrawn=self._redrawn(),
             output=self.reading.details().get("output"),
         )
 
@@ -201,31 +212,78 @@ class _Beside:
 
     def _setting(self, value: int, cells: Cells) -> Setting:
         """The groups where everybody has a value, of those who can have it."""
-        heads, inside = self.run.heads, self.groups.inside
-        real = inside & (cells != NO_COUNTERFACTUAL)
-        chosen = real & (cells >= 0) & (self._own >= 0)
-        before = self._spread(chosen, self._own)
+        real, chosen = self._chosen(cells)
         return Setting(
             value=self.table.characteristic.value(value),
-            **self._ends(self._spread(chosen, cells)),
-            before=None if before is None else before.score,
-            people=int(heads[chosen].sum()),
-            unreal=int(heads[inside & ~real].sum()),
-            undecided=int(heads[real & ~chosen].sum()),
+            **self._compared(self._rates(chosen, cells), self._rates(chosen, self._own), chosen),
+            rate=self._rate(chosen, cells),
+            **self._people(real, chosen),
         )
 
-    def _spread(self, chosen: Flags, cells: Cells) -> Interval | None:
-        """How far the rates of these people's groups are apart; None for fewer than two groups."""
+    def _redrawn(self) -> Setting | None:
+        """The same where each person's value is redrawn; None where a group can't have some."""
+        table, shares = self.table, np.array(list(self.table.values.values()))
+        total = shares.sum()
+        drawn = [e for e, share in zip(table.cells, shares.tolist(), strict=True) if share]
+        if not total:
+            return None
+        shares = shares[shares > 0] / total
+        parts = [self._chosen(cells) for cells in drawn]
+        chosen = [own for _, own in parts]
+        now = [self._rates(own, cells) for own, cells in zip(chosen, drawn, strict=True)]
+        before = [self._rates(own, self._own) for own in chosen]
+        of_all = [self._rate(own, cells) for own, cells in zip(chosen, drawn, strict=True)]
+        if any(set(each) != set(now[0]) for each in now) or None in of_all:
+            return None
+        return Setting(
+            value=None,
+            **self._compared(_mixed(now, shares), _mixed(before, shares), np.all(chosen, axis=0)),
+            rate=round(float(shares @ np.array(of_all, dtype=float)), 12),
+            **self._people(np.any([real for real, _ in parts], axis=0), np.any(chosen, axis=0)),
+        )
+
+    def _chosen(self, cells: Cells) -> tuple[Flags, Flags]:
+        """Who is in a group and can have a value, and who of them has decisions to compare."""
+        real = self.groups.inside & (cells != NO_COUNTERFACTUAL)
+        return real, real & (cells >= 0) & (self._own >= 0)
+
+    def _people(self, real: Flags, chosen: Flags) -> dict[str, int]:
+        heads, inside = self.run.heads, self.groups.inside
+        return {
+            "people": int(heads[chosen].sum()),
+            "unreal": int(heads[inside & ~real].sum()),
+            "undecided": int(heads[real & ~chosen].sum()),
+        }
+
+    def _compared(self, now: Rates, before: Rates, chosen: Flags) -> dict[str, Any]:
+        """How far groups are apart, and were before, and the people of the smaller extreme one."""
+        spread, was = _spread(now), _spread(before)
+        fewest = None
+        if spread is not None:
+            sizes = self.groups.total(self.run.heads * chosen)
+            ends = (max(now, key=lambda g: now[g].score), min(now, key=lambda g: now[g].score))
+            fewest = int(min(sizes[each] for each in ends))
+        return {**self._ends(spread), "before": was and was.score, "fewest": fewest}
+
+    def _rate(self, chosen: Flags, cells: Cells) -> float | None:
+        """How many of these people get the favourable decision."""
+        weights = self.run.weights * chosen
+        good = weights[self.reading.labels.is_favourable(cells)].sum()
+        return round(float(good / weights.sum()), 12) if weights.any() else None
+
+    def _rates(self, chosen: Flags, cells: Cells) -> Rates:
+        """The rate of each group that has any of these people."""
         favourable, total = self.reading.labels.is_favourable(cells), self.groups.total
         heads, weights = self.run.heads * chosen, self.run.weights * chosen
         good = total(heads * favourable), total(weights * favourable)
-        rates = []
-        for of, weight, few, some in zip(total(heads), total(weights), *good, strict=True):
+        rates = {}
+        each = zip(total(heads), total(weights), *good, strict=True)
+        for group, (of, weight, few, some) in enumerate(each):
             if weight and self.alpha is not None:
-                rates.append(sampled_rate(few, of, self.alpha))
+                rates[group] = sampled_rate(few, of, self.alpha)
             elif weight:
-                rates.append(Interval(some / weight, some / weight, some / weight))
-        return spread_of(rates) if len(rates) > 1 else None
+                rates[group] = Interval(some / weight, some / weight, some / weight)
+        return rates
 
     def _ends(self, spread: Interval | None) -> dict[str, Any]:
         """How far groups are apart, as a result has it; with ends where there are some."""
@@ -242,3 +300,17 @@ class _Beside:
         cells, count = groups.own * columns + table.levels[groups.inside], len(groups.labels)
         counts = summed(cells, weights[groups.inside], count * columns)
         return round(association(counts.reshape(count, columns)), 12)
+
+
+def _spread(rates: Rates) -> Interval | None:
+    """How far rates are apart; None for fewer than two."""
+    return spread_of([*rates.values()]) if len(rates) > 1 else None
+
+
+def _mixed(parts: Sequence[Rates], shares: Floats) -> Rates:
+    """The mean rate of each group, with the means of the ends: wherever those hold, these do."""
+    means = {
+        group: shares @ np.array([[own.score, own.low, own.high] for own in each])
+        for group, each in ((group, [part[group] for part in parts]) for group in parts[0])
+    }
+    return {group: Interval(*each.tolist()) for group, each in means.items()}

@@ -22,9 +22,14 @@ from themis.show.words.outcomes import (
 )
 from themis.show.words.proxies import (
     PROXY_HEADS,
+    WHAT_IF,
+    WHAT_IF_HEADS,
+    by_lowering,
     proxies_certainty,
     proxy_row,
     proxy_sentences,
+    what_if_row,
+    what_if_title,
 )
 from themis.show.words.values import count, set_phrase
 from themis.show.words.wording import Wording
@@ -89,4 +94,9 @@ def proxy_blocks(proxies: Sequence[Proxy], words: Wording, *, most: int) -> Iter
         count(hidden, "more is not shown", "more are not shown") if hidden else "",
         "rates",
     )
+    if ranking := by_lowering(proxies):
+        name, *others = (each.capitalize() for each in WHAT_IF_HEADS)
+        rows = list(map(what_if_row, ranking[:most]))
+        yield Statement(WHAT_IF)
+        yield Table(what_if_title(ranking), (name, *map(Number, others)), rows, "", "rates")
     yield Statement(proxies_certainty(proxies), "faint")

@@ -14,11 +14,19 @@ from themis.show.words.values import (
     percent,
     plain_phrase,
     points,
+    set_phrase,
     visible,
 )
 from themis.show.words.wording import Wording
 
 PROXY_HEADS = ("characteristic", "association", "changed", "smallest gap", "largest gap")
+WHAT_IF_HEADS = ("characteristic", "redrawn", "favourable", "smallest gap", "favourable")
+WHAT_IF = (
+    "Measured, not advice: what the difference becomes where one characteristic is changed for "
+    "everybody and all else stays. Redrawn: each person gets one of the values that were tried by "
+    "chance, as often as these people have them. Characteristics are ranked by how much that "
+    "lowers it. Where nobody or everybody gets the favourable decision, no difference is left."
+)
 TOLD = 3  # characteristics with sentences of their own
 NAMED = 6  # of those without any sign
 NOT_CAUSES = (
@@ -48,6 +56,39 @@ def proxy_row(proxy: Proxy) -> tuple[str, ...]:
 def _short(setting: Setting) -> str:
     assert setting.difference is not None
     return f"{points(setting.difference)} ({cut_name(visible(setting.value))})"
+
+
+def by_lowering(proxies: Sequence[Proxy]) -> list[Proxy]:
+    """Those with a difference to lower, the one whose redrawing lowers it most first."""
+    known = [each for each in proxies if each.difference is not None and _has_what_if(each)]
+    return sorted(known, key=lambda each: -1.0 if each.lowered is None else -each.lowered)
+
+
+def _has_what_if(proxy: Proxy) -> bool:
+    return proxy.lowered is not None or proxy.extremes is not None
+
+
+def what_if_row(proxy: Proxy) -> tuple[str, ...]:
+    """A line of the ranking: redrawn, and with the value that leaves the smallest difference."""
+    least = None if proxy.extremes is None else proxy.extremes[0]
+    redrawn = proxy.redrawn if proxy.lowered is not None else None
+    value = "" if least is None else f"{cut_name(visible(least.value))}: "
+    return _name(proxy), *_left(redrawn), f"{value}{_left(least)[0]}", _left(least)[1]
+
+
+def _left(setting: Setting | None) -> tuple[str, str]:
+    if setting is None or setting.difference is None:
+        return "–", "–"
+    left = f"{points(setting.difference)}{_ends(setting.low, setting.high)}"
+    return left, "–" if setting.rate is None else percent(setting.rate)
+
+
+def what_if_title(proxies: Sequence[Proxy]) -> str:
+    """What the ranking shows, with the difference as these people are."""
+    first = proxies[0]
+    assert first.difference is not None
+    now = f"{points(first.difference)}{_ends(first.low, first.high)} as these people are"
+    return f"What the difference by {set_phrase(first.against)} becomes, {now}"
 
 
 def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
