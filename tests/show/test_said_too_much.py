@@ -110,3 +110,10 @@ def test_a_verdict_by_the_rule_of_the_paper_is_not_called_certain(stopping: Any)
         assert (said in flat(page).replace("&#x27;", "'").replace("&#39;", "'")) is (
             stopping == "paper"
         )
+
+
+def test_a_search_of_every_input_is_not_called_exact_where_answers_vary() -> None:
+    result = themis.Audit(lambda person: person["age"] > 9, SCHEMA).search_all(0.1)
+    noisy = replace(result.searches[0], stopped=Ending.NOISE)
+    assert "exact: every input was run" in verdict(result).sentence
+    assert "(every input was run)" in verdict(replace(result, searches=(noisy,))).sentence

@@ -181,7 +181,8 @@ def _among(search: SearchResult, words: Wording) -> str:
 
 def _confidence(search: SearchResult) -> str:
     if search.method == "exact":
-        return f"exact: {ALL_RUN[search.population]}"
+        exact = "" if search.stopped is Ending.NOISE else "exact: "  # or not, next time
+        return f"{exact}{ALL_RUN[search.population]}"
     if search.stopping is Stopping.PAPER:
         return "claimed by the paper's rule, not certified"
     return confidence_text(search.confidence, search.family)
