@@ -219,8 +219,16 @@ def test_what_is_no_decision_is_not_taken_for_one(tmp_path: Path) -> None:
     for values in ([index / 7 for index in range(100)], [index % 40 for index in range(100)]):
         path = write_csv(tmp_path / "rows.csv", {"race": ["a", "b"] * 50, "price": values})
         text = text_of(path, target="price")
-        assert "\n# favourable = [1]" in text
-        assert "these are measurements" in text.replace("\n# ", " ")
+        assert "\n[outputs]\nprice = { min = 0.0, max = " in text
+        (tmp_path / "themis.toml").write_text(text)
+        (output,) = read_config(tmp_path / "themis.toml").outputs
+        assert output.scale is not None
+        assert output.scale[1] >= 1.25 * max(values)
+        assert output.statistics == ("mean",)
+    path = write_csv(
+        tmp_path / "rows.csv", {"race": ["a", "b"] * 50, "said": [f"t {n}" for n in range(100)]}
+    )
+    assert "these are measurements" in text_of(path, target="said").replace("\n# ", " ")
 
 
 # --- whole files ----------------------------------------------------------------------------

@@ -144,3 +144,42 @@ def test_a_list_of_names_is_one_set() -> None:
         both = measure(["sex", "age"])
         assert both.against == ("sex", "age")
         assert both.score == measure("sex", "age").score == measure("sex,age").score
+
+
+class Premium:
+    """A model that knows what it reads, and has nothing but probabilities."""
+
+    feature_names_in_ = np.array(["age", "debts"])
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        bad = np.clip(frame["debts"].fillna(9) / 10, 0, 1)
+        return np.stack([bad, 1 - bad], axis=1)
+
+
+def test_of_a_model_what_it_reads_and_what_is_protected_becomes_a_schema() -> None:
+    frame = pd.DataFrame(people())
+    schema = Schema.from_frame(frame, protected=["sex"], target="good", model=Premium())
+    assert {each.name: each.role for each in schema} == {
+        "sex": "group", "age": "input", "debts": "input",
+    }  # fmt: skip
+    asked = themis.model(Premium(), cut=0.85)
+    assert Schema.from_frame(frame, protected="sex", model=asked) == schema
+    audit = themis.Audit(asked, schema, profile=frame)
+    shares = {
+        each.values["sex"]: each.rate
+        for each in audit.apparent(frame, against=["sex"], measures=["group"], only_data=True)
+        .scores[0]
+        .groups
+    }
+    granted = frame.assign(granted=Premium().predict_proba(frame)[:, 1] >= 0.85)
+    assert shares == pytest.approx(granted.groupby("sex")["granted"].mean().to_dict())
+    with pytest.raises(themis.RequestError, match="no column 'age', which the model reads"):
+        Schema.from_frame(frame.drop(columns="age"), model=Premium())
+
+
+def test_a_schema_is_a_mapping_of_its_characteristics() -> None:
+    schema = Schema(sex=["f", "m"], age=Integers(18, 90))
+    assert schema["age"].max == 90
+    assert ("age" in schema, "income" in schema, len(schema)) == (True, False, 2)
+    with pytest.raises(themis.RequestError, match="no characteristic 'agee'; did you mean 'age'"):
+        schema["agee"]

@@ -113,6 +113,36 @@ class TestMethods:
         with pytest.raises(RequestError, match="no method 'predict_proba'; choose from: predict, "):
             themis.Audit(themis.model(model, method="predict_proba"), SCHEMA)
 
+    @pytest.mark.parametrize("width", [1, 2])
+    def test_a_model_with_nothing_but_probabilities_is_asked_for_them(
+        self, model: Any, rows: np.ndarray, width: int
+    ) -> None:
+        class Scores:
+            def predict_proba(self, inputs: np.ndarray) -> np.ndarray:
+                found: np.ndarray = model.predict_proba(inputs)[:, -width:]
+                return found if width == 2 else found[:, 0]
+
+        cut = float(model.predict_proba(rows)[70, 1])
+        expected = model.predict_proba(rows)[:, 1] >= cut
+        for given in ({}, {"method": "predict_proba"}, {"class_": 1}):
+            audit = themis.Audit(themis.model(Scores(), cut=cut, **given), SCHEMA)
+            assert audit.causal("sex").score == pytest.approx(flips(expected)) != 0
+        with pytest.raises(RequestError, match="a probability is a number, not a decision"):
+            themis.Audit(Scores(), SCHEMA)
+
+    def test_of_more_probabilities_without_names_the_favourable_one_must_be_named(
+        self, three: Any, rows: np.ndarray
+    ) -> None:
+        class Scores:
+            def predict_proba(self, inputs: np.ndarray) -> np.ndarray:
+                found: np.ndarray = three.predict_proba(inputs)
+                return found
+
+        with pytest.raises(RequestError, match="answers with 3 probabilities; name the place"):
+            themis.Audit(themis.model(Scores(), cut=0.4), SCHEMA).causal("sex")
+        score = themis.Audit(themis.model(Scores(), cut=0.4, class_=2), SCHEMA).causal("sex")
+        assert score.score == pytest.approx(flips(three.predict_proba(rows)[:, 2] >= 0.4))
+
     def test_favourable_and_a_cut_contradict_each_other(self, model: Any) -> None:
         with pytest.raises(RequestError, match="both favourable and cut"):
             themis.Audit(themis.model(model, cut=0.5), SCHEMA, favourable=[False])

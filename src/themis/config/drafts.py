@@ -107,6 +107,7 @@ class DraftFile:
     example: Value = 1  # a favourable output to show where none is known
     profile: str | None = None  # the rows that inputs are drawn from
     subject: Sequence[str] = (_UNKNOWN_SUBJECT,)  # the lines of its table
+    output: tuple[str, float, float] | None = None  # the column of a number, and its range
     cut: float | None = None  # of a model that answers with a number
     cut_reason: str = ""
     order: Note | None = None  # of a model that does not know the names of its columns
@@ -156,6 +157,18 @@ class DraftFile:
                 "is what it predicts something that people want?"
             )
             yield f"cut = {spell_value(self.cut)}"
+            return
+        if self.output is not None:
+            name, low, high = self.output
+            yield ""
+            yield from spell_remark(
+                f"{name}: a number, in a range wider than that of the rows; an answer outside is a "
+                "failure. Higher counts as favourable. With cut = … rates of those above it "
+                "are compared instead of means."
+            )
+            yield "[outputs]"
+            scale = {"min": low, "max": high, "distance": "relational"}
+            yield f"{spell_key(name)} = {spell_value(scale)}"
             return
         yield from spell_remark(f"favourable: {self.favourable_remark}")
         shown = [self.example] if self.favourable is None else list(self.favourable)

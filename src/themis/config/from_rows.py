@@ -17,6 +17,7 @@ from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Typed, type_column
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
+from themis.inputs.numbers import exact, round_step
 from themis.inputs.personal import SHARED, words_of
 from themis.inputs.schema import Schema, characteristic_from
 from themis.inputs.tables import Table
@@ -87,6 +88,7 @@ def draft_from_data(
         some = some_rows(rows)
         model = tried_on(model, some, schema)
         order = order_of(model, some, schema, found)
+    scale = _scale(None if found is None else typed[found], model)
     return DraftFile(
         f"{source}: {'the first ' * rows.is_cut}{count_of(len(rows), 'row')}, "
         f"{count_of(len(names), 'column')}",
@@ -96,6 +98,7 @@ def draft_from_data(
         example=_example(model),
         profile=profile,
         subject=DraftFile.subject if model is None else tuple(_subject(model)),
+        output=None if scale is None or found is None else (found, *scale),
         cut=None if model is None or model.classes else model.cut,
         cut_reason="" if model is None else model.cut_reason,
         order=order,
@@ -230,14 +233,31 @@ def _favourable(
         return None, f"column {name!r} has no decisions: name the favourable outputs"
     numbers = typed.kind in ("real", "integer")
     if len(pairs) > (LIST_NUMBERS if numbers else LIST_TEXTS):
-        remedy = "let the subject compare them with a cut-off"
-        if model is not None and numbers:
-            remedy = "write from where on one is favourable (cut = …), or declare an output"
         return None, (
             f"column {name!r} has {len(pairs):,} different values: these are measurements, not "
-            f"decisions; {remedy}"
+            "decisions; let the subject compare them with a cut-off"
         )
     return wanted(pairs, f"column {name!r}")
+
+
+def _scale(typed: Typed | None, model: ModelFacts | None) -> tuple[float, float] | None:
+    """The range of answers like the numbers of a column; None where they are decisions.
+
+    It is wider than theirs: what is predicted may lie beside all that was. It stays on one side of
+    0, and its ends are nobody's number.
+    """
+    if typed is None or typed.kind not in ("integer", "real"):
+        return None
+    if len(typed.values) <= LIST_NUMBERS or (model is not None and (model.classes or model.cut)):
+        return None
+    low, high = map(exact, typed.ends)
+    beside = (high - low) / 4
+    unit = round_step(beside, 5)
+    lower, higher = (low - beside) // unit * unit, -((-high - beside) // unit) * unit
+    return (
+        0.0 if low >= 0 > lower else float(lower),
+        0.0 if high <= 0 < higher else float(higher),
+    )
 
 
 def _example(model: ModelFacts | None) -> Value:

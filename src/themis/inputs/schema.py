@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,8 @@ from themis.inputs.keys import InputKeys
 from themis.inputs.row_files import repeated_names, rows_of
 
 Inputs: TypeAlias = Mapping[str, Characteristic | Sequence[Value]]
+
+READERS = "themis.subjects.loading"  # knows models; this room does not, and loads it on demand
 
 
 class Schema:
@@ -69,13 +72,19 @@ class Schema:
 
     @classmethod
     def from_frame(
-        cls, frame: Any, *, protected: Iterable[str] = (), target: str | None = None
+        cls,
+        frame: Any,
+        *,
+        protected: Iterable[str] = (),
+        target: str | None = None,
+        model: Any = None,
     ) -> Schema:
         """A schema guessed from a table: values or ranges, their weights, shares without a value.
 
         `target` is a column that is no input. Others that are none (names, free texts, dates) are
-        left out with a ColumnsWarning. Give the same table to `Audit(…, profile=frame)`, so that
-        inputs are drawn from its rows.
+        left out with a ColumnsWarning. Of a `model` that knows its columns only those are taken,
+        and the protected ones: groups of people, where it does not read them. Give the same table
+        to `Audit(…, profile=frame)`, so that inputs are drawn from its rows.
         """
         marked = [protected] if isinstance(protected, str) else list(protected)
         rows = rows_of(frame)
@@ -87,11 +96,21 @@ class Schema:
                 Mistake("unknown-name", "frame", f"there is no {name!r}", suggest(name, known))
                 for name in unknown
             )
+        names = [name for name in columns if name != target]
+        read = names if model is None else import_module(READERS).columns_read(model, names)
         guesses = [
-            guess_column(name, type_column(each, is_text=rows.is_text), protected=name in marked)
-            for name, each in columns.items()
-            if name != target
+            guess_column(
+                name,
+                type_column(columns[name], is_text=rows.is_text),
+                protected=name in marked,
+                needed=model is not None and name in read,
+            )
+            for name in names
+            if name in read or name in marked
         ]
+        for guess in guesses:
+            if guess.name not in read and not guess.left_out:
+                guess.spec["role"] = "group"
         lost = [f"{each.name}: {each.left_out}" for each in guesses if each.left_out]
         if lost:
             warnings.warn(ColumnsWarning(f"left out: {'; '.join(lost)}"), stacklevel=2)
@@ -348,6 +367,14 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash((self.characteristics, self.constraints))
+
+    def __getitem__(self, name: str) -> Characteristic:
+        if name not in self.column_by_name:
+            raise RequestError([_unknown_name(name, self.names, "schema")])
+        return self.characteristics[self.column_by_name[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.column_by_name
 
     def __iter__(self) -> Iterator[Characteristic]:
         return iter(self.characteristics)

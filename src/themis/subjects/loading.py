@@ -12,7 +12,7 @@ from inspect import ismodule, signature
 from pathlib import Path
 from typing import Any
 
-from themis.errors import RequestError, suggest
+from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
@@ -82,6 +82,23 @@ def _subject_from(thing: Any, schema: Schema) -> Subject:
         return RowFunction(thing, schema)
     remedy = "give a function, themis.batch(function), or an object with predict"
     raise RequestError.one("not-a-subject", "subject", f"{thing!r} can't decide anything", remedy)
+
+
+def columns_read(thing: Any, names: Sequence[str]) -> list[str]:
+    """Those of a table's columns that a model reads: all of them, where it does not know."""
+    asked = thing.model if isinstance(thing, model) else thing
+    trained = trained_of(asked)
+    if trained is None or trained.names is None:
+        return list(names)
+    spelled = {trained.spelled(name): name for name in names}
+    lacking = [name for name in trained.names if name not in spelled]
+    if lacking:
+        raise RequestError(
+            Mistake("model-columns", "frame", f"there is no column {name!r}, which the model reads",
+                    suggest(name, list(names)))
+            for name in lacking
+        )  # fmt: skip
+    return [spelled[name] for name in trained.names]
 
 
 def subject_from_options(

@@ -115,7 +115,8 @@ class Model(Subject):
         trained = self.trained
         if method is None:
             asks = class_ is not None or self.cut is not None
-            return "predict_proba" if asks and trained.has("predict_proba") else "predict"
+            usual: Method = "predict_proba" if asks else "predict"
+            return usual if trained.has(usual) else next(filter(trained.has, METHODS))
         there = [each for each in METHODS if trained.has(each)]
         if method not in there:
             problem, remedy = f"the model has no method {method!r}", ", ".join(there)
@@ -126,7 +127,8 @@ class Model(Subject):
         """The column of the answers that is asked for; None where answers have no columns."""
         classes = self.trained.classes
         if class_ is not None:
-            if classes is None and isinstance(class_, int) and self.trained.by_class:
+            several = self.trained.by_class or self.method == "predict_proba"
+            if classes is None and isinstance(class_, int) and several:
                 return class_
             if classes is None or (self.method == "predict" and not self.trained.by_class):
                 problem = "the model gives no probabilities of classes"
@@ -139,6 +141,8 @@ class Model(Subject):
         asked = self.method != "predict" or (self.trained.by_class and self.cut is not None)
         if not asked or (classes is None and self.method == "predict"):
             return None
+        if classes is None and self.method == "predict_proba":
+            return 1  # of two, which is looked at once there are answers
         if classes is None or len(classes) != 2 or classes[1] not in DEFAULT_FAVOURABLE:
             known = "has classes that it does not name" if classes is None else "decides between "
             problem = f"the model {known}{_listed(classes or ())}"
@@ -202,7 +206,10 @@ class Model(Subject):
         """The model's decisions on a frame or an array of inputs."""
         answers = self.trained.answer(self.method, inputs)
         if self.place is not None:
-            answers = _of_class(np.asarray(answers), self.place)
+            answers = np.asarray(answers)
+            if self.trained.classes is None and self._given[1] is None:
+                _check_two(answers)
+            answers = _of_class(answers, self.place)
         elif self.trained.by_class and np.ndim(answers) == 2 and answers.shape[1] > 1:
             answers = np.asarray(answers).argmax(axis=1)
         if self.cut is not None:
@@ -223,6 +230,14 @@ def _of_class(answers: NDArray[Any], place: int) -> NDArray[Any]:
     if answers.ndim == 2 and answers.shape[1] > 1:
         return np.asarray(answers[:, place])
     return answers.reshape(-1) if place == 1 else -answers.reshape(-1)
+
+
+def _check_two(answers: NDArray[Any]) -> None:
+    """Raise RequestError where probabilities are of more than two classes without names."""
+    if answers.ndim == 2 and answers.shape[1] > 2:
+        problem = f"the model answers with {answers.shape[1]} probabilities"
+        remedy = "name the place of the favourable one: class = 1"
+        raise RequestError.one("model-class", "class", problem, remedy)
 
 
 def _check_whole(answers: Any) -> None:

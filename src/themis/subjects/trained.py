@@ -104,7 +104,7 @@ def trained_of(thing: Any) -> Trained | None:
     lineage = type(thing).__mro__
     packages = {each.__module__.partition(".")[0] for each in lineage}
     kinds = {each.__name__ for each in lineage}
-    predicts = callable(getattr(thing, "predict", None))
+    predicts = any(callable(getattr(thing, method, None)) for method in METHODS)
     if isinstance(thing, type) or not predicts:
         is_module = "torch" in packages and "Module" in kinds
         return TorchModule(thing) if is_module else None
