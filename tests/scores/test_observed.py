@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ import pytest
 import themis
 from tests import report_results as samples
 from themis import Audit, Output, Schema, Values
-from themis.results.model import Result
+from themis.results.model import GroupScore, Result
 from themis.results.observed import Observed
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.scores.observed import Counted, observed_rates
+from themis.show.words.scores import impact
 from themis.statistics.proportions import ProportionRule
+from themis.statistics.rates import ratio_of, sampled_rate
 
 SEX = Values(["f", "m"], protected=True)
 RACE = Values(["green", "purple", "blue"], weights=[5, 3, 2], protected=True)
@@ -268,3 +271,45 @@ def test_sets_of_very_many_categories_are_named_and_have_no_table() -> None:
     (observed,) = audit.score(["age"], ["causal"], observed=True).observed
     assert [each.against for each in observed.tables] == [("age",), ("zip",)]
     assert observed.too_many == (("age", "zip"),)
+
+
+def test_an_exact_ratio_of_people_has_the_ends_of_a_random_sample_beside_it() -> None:
+    result = samples.apparent()
+    score = next(e for e in result.scores if e.measure == "group" and e.population == "rows")
+    assert isinstance(score, GroupScore)
+    assert score.impact_ratio_low == score.impact_ratio_high
+    alpha = (1 - score.confidence) / 2
+    ends = [sampled_rate(round(e.rate * e.samples), e.samples, alpha) for e in score.groups]
+    ratio = ratio_of(ends)
+    assert ratio is not None
+    assert score.as_sample == pytest.approx((ratio.low, ratio.high))
+    assert "0.86 in this test; as a sample 0.60–1.00: it reaches four fifths" in str(impact(score))
+    noisy = replace(score, impact_ratio_low=0.5)
+    assert "as a sample" not in str(impact(noisy))
+
+
+def test_a_ratio_of_people_who_weigh_or_are_drawn_is_no_exact_one_of_a_sample() -> None:
+    rows = {"sex": ["f", "m"] * 60, "income": [*range(60)] * 2, "w": [0.5, 1.5] * 60}
+    schema = Schema(sex=SEX, income=range(60))
+    audit = Audit(lambda p: int(p["income"] > 20), schema)
+    for weights, is_sample in (("w", False), (None, True)):
+        found = audit.apparent(rows, "sex", measures=["group"], weights=weights, only_data=True)
+        score = found.scores[0]
+        assert isinstance(score, GroupScore)
+        assert (score.as_sample is not None) == is_sample
+    generated = audit.group("sex")
+    assert (generated.method, generated.as_sample) == ("exact", None)
+
+
+def test_the_ends_of_a_sample_hold_for_the_people_it_was_drawn_from() -> None:
+    rng, runs = np.random.default_rng(4), []
+    schema = Schema(sex=SEX, income=range(60))
+    audit = Audit(themis.batch(lambda t: t["income"] >= 20 + 20 * (t["sex"] == "f")), schema)
+    for _ in range(60):
+        rows = {"sex": rng.choice(["f", "m"], 80), "income": rng.integers(0, 60, 80)}
+        given = {name: each.tolist() for name, each in rows.items()}
+        score = audit.apparent(given, "sex", measures=["group"], only_data=True).scores[0]
+        assert isinstance(score, GroupScore)
+        assert score.as_sample is not None
+        runs.append(score.as_sample[0] <= 0.5 <= score.as_sample[1])
+    assert all(runs)  # 99 % each

@@ -152,6 +152,8 @@ class GroupScore(Score):
     impact_ratio: float | None = None
     impact_ratio_low: float | None = None
     impact_ratio_high: float | None = None
+    # Of given people who were all run: its ends if they are a random sample of others.
+    impact_ratio_of_others: tuple[float, float] | None = None
     favours: str | None = None  # what counted as favourable; None of means
 
     __repr__ = withheld_repr
@@ -170,6 +172,12 @@ class GroupScore(Score):
         best = self.most_favoured
         others = [each for each in reversed(self.groups) if each is not best] or self.groups
         return max(others, key=lambda group: (-group.rate, *group.weight), default=None)
+
+    @property
+    def as_sample(self) -> tuple[float, float] | None:
+        """The ends of the impact ratio of others like these people; None unless theirs is exact."""
+        is_exact = self.impact_ratio_low == self.impact_ratio_high
+        return self.impact_ratio_of_others if is_exact else None
 
     @property
     def four_fifths(self) -> Literal["below", "above", "unclear"]:

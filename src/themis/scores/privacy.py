@@ -22,6 +22,7 @@ from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Witness
 from themis.statistics.intervals import Flags, Floats
+from themis.statistics.rates import ratio_of, sampled_rate
 from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import Reading
 
@@ -155,7 +156,27 @@ def _counted(score: GroupScore, run: PeopleRun, reading: Reading) -> GroupScore:
         replace(each, people=size, few=size < FEW, answers=None if known == size else known)
         for each, size, known in zip(score.groups, sizes, answers, strict=True)
     )
-    return replace(score, groups=tuple(marked))
+    others = _of_others(score, run, reading, groups)
+    return replace(score, groups=tuple(marked), impact_ratio_of_others=others)
+
+
+def _of_others(
+    score: GroupScore, run: PeopleRun, reading: Reading, groups: PeopleGroups
+) -> tuple[float, float] | None:
+    """The ends of the impact ratio if everybody who was run is a random sample of others.
+
+    At this fixed number of people: Clopper and Pearson, 1 − confidence divided by the groups.
+    """
+    cells = reading.cells(run.known_answers())
+    is_whole = score.method == "exact" and not (cells == NOT_RUN).any()
+    if not is_whole or score.impact_ratio is None or not run.people.are_counted:
+        return None
+    decided = groups.total(run.heads * (cells >= 0))
+    good = groups.total(run.heads * (reading.labels.is_favourable(cells) & (cells >= 0)))
+    alpha = (1.0 - score.confidence) / max(int((decided > 0).sum()), 1)
+    each = zip(good[decided > 0], decided[decided > 0], strict=True)
+    ratio = ratio_of([sampled_rate(*counts, alpha) for counts in each])
+    return None if ratio is None else (ratio.low, ratio.high)
 
 
 def _answering(score: GroupScore, run: PeopleRun, reading: Reading) -> Floats:

@@ -20,7 +20,7 @@ from themis.show.words.headlines import (
     shown_extremes,
 )
 from themis.show.words.notes import how_it_ended
-from themis.show.words.scores import by_set, hidden_changes, lesser, ratio_text
+from themis.show.words.scores import as_sample, by_set, hidden_changes, lesser, ratio_text
 from themis.show.words.searches import example, protection, set_text
 from themis.show.words.units import rate_text
 from themis.show.words.values import at_most, cut_name, percent, visible
@@ -197,7 +197,7 @@ def _ratio(score: GroupScore, words: Wording) -> Line:
     ends = ""
     if low is not None and high is not None:
         ends = ends_text(low, high, ratio_text)
-    reaches = "reaches 0.80? " + REACHES[score.four_fifths]
+    reaches = f"reaches 0.80? {REACHES[score.four_fifths]}{as_sample(score)}"
     if rests_on_few(score):
         reaches = f"too few {words.people} to judge"
     return Line("impact ratio", ratio_text(score.impact_ratio), ends, reaches)

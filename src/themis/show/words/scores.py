@@ -137,6 +137,7 @@ def impact(score: GroupScore) -> str | None:
     low, high = score.impact_ratio_low, score.impact_ratio_high
     if low is not None and high is not None and low != high:
         text += f" (between {ratio_text(low, 'down')} and {ratio_text(high, 'up')})"
+    text += as_sample(score)
     if rests_on_few(score):
         small = "it rests on a group that is too small to judge"
         return f"{text}: {small}, so it is not held against four fifths"
@@ -147,6 +148,14 @@ def impact(score: GroupScore) -> str | None:
         "unclear": "the test can’t tell whether it reaches four fifths (0.80)",
     }
     return f"{text}: {place[score.four_fifths]}"
+
+
+def as_sample(score: GroupScore) -> str:
+    """`; as a sample 0.43–1.00`: what an exact ratio of given people says of others like them."""
+    if score.as_sample is None:
+        return ""
+    low, high = score.as_sample
+    return f"; as a sample {ratio_text(low, 'down')}–{ratio_text(high, 'up')}"
 
 
 def method(score: Score, words: Wording = PLAIN) -> str:
