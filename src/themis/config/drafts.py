@@ -69,7 +69,8 @@ class Draft(Guess):
         if self.left_out:
             return self
         try:
-            Schema({self.name: characteristic_from(self.spec)})
+            Schema({self.name: [0]})  # the name alone
+            characteristic_from(self.spec)
             self._text().encode()
         except SchemaError as error:
             return replace(self, left_out=f"{error.mistakes[0].problem}")
@@ -176,10 +177,13 @@ class DraftFile:
 
     def _checks(self) -> Iterator[str]:
         used = [each.name for each in self.used if each.name in self.protected]
+        specs = ((each.name, each.spec) for each in self.used if isinstance(each.spec, dict))
+        known_only = {name for name, spec in specs if spec.get("role") == "group"}
         if used:
             yield "\n# What `themis check` enforces; choose your own limits."
         for name in used:
-            yield f'[[checks]]\nagainst = {spell_value([name])}\nmeasure = "causal"'
+            measure = "group" if name in known_only else "causal"
+            yield f'[[checks]]\nagainst = {spell_value([name])}\nmeasure = "{measure}"'
             yield "max_score = 0.05\n"
 
 

@@ -18,6 +18,7 @@ from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 from themis.results.notes import Note
 from themis.subjects.base import Subject
+from themis.subjects.door import at_door
 from themis.subjects.loading import load_attribute
 from themis.subjects.model_files import read_model
 from themis.subjects.models import Model
@@ -34,6 +35,7 @@ class ModelFacts:
 
     file: str
     names: Sequence[str] | None = None
+    needed: Sequence[str] | None = None  # those of them that it looks at
     count: int | None = None  # of its columns, where it does not know their names
     classes: tuple[Value, ...] | None = None
     categories: Mapping[str, Sequence[Value]] = field(default_factory=dict)
@@ -57,7 +59,7 @@ def facts_of_model(
     thing = None if module is None else load_attribute(module, folder, where="--object")
     trained = trained_of(read_model(path, module=thing, trust_pickle=trust_pickle))
     assert trained is not None, "read_model gives only models"
-    known = ("names", "count", "classes", "categories", "spelled", "target", "cut")
+    known = ("names", "needed", "count", "classes", "categories", "spelled", "target", "cut")
     told = {each: getattr(trained, each) for each in known}
     return ModelFacts(file, module=module, trained=trained, **told)
 
@@ -69,7 +71,8 @@ def order_of(model: ModelFacts, rows: Table, schema: Schema, label: str | None) 
     try:
         people = people_of(rows, schema, label=label)
         cut = None if model.classes else model.cut
-        return order_note(Model(model.trained.model, people.schema, cut=cut), people)
+        subject = Model(model.trained.model, people.schema.given, cut=cut)
+        return order_note(at_door(subject, people.schema), people)
     except MistakesError:
         return None
 
@@ -81,7 +84,8 @@ def order_note(subject: Subject, people: People | None) -> Note | None:
     """
     if not subject.traits.by_order:
         return None
-    plainly = Note.of("by-order", names=list(subject.schema.names))
+    names = list(subject.schema.given.names)
+    plainly = Note.of("by-order", names=names)
     known = None if people is None else people.known
     if people is None or known is None:
         return plainly
@@ -96,7 +100,7 @@ def order_note(subject: Subject, people: People | None) -> Note | None:
         return plainly
     return Note.of(
         "by-order",
-        names=list(subject.schema.names),
+        names=names,
         label=known.label,
         rows=int(totals.sum()),
         right=int(known.heads[values == outputs[:, np.newaxis]].sum()),
@@ -121,9 +125,9 @@ def tried_on(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
         return model
     try:
         people = people_of(rows, schema)
-        subject = Model(model.trained.model, people.schema)
+        subject = Model(model.trained.model, people.schema.given)
         subject.structured = True  # numbers are welcome
-        answers = subject.load(people.codes).run()
+        answers = at_door(subject, people.schema).load(people.codes).run()
     except MistakesError:
         return model
     if subject.trained.classes:

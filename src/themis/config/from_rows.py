@@ -68,7 +68,8 @@ def draft_from_data(
     check_names(names, protected, target)
     found = target or _find_target(typed, model)
     read = _read_by(model, [name for name in names if name != found])
-    guessed = [] if protected else [name for name in read if _is_protected(name)]
+    others = [] if model is None else [name for name in names if name not in (*read, found)]
+    guessed = [] if protected else [name for name in [*read, *others] if _is_protected(name)]
     if model is not None and model.names is None and model.count == len(read):
         model = replace(model, names=[model.spelled(name) for name in read])  # it takes them all
     told = target is not None or model is not None
@@ -134,16 +135,17 @@ def _lists_rare(draft: Draft, typed: Typed) -> bool:
 
 def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
     """The columns that the model reads, in its order; all where it does not know them."""
-    if model is None or model.names is None:
+    needed = None if model is None else model.needed or model.names
+    if model is None or needed is None:
         return names
-    lacking = [name for name in model.names if name not in map(model.spelled, names)]
+    lacking = [name for name in needed if name not in map(model.spelled, names)]
     if lacking:
         raise RequestError(
             Mistake("model-columns", "--model", f"the rows have no column {name!r}", "add it")
             for name in lacking
         )
     by_spelling = {model.spelled(name): name for name in names}
-    return [by_spelling[name] for name in model.names]
+    return [by_spelling[name] for name in needed]
 
 
 def _draft(
@@ -155,10 +157,14 @@ def _draft(
     asked: Sequence[str],
 ) -> Draft:
     knows = model is not None and model.names is not None
-    if model is not None and knows and model.spelled(name) not in (model.names or ()):
-        return Draft(name, None, (), "the model was not trained on it")
-    guess = guess_column(name, typed, protected=name in protected, needed=knows)
+    unread = _why_unread(name, model)
+    if unread and name not in protected:
+        return Draft(name, None, (), unread)
+    guess = guess_column(name, typed, protected=name in protected, needed=knows and not unread)
     remarks = list(guess.remarks)
+    if unread and not guess.left_out:
+        remarks.append(f"{unread}: people are compared by it")
+        guess = replace(guess, spec={**guess.spec, "role": "group"})
     if name in guessed and not guess.left_out:
         remarks.append("protected is a guess from its name")
     if name in asked and not guess.left_out:
@@ -167,6 +173,15 @@ def _draft(
     if model is not None and isinstance(spec, dict) and "values" in spec:
         spec = _of_categories(spec, model.categories.get(model.spelled(name)))
     return Draft(name, spec, tuple(remarks), guess.left_out).checked()
+
+
+def _why_unread(name: str, model: ModelFacts | None) -> str:
+    """Why a model that knows its columns does not look at this one; empty where it does."""
+    if model is None or model.names is None:
+        return ""
+    if model.spelled(name) not in model.names:
+        return "the model was not trained on it"
+    return "" if model.spelled(name) in (model.needed or model.names) else "the model drops it"
 
 
 def _of_categories(spec: dict[str, Any], known: Sequence[Value] | None) -> dict[str, Any]:

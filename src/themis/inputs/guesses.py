@@ -21,6 +21,7 @@ from themis.inputs.columns import Typed
 from themis.inputs.numbers import NUMBER_LIMIT, align, exact, round_step, two_digits
 from themis.inputs.personal import (
     SHARED,
+    are_dates,
     personal_reason,
     reaches_person,
     words_of,
@@ -47,8 +48,14 @@ class Guess:
 def guess_column(
     name: str, typed: Typed, *, protected: bool = False, needed: bool = False
 ) -> Guess:
-    """The characteristic that a column is; one that is `needed` is left out only if it can't be."""
+    """The characteristic that a column is; one that is `needed` is left out only if it can't be.
+
+    What is needed and nobody varies, such as an id, is a context with the values of the rows.
+    """
     reason = _reason_against(name, typed, protected=protected, needed=needed)
+    if needed and reason and typed.kind != "nested":
+        passed_on = f"passed on as each row has it: {reason}"
+        return Guess(name, {"role": "context"}, (*_common_remarks(typed), passed_on))
     if reason and (len(typed.values) != 1 or reaches_person(typed.values[0], typed.counts[0])):
         # What is left out is not shown, if it may be somebody's.
         return Guess(name, None, tuple(_common_remarks(typed)) if typed.values else (), reason)
@@ -77,7 +84,9 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
         return personal
     if all(map(reaches_person, typed.values, typed.counts)):
         return "its values name or reach persons"
-    if needed:
+    if needed and not protected and are_dates(typed):
+        return "dates"
+    if needed and (protected or not _is_anybody(typed)):
         return ""
     if len(typed.values) == 1 and not typed.missing:
         return "it is the same in all rows; uncomment it if the subject reads it"
@@ -86,11 +95,15 @@ def _reason_against(name: str, typed: Typed, *, protected: bool, needed: bool) -
     if _is_identifier(name, typed):
         return "it names the rows: each has another value"
     if typed.kind in ("text", "mixed") and len(typed.values) > LIST_TEXTS:
-        return (
-            f"{len(typed.values):,} different texts are too many to try; if the subject reads it, "
-            "list those that matter"
-        )
+        many = f"{len(typed.values):,} different texts are too many to try"
+        return many if needed else f"{many}; if the subject reads it, list those that matter"
     return ""
+
+
+def _is_anybody(typed: Typed) -> bool:
+    """Whether most rows have a text, or a number of their own: nothing that makes groups."""
+    texts = typed.kind in ("text", "mixed") and len(typed.values) > LIST_TEXTS
+    return typed.is_unique or (texts and 2 * len(typed.values) > typed.rows)
 
 
 def _is_identifier(name: str, typed: Typed) -> bool:

@@ -54,6 +54,11 @@ def personal_reason(name: str, typed: Typed) -> str:
     return ""
 
 
+def are_dates(typed: Typed) -> bool:
+    """Whether the values of a column are mostly dates."""
+    return _share(_DATE, [each for each in typed.values if isinstance(each, str)]) > MOST
+
+
 def reaches_person(value: Any, rows: int) -> bool:
     """Whether a value of so many rows has an e-mail address, or is a phone number that few have."""
     if not isinstance(value, str):

@@ -44,6 +44,28 @@ def encoded_columns(model: Any, columns: Sequence[str]) -> dict[str, Encoded]:
     return found
 
 
+def needed_columns(model: Any, columns: Sequence[str]) -> list[str]:
+    """Those of its columns that a model of scikit-learn looks at: it may drop some at once."""
+    for key in ("best_estimator_", "calibrated_classifiers_", "estimator"):
+        inside = getattr(model, key, None)
+        if isinstance(inside, list) and inside:
+            inside = inside[0]
+        if inside is not None and (key != "estimator" or not hasattr(model, "feature_names_in_")):
+            return needed_columns(inside, columns)
+    if hasattr(model, "steps"):
+        taking = (step for _, step in model.steps if step not in (None, "passthrough"))
+        return needed_columns(next(taking, None), columns)
+    if not hasattr(model, "transformers_"):
+        return list(columns)
+    kept = {
+        name
+        for _, part, chosen in model.transformers_
+        if not (isinstance(part, str) and part == "drop")
+        for name in _chosen(chosen, columns) or ([] if chosen in ([], ()) else columns)
+    }
+    return [name for name in columns if name in kept]
+
+
 def _walk(thing: Any, columns: Sequence[str]) -> Iterator[tuple[str, Encoded]]:
     if isinstance(thing, list | tuple):
         for each in thing:

@@ -88,7 +88,7 @@ class Model(Subject):
         spelled = [self.trained.spelled(name) for name in known]
         problems = [
             (f"the model needs a column {name!r} that the schema lacks", suggest(name, known))
-            for name in names
+            for name in self.trained.needed or ()
             if name not in spelled
         ]
         remedy = "remove it from the schema; a value it never sees can't matter"
@@ -99,10 +99,12 @@ class Model(Subject):
         ]
         if problems:
             raise RequestError(Mistake("model-columns", "subject", *each) for each in problems)
-        return tuple(spelled.index(name) for name in names)
+        return tuple(spelled.index(name) for name in names if name in spelled)
 
     def _check_count(self) -> None:
         expected, count = self.trained.count, len(self.schema)
+        if self.trained.names is not None:
+            return  # they are known one by one
         if expected is not None and expected != count:
             problem = (
                 f"the model was trained on {count_of(expected, 'column')}, the schema has {count}"

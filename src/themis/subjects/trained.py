@@ -19,6 +19,7 @@ import numpy as np
 
 from themis.errors import RequestError
 from themis.inputs.characteristics import Value
+from themis.subjects.encoders import needed_columns
 from themis.subjects.functions import function_fingerprint
 
 Method = Literal["predict", "predict_proba", "decision_function"]
@@ -40,6 +41,11 @@ class Trained:
         """The columns that it was trained on, in its order; None where it does not know."""
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
+
+    @property
+    def needed(self) -> list[str] | None:
+        """Those of them that it looks at, and must be given; None where it knows no names."""
+        return None if self.names is None else needed_columns(self.model, self.names)
 
     @property
     def count(self) -> int | None:

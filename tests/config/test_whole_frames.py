@@ -1,0 +1,176 @@
+"""Is what `init` writes for a model of a whole frame measured at once, as a plain count has it?"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import themis
+from tests.projects import enter, run
+from themis.config.from_model import ModelFacts
+from themis.config.from_rows import draft_from_data
+from themis.inputs.row_files import read_table
+from themis.subjects.encoders import needed_columns
+
+COUNT = 600
+
+
+def hiring() -> pd.DataFrame:
+    """Applicants with an id, dates, a text, salaries with cents, and what the model never sees."""
+    rng = np.random.default_rng(3)
+    gender = rng.choice(["female", "male"], COUNT)
+    words = rng.choice(["python", "java", "award", "board", "team", "sales"], (COUNT, 4))
+    frame = pd.DataFrame(
+        {
+            "applicant_id": np.arange(COUNT) + 100_000,
+            "applied_on": pd.date_range("2024-01-01", periods=COUNT).strftime("%Y-%m-%d"),
+            "date_of_birth": pd.date_range("1960-01-01", periods=COUNT).strftime("%Y-%m-%d"),
+            "gender": gender,
+            "degree": rng.choice(["bachelor", "master", "none"], COUNT),
+            "years": rng.integers(0, 20, COUNT) + 5 * (gender == "male"),
+            "salary": np.round(rng.uniform(20_000, 90_000, COUNT), 2),
+            "letter": [f"{' '.join(each)} no {n}" for n, each in enumerate(words.tolist())],
+        }
+    )
+    wanted = frame["years"] + 6 * frame["letter"].str.contains("python") + rng.normal(0, 3, COUNT)
+    frame["hired"] = np.where(wanted > 15, "yes", "no")
+    return frame
+
+
+def pipeline() -> Any:
+    return make_pipeline(
+        make_column_transformer(
+            (TfidfVectorizer(), "letter"),
+            (OneHotEncoder(handle_unknown="ignore"), ["degree", "applied_on"]),
+            (StandardScaler(), ["years", "salary"]),
+        ),
+        LogisticRegression(max_iter=1000),
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[pd.DataFrame, Any]:
+    """A folder with the rows and a model of the whole frame; both."""
+    enter(tmp_path, monkeypatch)
+    frame = hiring()
+    frame.to_csv("hiring.csv", index=False)
+    model = pipeline().fit(frame.drop(columns="hired"), frame["hired"])
+    joblib.dump(model, "model.joblib")
+    return frame, model
+
+
+def test_two_commands_lead_to_the_groups_of_what_the_model_never_sees(
+    project: tuple[pd.DataFrame, Any],
+) -> None:
+    frame, model = project
+    asked = ("--from", "hiring.csv", "--model", "model.joblib", "--trust-pickle")
+    done = run("init", *asked, "--protected", "gender", "--target", "hired")
+    assert done.exit_code == 0, done.output
+    inputs = tomllib.loads(Path("themis.toml").read_text())["inputs"]
+    assert inputs["gender"]["role"] == "group"
+    assert inputs["letter"] == inputs["applied_on"] == {"role": "context"}
+    assert not {"applicant_id", "date_of_birth"} & inputs.keys()
+    assert "date_of_birth: the model drops it" in done.output
+    audit = themis.Audit.from_file(trust_pickle=True)
+    found = audit.apparent(measures=["group"], only_data=True, label="hired")
+    chosen = model.predict(frame.drop(columns="hired")) == "yes"
+    rates = pd.Series(chosen).groupby(frame["gender"]).mean()
+    assert found.scores[0].score == pytest.approx(rates["male"] - rates["female"])
+    good = frame["hired"] == "yes"
+    rightly = pd.Series(chosen)[good].groupby(frame["gender"][good]).mean()
+    for each in found.outcomes[0].groups:
+        assert each.true_positive_rate.rate == pytest.approx(rightly[each.values["gender"]])
+    checked = run("check", "--trust-pickle")
+    assert checked.exit_code == 1
+    assert "gender" in checked.output
+
+
+def test_an_unprotected_file_can_be_measured_by_a_column_of_the_rows(
+    project: tuple[pd.DataFrame, Any],
+) -> None:
+    asked = ("--from", "hiring.csv", "--model", "model.joblib", "--trust-pickle")
+    assert run("init", *asked, "--protected", "degree", "--target", "hired").exit_code == 0
+    data = ("--data", "hiring.csv", "--against", "gender", "--trust-pickle")
+    assert "not an input: 0 by construction" in " ".join(run("apparent", *data).output.split())
+    assert run("score", "--trust-pickle").exit_code == 0
+
+
+NAMES = ["id", "born", "degree", "years"]
+
+
+@pytest.mark.parametrize(
+    ("transformer", "needed"),
+    [
+        ([("a", "passthrough", ["years"])], ["years"]),
+        ([("a", "passthrough", [2, 3]), ("b", "drop", ["id"])], ["degree", "years"]),
+        ([("a", "passthrough", slice("born", "degree"))], ["born", "degree"]),
+        ([("a", StandardScaler(), lambda frame: ["years"])], ["years"]),
+        ([("a", "passthrough", [False, True, False, True])], ["born", "years"]),
+    ],
+)
+@pytest.mark.parametrize("wrap", [None, "grid", "calibrated"])
+def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
+    transformer: list[Any], needed: list[str], wrap: str | None
+) -> None:
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 4)), columns=NAMES)
+    hired = frame["years"] + frame["born"] > 0
+    model = make_pipeline(ColumnTransformer(transformer), LogisticRegression())
+    if wrap == "grid":
+        model = GridSearchCV(model, {"logisticregression__C": [1.0]}, cv=2)
+    if wrap == "calibrated":
+        model = CalibratedClassifierCV(model, cv=2)
+    model.fit(frame, hired)
+    assert needed_columns(model, NAMES) == needed
+    schema = themis.Schema({name: themis.Reals(-1, 1, step=0.5) for name in needed})
+    audit = themis.Audit(model, schema, favourable=[True])
+    inputs = pd.DataFrame({name: [0.5, -0.5] for name in needed})
+    whole = inputs.reindex(columns=NAMES, fill_value=0.0)
+    answers = audit.runner.subject.load(schema.encode_rows(inputs.to_dict("records"))).run()
+    assert list(answers.outputs) == list(model.predict(whole))
+
+
+def test_a_remainder_that_is_passed_through_is_needed() -> None:
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 4)), columns=NAMES)
+    columns = ColumnTransformer([("a", "passthrough", ["years"])], remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["years"] > 0)
+    assert needed_columns(model, NAMES) == NAMES
+    assert needed_columns(LogisticRegression().fit(frame, frame["years"] > 0), NAMES) == NAMES
+
+
+def test_a_column_that_the_model_drops_may_stand_in_the_file() -> None:
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 4)), columns=NAMES)
+    columns = ColumnTransformer([("a", "passthrough", ["years"])])
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["years"] > 0)
+    schema = themis.Schema(born=themis.Reals(-1, 1, step=1.0), years=themis.Reals(-1, 1, step=1.0))
+    assert themis.Audit(model, schema, favourable=[True]).causal("born").score == 0
+    with pytest.raises(themis.ThemisError, match="needs a column 'years' that the schema lacks"):
+        themis.Audit(model, themis.Schema(born=[0.0, 1.0]), favourable=[True])
+
+
+def test_what_a_model_takes_and_nobody_varies_is_passed_on(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    frame = hiring()
+    frame.to_csv(path, index=False)
+    names = ["applicant_id", "applied_on", "letter", "degree", "years", "salary"]
+    facts = ModelFacts("model.joblib", names=names, classes=("no", "yes"))
+    draft = draft_from_data(read_table(path), source="rows.csv", model=facts, target="hired")
+    specs = {each.name: each.spec for each in draft.used}
+    context = {name for name, spec in specs.items() if spec == {"role": "context"}}
+    assert context == {"applicant_id", "applied_on", "letter"}
+    assert specs["gender"]["role"] == "group"
+    text = draft.text()
+    assert "passed on as each row has it: dates" in text
+    assert 'against = ["gender"]\nmeasure = "group"' in text
