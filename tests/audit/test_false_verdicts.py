@@ -55,7 +55,7 @@ def test_subjects_at_twice_the_limit_are_convicted(task: str, measure: str) -> N
 @pytest.mark.slow
 def test_noise_does_not_convict_in_any_pair_of_circumstances() -> None:
     cells = [Cell(**factors) for factors in cover(FACTORS, 2)]
-    tallies = {cell.name: simulate(cell, 25) for cell in cells}
+    tallies = {cell.name: simulate(cell, 12) for cell in cells}
     failing = [
         name for name, each in tallies.items() if each.surely_above(1 - 0.9, cells=len(cells))
     ]

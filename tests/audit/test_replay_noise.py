@@ -69,7 +69,7 @@ def unfair(draws: random.Random) -> Callable[[Person], str]:
 
 
 @pytest.mark.parametrize("subject", [coin, rare, many])
-@pytest.mark.parametrize("replays", [30, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("replays", [30, pytest.param(100, marks=pytest.mark.slow)])
 def test_noise_of_a_fair_subject_is_not_convicted(
     subject: Any, replays: int, tmp_path: Path
 ) -> None:

@@ -98,9 +98,9 @@ def _effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_thousand_flipped_bits_never_change_a_decision(tmp_path: Path, kind: str) -> None:
-    found = find_lies(tmp_path, kind, 1_000)
-    assert found["damaged"] > 5
+def test_flipped_bits_never_change_a_decision(tmp_path: Path, kind: str) -> None:
+    found = find_lies(tmp_path, kind, 300)
+    assert found["damaged"] > 1
 
 
 def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:

@@ -28,8 +28,7 @@ from tests.projects import enter, run, write_project
 from tests.services import serve
 from themis.engine.executors import pools, spread, travel
 from themis.engine.executors.interrupts import deaf_to_interrupts
-from themis.engine.executors.pool import Pool
-from themis.engine.executors.pools import pool_of
+from themis.engine.executors.pools import Pool, pool_of
 from themis.engine.executors.spread import cut
 from themis.errors import RequestError
 from themis.subjects.functions import RowFunction
@@ -127,8 +126,9 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-# Processes that run the model load a library of frames first.
-EACH = [pytest.param(way, marks=pytest.mark.slow) if way == "model" else way for way in WAYS]
+# Processes that run the model load a library of frames first; tables are in test_same_everywhere.
+LONG = ("model", "table", "answers in parts")
+EACH = [pytest.param(way, marks=pytest.mark.slow) if way in LONG else way for way in WAYS]
 
 
 @pytest.mark.parametrize("way", EACH)

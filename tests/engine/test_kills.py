@@ -36,7 +36,7 @@ from themis.cli import main
 from themis.engine import cache as cache_module
 from themis.engine.cache import default_path
 
-POINTS = 40
+POINTS = 15
 BATCH = 32  # inputs of a command that are run together, and of a service with two connections
 RUN = "error = 0.1\nconfidence = 0.95\nahead = false"  # so that all that is stored is needed
 
@@ -61,7 +61,7 @@ def service(folder: Path) -> Iterator[Project]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [command, worker, service])
-def test_a_run_that_is_killed_at_forty_places_ends_in_the_same_result(
+def test_a_run_that_is_killed_at_many_places_ends_in_the_same_result(
     tmp_path: Path, kind: Callable[[Path], Any]
 ) -> None:
     with kind(tmp_path) as (config, forget):

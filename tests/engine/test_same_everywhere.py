@@ -193,7 +193,7 @@ def test_they_are_the_same_where_each_task_is_one_input(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("turn", [turn for turn in TURNS if turn[2] != "row"], ids=" ".join)
+@pytest.mark.parametrize("turn", [turn for turn in TURNS if turn[2] != "row"][1::3], ids=" ".join)
 def test_they_are_the_same_where_inputs_are_drawn_elsewhere(
     turn: tuple[str, str, str], two: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
