@@ -20,7 +20,6 @@ from themis.results.parts import Naming
 from themis.show.terminal.parts import (
     DIM,
     Sentence,
-    ShellLine,
     grid,
     make_console,
     render,
@@ -47,7 +46,6 @@ NAMING = Naming(
     decision="approval",
     favourable=("approved",),
 )
-LONGEST_NAME = 24  # characters of the program that fit beside what a command does
 
 
 def run_demo(options: Options) -> int:
@@ -115,15 +113,9 @@ def render_next_steps(file: IO[str]) -> str:
 
     def parts() -> Iterator[RenderableType]:
         yield ""
-        steps = [(f"{name} {command}", effect) for command, effect in NEXT_STEPS]
-        if len(name) <= LONGEST_NAME:
-            table = grid({}, {"no_wrap": False, "overflow": "fold"})
-            for command, effect in steps:
-                table.add_row(Text(command, "bold"), Text(effect, DIM))
-            yield table
-            return
-        for command, effect in steps:
-            yield ShellLine(command)
-            yield Sentence(effect, DIM, first="    ")
+        table = grid({}, {"no_wrap": False, "overflow": "fold"})
+        for command, effect in NEXT_STEPS:
+            table.add_row(Text(f"{name} {command}", "bold"), Text(effect, DIM))
+        yield table
 
     return render(parts(), make_console(file))

@@ -1,11 +1,14 @@
-"""Ahead: inputs that are run before they are asked for, in slots that would stand idle."""
+"""Ahead: inputs that are run before they are asked for, in slots that would stand idle.
+
+For subjects outside of this process; `FullSlots` runs them together with what is asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +16,12 @@ from numpy.typing import NDArray
 from themis.engine.account import Ledger
 from themis.inputs.assignments import Places
 from themis.inputs.keys import InputKeys
-from themis.subjects.base import Answers
+from themis.subjects.base import Answers, Batch, Subject
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
+from themis.subjects.labels import Labels
+
+if TYPE_CHECKING:
+    from themis.engine.recall import Recall
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
@@ -46,6 +53,7 @@ class More(NamedTuple):
 LookUp: TypeAlias = Callable[[Sequence[Any]], list[Held | None]]
 # Inputs that will be asked for next, the most likely ones first, given what was run ahead.
 Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any]]]
+Sort: TypeAlias = Callable[[Answers], Answers]  # those of the answers that were asked for
 
 
 @dataclass(frozen=True)
@@ -260,3 +268,70 @@ def merged(held: Sequence[Held | None], new: Answers) -> Answers:
         if each.failure is not None:
             failures[number] = each.failure
     return Answers(outputs, failures, new.given, new.calls)
+
+
+@dataclass
+class FullSlots:
+    """The slots of a subject, what is known of it, and how it is run."""
+
+    subject: Subject
+    labels: Labels
+    ahead: Ahead
+    recall: Recall | None
+    known: Callable[[NDArray[Any]], Cells]
+    run: Callable[[Batch, Sort | None], Answers]
+
+    def answers(self, codes: NDArray[Any], time: int) -> Answers:
+        """The answers to inputs; idle slots run what comes next.
+
+        What was run ahead for this time is not run again.
+        """
+        if not self.ahead.concerns(len(codes)):
+            return self.run(self.subject.load(codes), None)
+        held = self.ahead.look_up(self.ahead.keys(codes, time))
+        new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
+        if not len(new):
+            return merged(held, Answers([]))
+        part = codes if len(new) == len(codes) else codes[new]
+        more = self.ahead.more(len(new), self._is_known)
+        try:
+            answers = self._run_mixed(part, more)
+        except BaseException:
+            if (unfinished := self.subject.unfinished) is not None:
+                self.subject.unfinished = merged(held, unfinished)
+            raise
+        return answers if len(new) == len(codes) else merged(held, answers)
+
+    def _is_known(self, part: Again) -> NDArray[np.bool_]:
+        """Which of these inputs need not be run: this process knows them, or a cache file."""
+        codes, time = part
+        known = np.zeros(len(codes), dtype=bool) if time else self.known(codes) != NOT_RUN
+        return known if self.recall is None else known | self.recall.knows(codes, time=time)
+
+    def _run_mixed(self, codes: NDArray[Any], more: More | None) -> Answers:
+        """The answers to these inputs, run together with others that are laid aside."""
+        if more is None:
+            return self.run(self.subject.load(codes), None)
+        mixed = self.ahead.mixed(len(codes), len(more.codes))
+
+        def sort(answers: Answers) -> Answers:
+            needed, others = mixed.split(answers)
+            all_places = range(len(more.keys))
+            places = answered(others) if answers is self.subject.unfinished else all_places
+            self._lay_aside(more, others, [*places])
+            return needed
+
+        both = np.concatenate([codes, more.codes])[mixed.order]
+        return self.run(self.subject.load(both), sort)
+
+    def _lay_aside(self, more: More, answers: Answers, places: list[int]) -> None:
+        """Keep the answers to what was run ahead, here and in the cache file."""
+        chosen = chosen_answers(answers, places)
+        self.ahead.hold([more.keys[place] for place in places], chosen)
+        if self.recall is None:
+            return
+        codes, times = more.codes[places], more.times[places]
+        for number in np.unique(times).tolist():
+            here = np.flatnonzero(times == number)
+            own = chosen_answers(chosen, here.tolist())
+            self.recall.keep(codes[here], own, self.labels, time=number)

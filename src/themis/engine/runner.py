@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Budget, Ledger, Purpose, Spent
-from themis.engine.ahead import Again, Ahead
+from themis.engine.ahead import Again, Ahead, FullSlots
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
@@ -23,7 +23,6 @@ from themis.engine.failures import (
     number_answers,
     refuse_secrets,
 )
-from themis.engine.full_slots import FullSlots
 from themis.engine.memory import Memory
 from themis.engine.pace import TOGETHER, Pace, call_size, steady_size, timely_size
 from themis.errors import SubjectError

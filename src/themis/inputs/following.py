@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError, suggest
-from themis.inputs.characteristics import Characteristic, Value, Values
-
-LEVELS_LIMIT = 65_536  # of a leader: its table is held in memory
+from themis.inputs.characteristics import TABLE_LIMIT, Characteristic, Value, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +118,7 @@ def _leader_mistake(each: Values, characteristics: Sequence[Characteristic]) -> 
         how = "is derived from" if getattr(leads, "derived", False) else "follows"
         problem = f"{leads.name!r} {how} {leader!r} itself, and there are no chains"
         remedy = f"name {leader!r}, with a table for its values"
-    elif leads.levels > LEVELS_LIMIT:
+    elif leads.levels > TABLE_LIMIT:
         problem = f"{leads.name!r} has {leads.levels:,} values"
     elif each.derived and each.missing not in (None, leads.missing):
         code, remedy = "derived-key", f"remove it, or give it to {leads.name!r}"

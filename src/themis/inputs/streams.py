@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from enum import IntEnum
 from functools import cached_property, lru_cache, partial
 from typing import Any
 from uuid import uuid4
@@ -29,6 +30,16 @@ Draw = Callable[[int], NDArray[Any]]  # the rows of a chunk, by its number
 
 # What a generator is for: no two share their numbers.
 INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS, MIXING, RERUNS, AHEAD = range(9)
+
+
+class Branch(IntEnum):
+    """Streams apart from the common one, by what they are drawn for."""
+
+    GROUP = 1_000  # single groups; the number of the set's characteristics is added
+    PAPER = 2_000  # a set of the paper's procedure, which draws for each anew
+    ROWS = 3_000  # members for given people
+    GENERATED = 3_100  # pairs of generated values
+    VALUES = 4_000  # inputs in which no value of a set is missing
 
 
 class Chunks:

@@ -15,10 +15,9 @@ from typing import Any, Literal
 
 from themis._version import __version__
 from themis.results.finding import nobody_favoured
-from themis.results.model import Result, Score, SearchResult, plain
+from themis.results.model import ROUNDING, Result, Score, SearchResult, plain
 from themis.results.notes import Ending, Note
 from themis.results.quantities import (
-    ROUNDING,
     Bounds,
     Quantity,
     found_sets,

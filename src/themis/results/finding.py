@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from themis.results.model import CausalScore, GroupScore, Score
+from themis.results.model import ROUNDING, CausalScore, GroupScore, Score
 from themis.results.notes import Ending, Note
 from themis.results.withheld import is_told, whole_of
 from themis.settings import Stopping
-
-ROUNDING = 1e-9  # a saved result has twelve digits
 
 State: TypeAlias = Literal["grave", "calm", "open"]  # a difference, none, not known
 Kind: TypeAlias = Literal[

@@ -30,6 +30,7 @@ from themis.results.parts import (
 )
 from themis.settings import Stopping
 
+ROUNDING = 1e-9  # a saved result has twelve digits
 FORMAT = 2  # of the JSON result
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 

@@ -7,13 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from themis.results.finding import nobody_favoured
-from themis.results.model import GroupScore, Measure, Result, Score, SearchResult, has_degrees
+from themis.results.model import (
+    ROUNDING,
+    GroupScore,
+    Measure,
+    Result,
+    Score,
+    SearchResult,
+    has_degrees,
+)
 from themis.results.notes import Ending
 from themis.results.verdicts import largest_missed, least_listed
 from themis.results.withheld import tells_of_few
 from themis.settings import Stopping
 
-ROUNDING = 1e-9  # a saved result has twelve digits
 GROUP, CHANGES = ("statistic", "favours", "scale"), ("distance", "scale")
 
 

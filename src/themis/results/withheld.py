@@ -21,6 +21,7 @@ from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
 from themis.results.model import (
+    ROUNDING,
     CausalScore,
     CheckResult,
     GroupScore,
@@ -42,7 +43,6 @@ AnyGroup = TypeVar("AnyGroup", Group, OutcomeGroup)
 _END = re.compile(
     r"(?<=[≤≥=] )-?\d+(?:\.\d+)?$|^-?\d+(?:\.\d+)?(?= ≤)"
 )  # of a range, in a condition
-ROUNDING = 1e-9  # a saved result has twelve digits
 ENDS = ("score", "low", "high", "flip_rate")
 NO_ENDS: dict[str, Any] = dict.fromkeys(("score", "low", "high"))  # what is not shown is not there
 NUMBERS = {"score", "low", "high", "floor", "explains", "error"}  # of notes on scores

@@ -19,7 +19,7 @@ from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
 from themis.inputs.population import Population
-from themis.inputs.streams import BRANCH_CHUNK, BaseInputs
+from themis.inputs.streams import BRANCH_CHUNK, BaseInputs, Branch
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
@@ -31,8 +31,6 @@ from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 
-GROUP_BRANCH = 1_000  # streams of single groups are apart from the common one
-VALUES_BRANCH = 4_000  # and so are those of inputs in which no value of a set is missing
 FIRST_CELLS = 2**11  # of the first call, where calls are to be few
 LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
 LATER_GROWTH, LATER_CELLS = 1.4, 2**17  # after that the same, up to so many
@@ -265,7 +263,7 @@ def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:
     population = sampler.population.with_values(assignments.columns)
     if population is None or population is sampler.population:
         return sampler
-    return drawing_from(sampler, population, (VALUES_BRANCH, *assignments.columns))
+    return drawing_from(sampler, population, (Branch.VALUES, *assignments.columns))
 
 
 def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
@@ -330,7 +328,7 @@ def group_stream(
 ) -> BaseInputs:
     """The inputs of one group, in a random order of its own."""
     columns = variants.assignments.columns
-    branch = (GROUP_BRANCH + len(columns), *columns, place)
+    branch = (Branch.GROUP + len(columns), *columns, place)
     many = variants.width > MANY_GROUPS
     return BaseInputs(population, sampler.seed, branch=branch, among_many=many)
 

@@ -13,7 +13,7 @@ from themis.engine.memory import Memory, SortedOutputs
 from themis.engine.sampler import CELLS, LEAST_ROWS, Sampler
 from themis.inputs.assignments import Assignments
 from themis.inputs.people import People
-from themis.inputs.streams import ORDER, BaseInputs
+from themis.inputs.streams import ORDER, BaseInputs, Branch
 from themis.results.model import Measure
 from themis.results.notes import Ending
 from themis.scores.question import ending_early
@@ -21,14 +21,12 @@ from themis.statistics.intervals import Flags
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 
-ROWS_BRANCH = 3_000  # members drawn for given people are apart from those of the common stream
-
 
 class RowInputs(BaseInputs):
     """Given people as base inputs, in the order in which they are run."""
 
     def __init__(self, sampler: Sampler, codes: NDArray[Any]) -> None:
-        super().__init__(sampler.population, sampler.seed, branch=(ROWS_BRANCH,))
+        super().__init__(sampler.population, sampler.seed, branch=(Branch.ROWS,))
         self.codes = codes
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
@@ -41,7 +39,7 @@ class PeopleRun:
     def __init__(self, sampler: Sampler, people: People) -> None:
         self.sampler = sampler
         self.people = people
-        rng = BaseInputs(sampler.population, sampler.seed).generator(ORDER, ROWS_BRANCH)
+        rng = BaseInputs(sampler.population, sampler.seed).generator(ORDER, Branch.ROWS)
         self.order = rng.permutation(len(people))  # a run that ends early has seen a random part
         self.base = RowInputs(sampler, np.asfortranarray(people.codes[self.order]))
         self.weights = people.weights[self.order]

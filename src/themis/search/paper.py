@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from themis.engine.sampler import Cost, Sampler
+from themis.inputs.streams import Branch
 from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import TestedSet
@@ -11,8 +12,6 @@ from themis.scores.question import Question, drawing_from, ending_early
 from themis.search.deciding import SearchRequest
 from themis.search.lattice import Border, Lattice, members, minimal
 from themis.settings import Settings, Stopping
-
-PAPER_BRANCH = 2_000  # each set has random inputs of its own, as the paper's procedure draws them
 
 
 def paper_search(
@@ -30,7 +29,7 @@ def paper_search(
             if prune and border.pruned_by(mask) is not None:
                 continue
             columns = tuple(request.columns[place] for place in members(mask))
-            fresh = drawing_from(sampler, sampler.population, (PAPER_BRANCH, *columns))
+            fresh = drawing_from(sampler, sampler.population, (Branch.PAPER, *columns))
             score = _score(fresh, columns, request, settings)
             if not score.conclusive:
                 ended = Ending.BUDGET

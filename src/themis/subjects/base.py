@@ -31,6 +31,7 @@ from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
 
+WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 SUSPICIOUS = 8  # culprits in one batch after which it is asked whether most of it fails
 CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, among inputs tried alone
 

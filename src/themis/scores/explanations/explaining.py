@@ -18,7 +18,7 @@ from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn
 from themis.inputs.personal import SHARED
-from themis.inputs.streams import MIXING
+from themis.inputs.streams import MIXING, Branch
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
@@ -28,7 +28,6 @@ from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
-GENERATED_BRANCH = 3_100  # their inputs are apart from those of the common stream
 VALUES = 2**23  # of the inputs of explanations that are made together, at most
 ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
 
@@ -123,7 +122,7 @@ def _beside_people(
 ) -> Plain:
     """The pairs of people, and behind them pairs of generated values, as far as some flip."""
     pool, columns, before = flipping.pool, tuple(flipping.columns), sampler.trials.spent
-    own = drawing_from(sampler, sampler.population.generated, (GENERATED_BRANCH,))
+    own = drawing_from(sampler, sampler.population.generated, (Branch.GENERATED,))
     found = _generated_flips(pool, own, columns, people)
     chosen = _with_inputs(_needing_both(found, own, columns), found)
     known = [each.inputs for each, _ in chosen]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from themis.errors import RequestError, SubjectError, count_of
-from themis.subjects.base import heed
+from themis.subjects.base import WAKE_SECONDS, heed
 from themis.subjects.decisions import NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.pacing import Pace, retry_after_seconds
 from themis.subjects.http.requests import Requests
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-TOO_MANY = 429
 TOO_MANY_RETRIES = 8  # after a request that was one too many, if there are retries at all
 CLOSE_SECONDS = 1.0
-WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 
 REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
-RETRYABLE = frozenset({TOO_MANY, 500, 502, 503, 504})
+RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CREDENTIALS = "check the credentials that are sent: headers of [subject]"
 CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
@@ -175,7 +173,7 @@ class Client:
                 await self._pace.turn()
             sent = time.monotonic()
             outcome = await self._request(url, body, limit)
-            too_many = isinstance(outcome, Reply) and outcome.status == TOO_MANY
+            too_many = isinstance(outcome, Reply) and outcome.status == 429
             if too_many:
                 self._pace.slow_down(sent)
             if isinstance(outcome, Reply) or not outcome.unreachable:

@@ -45,7 +45,6 @@ INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
 REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 ANSWER_LIMIT = 2**19  # bytes read of an answer
 ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
-TOO_LARGE = 413
 REMEDIES = {
     401: CREDENTIALS,
     407: CREDENTIALS,
@@ -277,7 +276,7 @@ class _Exchange:
         """The outputs for so many inputs, or why there are none."""
         if isinstance(reply, Failure):
             return reply
-        if reply.status == TOO_LARGE:
+        if reply.status == 413:  # the request is too large
             self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
         decides = self._reader.answer == "status" and 400 <= reply.status < 500
         if reply.good or (decides and reply.status not in RETRYABLE):

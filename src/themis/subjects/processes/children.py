@@ -14,6 +14,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from themis.subjects.base import WAKE_SECONDS
 from themis.subjects.processes.programs import Program
 
 OUTPUT_LIMIT = 2**20  # bytes of standard output that are held; a child that writes more is killed
@@ -21,7 +22,6 @@ ERROR_TAIL = 4096  # bytes of standard error that are kept, the last ones
 ERROR_MARGIN = 1024  # and these before them: a secret that is cut is not recognised
 READ_SIZE = 65_536
 TICK_SECONDS = 0.01  # how often a child is looked at where its end can't be waited for
-WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
 
 
 class StoppedError(Exception):
