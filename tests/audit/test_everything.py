@@ -387,5 +387,5 @@ def test_a_forecast_of_a_search_among_many_characteristics_takes_no_time() -> No
     schema = themis.Schema({name: ["a", "b"] for name in names})
     with themis.Audit(lambda person: 1, schema) as audit:
         forecaster = Forecaster(audit.sampler, audit.settings)
-        told = forecaster.forecast([((0,), "causal")], among=range(40), threshold=0.05)
+        told = forecaster.forecast([((0,), "causal")], among=range(40), max_size=3, threshold=0.05)
     assert told.search > 0

@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-import themis
 from tests.projects import FAIR, SMALL, Project, process, run
 from tests.report_results import result
 from tests.results.test_checks import SCORE, SEARCHED
-from themis.cli import measure as cli_search
 from themis.events import Activity, Began, Progress, SearchProgress
 from themis.results.model import Result, SearchResult
 from themis.results.notes import Ending
@@ -162,19 +160,6 @@ def test_live_line_shows_what_was_heard_last() -> None:
     line.listen(Began(lambda: Activity("sampling", 60_000)))
     line.listen(Progress("group", ("race",), 5, 10, 0.1, 0.2, 60_000))
     assert line.line().plain.startswith("group race · sampling 5 of 10")
-
-
-def test_a_search_without_an_end_in_sight_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    wide = themis.Schema({f"c{place}": range(3) for place in range(41)})
-
-    def told(max_size: int | None, **budget: Any) -> str:
-        audit = themis.Audit(lambda person: True, wide, **budget)
-        cli_search._warn(audit, None, max_size)
-        return capsys.readouterr().err
-
-    assert "2,199,023,255,551 sets are too many" in words(told(None))
-    assert "--max-size 3" in told(None)
-    assert told(2) == told(None, max_executions=100) == told(None, max_seconds=1) == ""
 
 
 # Outputs by name --------------------------------------------------------------------------

@@ -35,6 +35,20 @@ def test_every_set_comes_once_and_after_all_its_subsets(
 
 
 @given(LEVELS, st.data())
+def test_sets_of_only_the_first_characteristics_come_before_all_others(
+    levels: tuple[int, ...], data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, 2 ** len(levels) - 1))
+    lattice = Lattice(levels, len(levels), cap=20, first=first)
+    order = list(lattice.by_cost(lambda mask: False))
+    assert set(order) == all_masks(len(levels), len(levels))
+    is_behind = [mask & ~first != 0 for mask in order]
+    assert is_behind == sorted(is_behind)
+    place = {mask: number for number, mask in enumerate(order)}
+    assert all(place[part] <= place[mask] for mask in order for part in subsets(mask))
+
+
+@given(LEVELS, st.data())
 def test_supersets_of_a_pruned_set_are_left_out_and_no_others(
     levels: tuple[int, ...], data: st.DataObject
 ) -> None:

@@ -392,10 +392,14 @@ class Audit:
         return Alone(self._apparatus, family, self.naming).search(sought)
 
     def search_plan(
-        self, among: Iterable[str] | None = None, max_size: int | None = None
+        self,
+        threshold: float,
+        among: Iterable[str] | None = None,
+        max_size: int | None = None,
     ) -> SearchPlan:
-        """How many sets a search would look at, and what that costs at the least."""
-        return self._views.of(None).searcher.plan(self._among(among), max_size, self.settings)
+        """How many sets a search would look at, and what it costs if it finds nothing."""
+        searcher, columns = self._views.of(None).searcher, self._among(among)
+        return searcher.plan(columns, max_size, self.settings, threshold)
 
     def search_all(
         self,

@@ -27,6 +27,7 @@ from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
 from themis.scores.reruns import SHARE_LEFT
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
+from themis.search.lattice import largest_size
 from themis.settings import Settings, Stopping
 from themis.statistics.groups import GroupRule
 from themis.statistics.numbers import FEW as FEW_NUMBERS
@@ -353,6 +354,6 @@ class Forecaster:
 
 def _larger(among: Sequence[int], max_size: int | None) -> Iterator[tuple[int, ...]]:
     """The first of the sets of these columns that are no scores."""
-    size = min(max_size or len(among), len(among))
+    size = largest_size(max_size, len(among))
     larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
     return islice(larger, MOST_SETS)

@@ -108,7 +108,7 @@ def make_plan(
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
         forecast=forecast,
         checks=of_checks,
-        searches=tuple(audit.search_plan() for each in checks if each.search),
+        searches=tuple(audit.search_plan(each.max_score) for each in checks if each.search),
         confidence=audit.settings.confidence,
         error=settings.error,
         mean_errors=dict(_mean_errors(audit, settings.error)),

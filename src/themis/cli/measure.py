@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from themis.cli.options import Options, split_names, with_options
-from themis.cli.printing import say
 from themis.errors import Exit, Mistake, RequestError
 from themis.results.notes import Ending
 from themis.settings import Stopping
@@ -87,8 +86,6 @@ def search(
 
     def work(audit: Audit) -> Result:
         _check_search(audit, of, no_prune=no_prune)
-        if not options.quiet:
-            _warn(audit, names, max_size)
         with naming({"output": "--of", "decide_only": "--decide-only"}):
             return audit.search_all(
                 threshold,
@@ -284,12 +281,3 @@ def _check_output(audit: Audit, of: str | None) -> None:
         problem = f"there is no output {of!r}"
         remedy = f"declare it in the file as [outputs.{of}], or leave --of out"
         raise RequestError.one("unknown-output", "--of", problem, remedy)
-
-
-def _warn(audit: Audit, among: Sequence[str] | None, max_size: int | None) -> None:
-    """Say that a search over very many sets has no end in sight."""
-    settings = audit.settings
-    if max_size is None and settings.max_executions is None and settings.max_seconds is None:
-        plan = audit.search_plan(among)
-        if plan.sets > 10**6:
-            say(f"{plan.sets:,} sets are too many to look at all: add --max-size 3, or a budget")

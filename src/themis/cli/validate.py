@@ -244,8 +244,8 @@ def _check_costs(plan: Plan) -> Iterator[RenderableType]:
     for each in plan.searches:
         sets = size(each.sets) + (" set" if each.sets == 1 else " sets")
         yield Sentence(
-            f"a search among {sets}: how much that takes depends on what it finds; "
-            "--max-seconds limits it"
+            f"a search among {sets}: {about(each.executions, 'execution')} if it finds nothing, "
+            "more where scores are near the limit; --max-seconds limits it"
         )
 
 

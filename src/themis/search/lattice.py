@@ -12,14 +12,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
+WIDE = 12  # characteristics: of more than 4,095 sets nobody reads the answer
+SIZE_WHERE_WIDE = 2
+
+
+def largest_size(max_size: int | None, width: int) -> int:
+    """The size of the largest sets that are searched: all, or pairs where there are very many."""
+    return min(max_size or (width if width <= WIDE else SIZE_WHERE_WIDE), width)
+
 
 @dataclass(frozen=True)
 class Lattice:
-    """All sets of up to `max_size` of some characteristics, which have so many levels each."""
+    """All sets of up to `max_size` of some characteristics, which have so many levels each.
+
+    Sets of only those in the mask `first` come before all others.
+    """
 
     levels: tuple[int, ...]
     max_size: int
     cap: int  # assignments beyond this are not tried, so they cost no more than this
+    first: int = -1
 
     @property
     def width(self) -> int:
@@ -30,6 +42,15 @@ class Lattice:
     def total(self) -> int:
         """The number of sets."""
         return sum(math.comb(self.width, size) for size in range(1, self.max_size + 1))
+
+    @property
+    def variants(self) -> int:
+        """An input with all that differs from it in one of the sets: elementary symmetric sums."""
+        sums = [1, *[0] * self.max_size]
+        for count in self.levels:
+            for size in range(self.max_size, 0, -1):
+                sums[size] += sums[size - 1] * (min(count, self.cap) - 1)
+        return sum(sums)
 
     def cost(self, mask: int) -> int:
         """What one row of a set costs at most: its assignments, up to the cap."""
@@ -66,10 +87,10 @@ class Lattice:
 
         A set for which `is_pruned` holds is left out together with all its supersets.
         """
-        heap = [(self.cost(1 << place), 1, 1 << place) for place in range(self.width)]
+        heap = [(*self._rank(1 << place), 1, 1 << place) for place in range(self.width)]
         heapq.heapify(heap)
         while heap:
-            _, size, mask = heapq.heappop(heap)
+            *_, size, mask = heapq.heappop(heap)
             if is_pruned(mask):
                 continue
             yield mask
@@ -77,14 +98,21 @@ class Lattice:
                 for place in range(mask.bit_length(), self.width):
                     larger = mask | 1 << place
                     if not is_pruned(larger):
-                        heapq.heappush(heap, (self.cost(larger), size + 1, larger))
+                        heapq.heappush(heap, (*self._rank(larger), size + 1, larger))
+
+    def _rank(self, mask: int) -> tuple[bool, int]:
+        return self._is_behind(mask), self.cost(mask)
+
+    def _is_behind(self, mask: int) -> bool:
+        return mask & ~self.first != 0
 
     def by_level(self, is_pruned: Callable[[int], bool], most: int) -> Iterator[list[int]]:
         """The sets that are not pruned, by size, up to `most` of one size together; lazily."""
         sets: Iterable[int] = [1 << place for place in range(self.width)]
         for _ in range(self.max_size):
             kept: list[int] = []
-            for mask in sets:
+            ordered = sets if self.first == -1 else sorted(sets, key=self._is_behind)
+            for mask in ordered:
                 if is_pruned(mask):
                     continue
                 kept.append(mask)

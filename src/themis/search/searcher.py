@@ -23,20 +23,22 @@ from themis.search.estimates import likely_stretch, measure_found
 from themis.search.flips import FlipBook
 from themis.search.found_sets import explain_found
 from themis.search.group_decider import GroupDecider
-from themis.search.lattice import Border, Lattice
+from themis.search.lattice import WIDE, Border, Lattice, largest_size
 from themis.search.paper import paper_search
 from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted
 from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
+from themis.statistics.thresholds import ThresholdRule
 
 Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """How many sets a search may have to look at."""
+    """How many sets a search may have to look at, and what it takes to find nothing."""
 
     sets: int
+    executions: int
 
 
 class Searcher:
@@ -74,7 +76,7 @@ class Searcher:
         if decide_only and settings.stopping is Stopping.PAPER:
             problem = "the paper's search measures every set, and decides nothing else"
             raise RequestError.one("decide-only", "decide_only", problem, "leave it out")
-        size = min(max_size or len(columns), len(columns))
+        size = largest_size(max_size, len(columns))
         key = (tuple(measures), threshold, columns, size, prune, decide_only, settings)
         if key in self._answers and accepted is None:
             return tuple(map(asked_again, self._answers[key]))
@@ -83,9 +85,8 @@ class Searcher:
         searched = self._searched(columns, measures)
         for measure, own in searched.items():
             before = self.sampler.runner.account
-            request = SearchRequest(
-                measure, threshold, own, min(size, len(own)), 1 / len(searched), decide_only
-            )
+            most = min(size, len(own))
+            request = SearchRequest(measure, threshold, own, most, 1 / len(searched), decide_only)
             if settings.stopping is Stopping.PAPER:
                 printed = paper_search(self.sampler, request, settings, prune=prune)
                 result = printed
@@ -98,6 +99,11 @@ class Searcher:
                 if measure == "causal" and own == columns:
                     causal_border = search.border
             result = self._told_of_unread(result, columns, own)
+            if max_size is None and most < len(own):
+                larger = Note.of(
+                    "larger-sets-not-searched", size=most, larger=most + 1, width=len(own)
+                )
+                result = replace(result, notes=(*result.notes, larger))
             results.append(self._described(charged(result, self.sampler.runner, before)))
             if result.stopped is Ending.INTERRUPTED:
                 break
@@ -150,13 +156,15 @@ class Searcher:
         return found if people is None else search_of_people(found, people, reading)
 
     def plan(
-        self, columns: tuple[int, ...], max_size: int | None, settings: Settings
+        self, columns: tuple[int, ...], max_size: int | None, settings: Settings, threshold: float
     ) -> SearchPlan:
-        """How many sets there are, and what deciding them costs at the least."""
-        lattice = self._lattice(
-            columns, min(max_size or len(columns), len(columns)), "causal", settings
-        )
-        return SearchPlan(lattice.total)
+        """How many sets there are, and what showing that each is below a threshold costs."""
+        lattice = self._lattice(columns, largest_size(max_size, len(columns)), "causal", settings)
+        alpha = (1.0 - settings.confidence) / lattice.total
+        rows = ThresholdRule(threshold, settings.error, alpha).rows_without_hits
+        cells = rows * lattice.variants
+        size = self.sampler.population.size
+        return SearchPlan(lattice.total, cells if size is None else min(cells, size))
 
     def _lattice(
         self, columns: tuple[int, ...], max_size: int, measure: Measure, settings: Settings
@@ -164,7 +172,9 @@ class Searcher:
         schema = self.sampler.population.schema
         levels = tuple(schema.characteristics[c].possible_count for c in columns)
         cap = SEARCH_ASSIGNMENTS if measure == "causal" else settings.max_assignments
-        return Lattice(levels, max_size, cap)
+        protected = (schema.characteristics[c].protected for c in columns)
+        first = sum(1 << place for place, each in enumerate(protected) if each)
+        return Lattice(levels, max_size, cap, first if len(columns) > WIDE else -1)
 
     def _make(
         self,

@@ -204,6 +204,12 @@ class ThresholdRule:
         """The number of samples at which a fixed test decides."""
         return _fixed_design(self.floor, self.ceiling, self._last_delta)[0]
 
+    @property
+    def rows_without_hits(self) -> int:
+        """The number of samples that decide "below" if none of them is a hit."""
+        enough = (n for n in range(1, self.max_samples) if self.decide(0, n) == "below")
+        return next(enough, self.max_samples)
+
     def decide(self, hits: int, misses: int, unknown: int = 0) -> Decision:
         """The decision after these samples; what is unknown counts against either answer."""
         if self.shows_above(hits, misses + unknown):
