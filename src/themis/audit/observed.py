@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from themis.audit.apparatus import Apparatus
 from themis.inputs.schema import Schema
 from themis.results.observed import Observed
 from themis.scores.observed import Counted, observed_rates
-from themis.scores.people import PeopleRun
 from themis.settings import Settings
 from themis.statistics.proportions import ProportionRule
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 
 def observed(

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,15 @@ from themis.inputs.sums import summed
 from themis.results.observed import Category, CategoryTable, Observed
 from themis.scores.domain import Domain, rounded
 from themis.scores.group_tally import above_median
-from themis.scores.people import PeopleRun
 from themis.scores.privacy import FEW
 from themis.statistics.intervals import Flags, Floats
 from themis.statistics.rates import sampled_rate
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 MOST = 200  # categories of a table; a larger one would hold a few inputs in each
 INPUTS, FAVOURABLE, UNDECIDED, WEIGHT, WEIGHT_FAVOURABLE, WEIGHT_DECIDED = range(6)

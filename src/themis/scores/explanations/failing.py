@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,12 @@ from themis.inputs.personal import SHARED
 from themis.results.notes import Note
 from themis.scores.explanations.regions import ROWS, SUGGESTING
 from themis.scores.explanations.suggestions import Condition, meets_all, suggest_regions
-from themis.scores.people import PeopleRun
 from themis.statistics.intervals import Flags, Floats, clopper_pearson
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+
+if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
 
 FEWEST = 10  # failed inputs, half of which suggest
 LEAST_COVERAGE = 0.5  # of the failed inputs: a condition that fewer meet explains little

@@ -70,7 +70,7 @@ def formats_named_by(file: str) -> list[Format]:
     """
     ends = {each: each.suffix.rpartition(".")[2] for each in FORMATS.values() if each.suffix}
     fitting = [each for each, end in ends.items() if file.lower().endswith(f".{end}")]
-    return sorted(fitting, key=lambda each: not file.lower().endswith(each.suffix))
+    return sorted(fitting, key=lambda each: -len(each.suffix) * file.lower().endswith(each.suffix))
 
 
 _NAMES = """
