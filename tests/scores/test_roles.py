@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from tests.oracle import Variable, World
 from tests.worlds import Case, cases
 from themis.results.finding import finding
 from themis.results.verdicts import Check, judge_score
+from themis.show.reports.ci import render_junit
 from themis.show.terminal.searches import render_search
 from themis.show.words.headlines import headline
 from themis.show.words.verdicts import verdict
@@ -271,6 +273,30 @@ def test_what_goes_with_a_group_column_makes_its_causal_score_a_measured_one(tie
     assert audit.causal("sex").score == 0.5
     assert audit.group("sex").score == 0.5
     assert ("sex",) in audit.search(0.1, among=["sex", "income"]).found
+
+
+def test_inputs_that_are_the_same_for_the_subject_are_run_once() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def noted(person: dict[str, Any]) -> bool:
+        seen.append(tuple(person.values()))
+        return loan(person)
+
+    audit = themis.Audit(noted, SCHEMA, deterministic=True)
+    for names in ("race", "sex,race", "race,income"):
+        audit.causal(*names.split(","))
+        audit.group(*names.split(","))
+    audit.apparent(people(60), [["sex"], ["race"]], proxies=True)
+    assert len(seen) == len(set(seen)) == 40
+
+
+def test_reports_and_logs_have_no_number_for_what_is_not_given() -> None:
+    audit = themis.Audit(loan, GIVEN)
+    result = audit.apparent(FRAME, "sex", only_data=True)
+    assert {name.partition("/")[0] for name in result.to_metrics()} == {"group"}
+    cases = ElementTree.fromstring(render_junit(result)).iter("testcase")
+    skipped = {each.get("classname"): each.find("skipped") is not None for each in cases}
+    assert skipped == {"themis.causal": True, "themis.group": False}
 
 
 def test_a_causal_search_leaves_out_what_is_not_given_and_says_so() -> None:

@@ -81,10 +81,10 @@ class Runner:
         self._is_within = False  # a batch, at whose end failures are weighed
         self.pace = Pace(self.traits)
         self._needed = 0  # inputs that were run because they were asked for
-        self.ahead = Ahead(self.schema.input_keys, self.traits.slots, self.ledger)
+        self.ahead = Ahead(self.schema.given_keys, self.traits.slots, self.ledger)
         self._slots = FullSlots(subject, labels, self.ahead, recall, self.known, self._run)
         self.start(budget or Budget())
-        self.memory = Memory(self.schema.input_keys, labels.dtype, self.ledger)
+        self.memory = Memory(self.schema.given_keys, labels.dtype, self.ledger)
 
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""

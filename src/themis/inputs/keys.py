@@ -23,13 +23,18 @@ class InputKeys:
 
     Codes are the digits of a number, those of the last column count least. Where that would be too
     large, neighbouring columns make a word together, and the key is all words one after another.
+    Inputs that differ only in `unseen` columns have one key.
     """
 
-    def __init__(self, code_counts: Sequence[int]) -> None:
-        self.count = math.prod(code_counts)  # of all keys, exact however large
+    def __init__(self, code_counts: Sequence[int], unseen: Collection[int] = ()) -> None:
+        told = [1 if place in unseen else codes for place, codes in enumerate(code_counts)]
+        self.count = math.prod(told)  # of all keys, exact however large
         self._places: list[tuple[int, int]] = []  # of each column: its word, and what a code counts
         word, stride = 0, 1
-        for codes in reversed(code_counts):
+        for place, codes in reversed([*enumerate(told)]):
+            if place in unseen:
+                self._places.append((word, 0))
+                continue
             if stride * max(codes, 2) > WORD:
                 word, stride = word + 1, 1
             self._places.append((word, stride))

@@ -231,6 +231,12 @@ class Schema:
         return InputKeys(self.code_counts)
 
     @cached_property
+    def given_keys(self) -> InputKeys:
+        """What tells inputs apart for the subject, which is not given all of them."""
+        hidden = [column for column, each in enumerate(self) if each.role == "group"]
+        return InputKeys(self.code_counts, hidden) if hidden else self.input_keys
+
+    @cached_property
     def dtype(self) -> type[np.int32] | type[np.int64]:
         """The integer type of this schema's codes."""
         return np.int32 if max(self.code_counts) < 2**31 else np.int64

@@ -10,7 +10,14 @@ from themis.results.model import GroupScore, Result, Score
 from themis.results.withheld import withheld
 
 ENDS = ("score", "low", "high")
-NOTHING = ("unmeasured", "single", "alone", "idle", "unknown")  # findings without a number
+NOTHING = (
+    "unread",
+    "unmeasured",
+    "single",
+    "alone",
+    "idle",
+    "unknown",
+)  # findings without a number
 
 _UNFIT = re.compile(r"[^\w.-]|^\.+$")  # for the names that MLflow, W&B and others take
 

@@ -46,7 +46,7 @@ class PeopleRun:
         self.counts, self.heads = people.counts[self.order], people.heads[self.order]
         dtype = sampler.runner.labels.dtype
         self.answers: Cells = np.full(len(people), NOT_RUN, dtype=dtype)
-        self.memory = Memory(people.schema.input_keys, dtype)
+        self.memory = Memory(people.schema.given_keys, dtype)
 
     @property
     def codes(self) -> NDArray[Any]:

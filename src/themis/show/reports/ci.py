@@ -295,6 +295,8 @@ def _score_case(score: Score, words: Wording) -> ElementTree.Element:
     case = partial(_case, name, f"themis.{score.measure}", said=said)
     if score.samples and nobody_favoured(score):
         return case("error", said, "undecided")
+    if finding(score).kind == "unread":  # a test that passes would look like an answer
+        return case("skipped", said, "not an input")
     if score.conclusive:
         return case()
     reason = how_it_ended(score.stopped) if score.samples else said
