@@ -86,3 +86,12 @@ def test_what_documents_may_not_show_is_in_no_metric() -> None:
 def test_a_result_that_was_saved_has_the_same_metrics() -> None:
     measured = themis.Audit(hire, SCHEMA).apparent(PEOPLE, ["sex"])
     assert saved(measured).to_metrics() == pytest.approx(measured.to_metrics())
+
+
+def test_what_the_program_is_never_given_has_no_causal_score() -> None:
+    schema = themis.Schema(sex=themis.Values(["f", "m"], role="group"), age=range(20, 40))
+    rows = [{"sex": each["sex"], "age": each["age"]} for each in PEOPLE]
+    measured = themis.Audit(lambda person: person["age"] > 30, schema).apparent(
+        rows, "sex", only_data=True
+    )
+    assert {name.split("/")[0] for name in measured.to_metrics()} == {"group"}
