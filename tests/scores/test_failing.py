@@ -10,9 +10,10 @@ import pytest
 
 import themis
 from themis.audit.audit import Audit
-from themis.results.notes import Note
+from themis.results.notes import Ending, Note
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.failing import confirmed
+from themis.subjects.processes.command import CommandSubject
 
 SCHEMA = themis.Schema(
     sex=["f", "m"],
@@ -158,3 +159,26 @@ def test_a_subject_that_never_fails_is_not_looked_at() -> None:
     audit = Audit(lambda person: person["age"] > 40, SCHEMA, deterministic=True)
     assert not any(each.code == "inputs-fail" for each in said(audit))
     assert audit.failing(least=100) == ()
+
+
+def test_nothing_more_is_run_after_an_interrupt() -> None:
+    runs = 0
+
+    def rule(person: Any) -> bool:
+        nonlocal runs
+        runs += 1
+        if runs == 300:
+            raise KeyboardInterrupt
+        return decide(person)
+
+    audit = Audit(rule, SCHEMA, max_failures=0.5)
+    audit.sampler.keep_on_interrupt = True
+    assert audit.score("sex").stopped is Ending.INTERRUPTED
+    assert runs == 300
+
+
+def test_a_program_is_not_called_to_explain_a_few_failures() -> None:
+    command = CommandSubject(SCHEMA, ["sh", "-c", 'test "$3" = "" && exit 1; echo 1', "decide"])
+    audit = Audit(command, SCHEMA)
+    assert audit.failing() == ()
+    assert audit.runner.executions == 0

@@ -193,7 +193,8 @@ class Work:
             self._problem = error
         if not weighed:
             self._weigh(may_run=False)
-        if self._runner.failures.total and self._problem is None:
+        is_over = self._problem is not None or self._ended is Ending.INTERRUPTED
+        if self._runner.failures.total and not is_over:
             self._failing = tuple(self._told_failing())
 
     def _told_failing(self) -> Iterator[Note]:

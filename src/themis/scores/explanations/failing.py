@@ -95,6 +95,8 @@ def _looked_at(sampler: Sampler, run: PeopleRun | None, least: int) -> tuple[Cod
     if not runner.traits.external:
         left = runner.executions_left // LEFT_SHARE
         most = int(min(max(most, runner.asked, least), left, ROWS))
+    elif runner.failures.total < FEWEST:  # each call may be expensive
+        most = 0
     most = 0 if runner.out_of_time else most
     if run is None:
         codes = sampler.base.rows(0, min(max(most, SUGGESTING), ROWS))
