@@ -182,3 +182,10 @@ def test_a_program_is_not_called_to_explain_a_few_failures() -> None:
     audit = Audit(command, SCHEMA)
     assert audit.failing() == ()
     assert audit.runner.executions == 0
+
+
+def test_what_is_run_to_explain_failures_allows_no_more_of_them() -> None:
+    audit = Audit(decide, SCHEMA, max_failures=0.03)
+    assert audit.failing(least=1_000)
+    with pytest.raises(themis.SubjectError):  # 6 % of these fail, and hardly 2 % of all that ran
+        audit.runner.run(audit.sampler.base.rows(2_000, 2_400))

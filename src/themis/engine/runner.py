@@ -75,6 +75,7 @@ class Runner:
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.opening: Callable[[], None] = ignore  # runs what goes before all else
         self.is_aside = False  # whether what is run now measures nothing
+        self._aside = 0  # answers of what was run so: their failures do not count
         self._secrets = subject.secrets()
         self.failures = FailureLog(self._secrets.redact)
         self.answered = np.zeros(0, dtype=np.int64)  # how many answers had each label
@@ -215,7 +216,7 @@ class Runner:
     def fails_too_often(self) -> bool:
         """Whether more executions failed than allowed, or gave no decision."""
         shares = self.max_failures, self.max_undecided
-        return self.failures.exceed(*(share * self.spent for share in shares))
+        return self.failures.exceed(*(share * (self.spent - self._aside) for share in shares))
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -461,6 +462,7 @@ class Runner:
     def _log(self, cells: Cells, answers: Answers, input_at: InputAt) -> None:
         self._take_stock(cells)
         own, aside = self.labels.explain, self.is_aside
+        self._aside += aside * len(cells)
         self.failures.add(cells, answers, self.schema, input_at, own, aside=aside)
 
     def _take_stock(self, cells: Cells) -> None:
@@ -476,7 +478,7 @@ class Runner:
 
     def failure_message(self) -> str:
         """What failed, how often, with an example."""
-        return self.failures.message(self.spent)
+        return self.failures.message(self.spent - self._aside)
 
     def close(self) -> None:
         """End what the subject keeps alive, and make durable what was stored; may be used again."""
