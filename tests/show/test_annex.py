@@ -16,6 +16,8 @@ from themis.results.parts import Naming
 from themis.show.reports.annex import render_annex
 from themis.show.reports.page import render_page
 from themis.show.reports.references import ABSENT, HERE, references
+from themis.show.words.searches import set_counts
+from themis.show.words.wording import Wording
 
 PEOPLE = {
     "sex": ["f"] * 60 + ["m"] * 59 + ["x"],
@@ -141,3 +143,10 @@ def test_of_a_weighted_domain_the_share_is_shown_and_nothing_is_called_estimated
     assert "all 20 test inputs, each with its own values" in text
     assert "Rates and shares are by weight, counts are not. Nothing is estimated." in text
     assert "1075.0 %440.0 %" in text.replace("\u00a0", " ")
+
+
+def test_a_search_says_what_it_did_not_search() -> None:
+    text = annex(samples.audit())
+    assert "3 combinations of 2 characteristics:" in text
+    assert "; not searched: income and savings." in text
+    assert "not searched" not in set_counts(samples.audit().searches[0], Wording())

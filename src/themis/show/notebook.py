@@ -109,7 +109,7 @@ def _search(search: SearchResult, words: Wording) -> Iterator[Block]:
     if search.found:
         yield found_table(search, scores, most=SETS)
     yield from undecided_blocks(search, most=SETS)
-    yield from (Statement(each, "faint") for each in (set_counts(search), guarantee(search)))
+    yield from (Statement(each, "faint") for each in (set_counts(search, words), guarantee(search)))
     yield from (Statement(str(note), "plain", "note") for note in search.notes)
 
 

@@ -176,7 +176,7 @@ def _impacts(result: Result, space: Space) -> Iterator[Block]:
         yield Points([headline(each, words) for each in scores[:8]])
     for search in result.searches[: space.searches]:
         sets = "; ".join(map(set_text, search.found[: space.sets]))
-        yield Statement(f"{search_headline(search, words, sets)}. {set_counts(search)}.")
+        yield Statement(f"{search_headline(search, words, sets)}. {set_counts(search, words)}.")
         yield Statement(guarantee(search))
     if result.checks:
         yield checks_table(result.checks, most=space.checks)

@@ -273,7 +273,7 @@ def sets_section(result: Result, space: Space) -> Html:
     for search in map(protected_first(result), result.searches[: space.searches]):
         title = f"{search.measure} search, threshold {amount(search.threshold, search)}"
         blocks: list[Block] = [
-            Statement(f"{search_headline(search, words)}. {set_counts(search)}."),
+            Statement(f"{search_headline(search, words)}. {set_counts(search, words)}."),
             *lattice(search),
             Fold("Why combinations are in or out", [reasons_table(search, most=space.sets)]),
             Statement(guarantee(search), "faint"),

@@ -84,7 +84,7 @@ def _in_short(search: SearchResult, result: Result) -> Iterator[Block]:
     if pair := next(filter(None, pairs), None):
         yield Statement(f"example: {pair}", "faint")
     yield from undecided_blocks(search)
-    yield Statement(set_counts(search), "faint")
+    yield Statement(set_counts(search, wording(result)), "faint")
     yield from (Statement(str(note), "warning", "note") for note in search.notes)
 
 
@@ -97,7 +97,7 @@ def _in_full(search: SearchResult, result: Result) -> Iterator[Block]:
         if blocks := [*show_people(score, words, everything=True)]:
             yield Part(set_phrase(score.against), blocks)
     yield from undecided_blocks(search, most=ROWS)
-    yield from (Statement(set_counts(search)), Statement(guarantee(search)))
+    yield from (Statement(set_counts(search, words)), Statement(guarantee(search)))
     yield from (Statement(str(note), "warning", "note") for note in search.notes)
     yield reasons_table(search, most=ROWS)
 

@@ -231,8 +231,11 @@ def _figure(search: SearchResult, words: Wording) -> str:
     return f"{what} of {set_phrase([search.output])}"
 
 
-def set_counts(search: SearchResult) -> str:
-    """What became of all the sets: `511 combinations: 12 tested, 499 follow …`."""
+def set_counts(search: SearchResult, words: Wording = PLAIN) -> str:
+    """What became of all the sets: `511 combinations: 12 tested, 499 follow …`.
+
+    And which characteristics were not searched, where some were not.
+    """
     undecided = f" ({len(search.undecided):,} undecided)" if search.undecided else ""
     parts = [f"{search.sets_tested:,} tested{undecided}"]
     if search.sets_pruned:
@@ -242,7 +245,11 @@ def set_counts(search: SearchResult) -> str:
         parts.append(f"{search.sets_open:,} not checked")
     size = f" of up to {search.max_size}" if search.max_size < len(search.among) else ""
     among = count(len(search.among), "characteristic")
-    return f"{count(search.sets_total, 'combination')}{size} of {among}: {', '.join(parts)}"
+    text = f"{count(search.sets_total, 'combination')}{size} of {among}: {', '.join(parts)}"
+    if left := sorted(words.inputs - set(search.among)):
+        named, more = left[:AMONG], len(left) - AMONG
+        text += f"; not searched: {plain_phrase([*named, f'{more:,} more'] if more > 0 else named)}"
+    return text
 
 
 def guarantee(search: SearchResult) -> str:
