@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from themis.results.finding import idle_favour
+from themis.results.finding import finding, idle_favour
 from themis.results.model import FOUR_FIFTHS, CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.notes import AT_ONCE, Ending
 from themis.results.parts import Group, Harm, Inventory
@@ -336,15 +336,21 @@ def cost_text(result: Result) -> str:
 def confidence_briefly(result: Result) -> Iterator[str]:
     """How sure the intervals are, in a few words; nothing where nothing was measured."""
     parts: list[Score | SearchResult] = [*result.scores, *result.searches]
-    sampled = [each for each in parts if each.method == "sampled" and _is_measured(each)]
+    known = [each for each in parts if isinstance(each, SearchResult) or not _is_unread(each)]
+    sampled = [each for each in known if each.method == "sampled" and _is_measured(each)]
     if any(each.stopping is Stopping.PAPER for each in sampled):
         yield "not certified: the paper’s stopping rule"
     elif sampled:
         each = "" if len(sampled) == 1 else " each"
         together = " for all together" if (result.family or 1) > 1 else each
         yield f"{_level(sampled)}{together}"
-    elif parts and all(_is_measured(each) and each.conclusive for each in parts):
-        yield "exact"
+    elif known and all(_is_measured(each) and each.conclusive for each in known):
+        of_people = any(each.population != "inputs" for each in known)
+        yield "exact for these rows, no statement about others" if of_people else "exact"
+
+
+def _is_unread(score: Score) -> bool:
+    return finding(score).kind == "unread"
 
 
 def _is_measured(part: Score | SearchResult) -> bool:
