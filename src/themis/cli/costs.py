@@ -7,8 +7,6 @@ from themis.events import FACTOR, Event, Forecast
 from themis.inputs.numbers import two_digits
 from themis.show.words.values import about_duration, count
 
-FEW_SEARCHED = 4  # characteristics; the cost of a search among more is not foreseen well
-
 
 def forecast_sentence(forecast: Forecast) -> str:
     """All executions, with those that are repeated, in how many calls, and how long."""
@@ -16,7 +14,7 @@ def forecast_sentence(forecast: Forecast) -> str:
     if forecast.calls < forecast.executions:
         parts.append(f"in {about(forecast.calls, 'call')}")
     give_or_take = f"give or take a factor of {FACTOR}"
-    if forecast.among > FEW_SEARCHED:
+    if forecast.among > 4:  # the cost of a search among more is not foreseen well
         give_or_take = (
             f"a search among {forecast.among} characteristics may take many times as many"
         )

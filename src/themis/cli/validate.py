@@ -50,7 +50,6 @@ from themis.show.words.values import (
 )
 
 LISTED = 20  # values of a trial input
-ROOMY = 60  # columns of a terminal, from which on it is said which values there are
 
 
 def try_out(options: Options) -> int:
@@ -130,7 +129,7 @@ def _title(text: str) -> Rule:
 
 
 def _characteristics(plan: Plan, width: int) -> Table:
-    which = ["which"] * (width >= ROOMY)
+    which = ["which"] * (width >= 60)  # with fewer columns it is not said which values there are
     heads = ("characteristic" if which else "name", "values", "bins", "protected", *which)
     name = {**FOLDED, "max_width": 20 if which else 12}
     last = [{"no_wrap": False} for _ in which]  # what gives way

@@ -88,7 +88,6 @@ class Trials:
 
 
 CELLS = 2**19  # outputs held at once: memory stays flat
-UNSEEN = 16_384  # base inputs that tell how many people there are of a kind
 COARSE_CELLS = 2**15  # up to so many, few calls are worth more than few executions
 
 # Blocks of subjects outside of this process.
@@ -135,7 +134,8 @@ class Sampler:
         Nothing is run on them: they tell how many people there are of a kind.
         """
         drawn_apart = any(block.size is None for block in self.population.blocks)
-        stop = min(UNSEEN, self.base.chunk_rows)
+        # So many base inputs tell how many people there are of a kind.
+        stop = min(16_384, self.base.chunk_rows)
         return None if drawn_apart or start > stop // 2 else self.base.rows(start, stop)
 
     def blocks(self, start: int, stop: int, width: int) -> Iterator[tuple[int, int]]:

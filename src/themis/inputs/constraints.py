@@ -28,7 +28,6 @@ from themis.inputs import expressions as ex
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.expressions import FALSE, TRUE, Array, ExpressionError, Kind, Node, Reading
 
-MAX_LISTED_VALUES = 100_000  # with more, a literal is only compared to the first and last value
 MOST_NEAR = 1_000  # names or values among which the nearest is looked for
 
 
@@ -313,7 +312,8 @@ class _Values:
     """The values of a characteristic; of a very large one only the first and the last."""
 
     def __init__(self, variable: Characteristic) -> None:
-        self._complete = variable.size <= MAX_LISTED_VALUES
+        # Of more values only the first and the last are compared.
+        self._complete = variable.size <= 100_000
         codes = np.arange(variable.size) if self._complete else np.array([0, variable.size - 1])
         values = [_as_compared(value) for value in variable.decode(codes).tolist()]
         self.listed = dict.fromkeys((_kind_of(value), value) for value in values)

@@ -32,7 +32,6 @@ from themis.inputs.following import Tie, rewrite
 from themis.inputs.schema import Schema
 
 ENUMERATION_LIMIT = 2**21  # linked characteristics with fewer combinations are enumerated
-VALUES_LIMIT = 2**22  # constraints on one characteristic with fewer values are applied exactly
 
 
 @dataclass(frozen=True)
@@ -282,7 +281,8 @@ def _part(schema: Schema, column: int, ties: tuple[Tie, ...]) -> Block:
         return ColumnBlock((column,), 0, 1)
     whole = column_block(characteristic, column)
     alone = [each for each in schema.constraints if each.variables == (characteristic.name,)]
-    if not alone or tie is not None or characteristic.size > VALUES_LIMIT:
+    # With fewer values constraints on one characteristic are applied exactly.
+    if not alone or tie is not None or characteristic.size > 2**22:
         return whole
     codes = whole.combinations(np.arange(whole.size or 0))[:, 0]
     allowed = np.ones(len(codes), dtype=bool)

@@ -38,8 +38,6 @@ from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_state
 
 Counterfactuals = Literal["generated", "within"]
 
-HARM_CELLS = 4_000  # executions in rows that are run whole, for the direction of harm
-
 
 def measure_people(
     run: PeopleRun,
@@ -218,7 +216,8 @@ class _GeneratedTable:
         vectorised = self.run.sampler.runner.traits.vectorised
         if width <= first_wave(width, vectorised=vectorised):
             return len(self.rows)
-        return max(HARM_CELLS // width, 10)
+        # Executions in rows that are run whole, for the direction of harm.
+        return max(4_000 // width, 10)
 
     def _blocks(self, whole: int) -> Iterator[tuple[slice, Keys, Cells]]:
         """Where each block lies, with the keys and answers of its cells."""

@@ -34,7 +34,6 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 FIRST_CELLS = 2**11  # of the first call, where calls are to be few
 LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
 LATER_GROWTH, LATER_CELLS = 1.4, 2**17  # after that the same, up to so many
-MANY_GROUPS = 64  # with more, each draws its inputs in small pieces
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -329,7 +328,7 @@ def group_stream(
     """The inputs of one group, in a random order of its own."""
     columns = variants.assignments.columns
     branch = (Branch.GROUP + len(columns), *columns, place)
-    many = variants.width > MANY_GROUPS
+    many = variants.width > 64  # then each draws its inputs in small pieces
     return BaseInputs(population, sampler.seed, branch=branch, among_many=many)
 
 

@@ -43,7 +43,6 @@ MOST = 10_000
 AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
-FEWEST_ROWS = 30  # of a placebo score that is measured; else it follows from the rate
 PLACEBO_EXECUTIONS = 1_000  # that it may take, or as many as the score took
 CHEAP_EXECUTIONS = 100_000  # the same where a batch costs little more than one call
 
@@ -319,7 +318,7 @@ class NoiseProbe:
         noise = self._noise(int(self._changed(place, inputs, 2).sum()), inputs, confidence)
         if width == 2:
             return Placebo(noise.rate, noise.low, noise.high)
-        if rows >= FEWEST_ROWS and self._run_rows(place, rows, width):
+        if rows >= 30 and self._run_rows(place, rows, width):  # of fewer it follows from the rate
             changed = int(self._changed(place, rows, width).sum())
             return Placebo(changed / rows, *clopper_pearson(changed, rows, 1.0 - confidence))
         reading = self._readings[place]

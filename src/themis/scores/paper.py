@@ -21,8 +21,6 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP
 
-PAPER_ASSIGNMENTS = 2**20  # all of them are tried, so they must fit in memory
-
 NOT_CERTIFIED = Note.of("paper-rule")
 
 
@@ -169,7 +167,7 @@ def _paper_rate(
 def paper_variants(question: Question) -> Variants:
     """All assignments in the order of the values: the paper knows no cap."""
     assignments = question.assignments
-    if assignments.count > PAPER_ASSIGNMENTS:
+    if assignments.count > 2**20:  # all of them are tried, so they must fit in memory
         problem = (
             f"the paper's procedure tries all {assignments.count:,} assignments of "
             f"{set_name(assignments.names)}"

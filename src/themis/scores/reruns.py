@@ -47,7 +47,6 @@ INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
 SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely agrees in all
 HARMLESS_CALLS = 2  # for what convicts nobody: the lower end is 0
-TIMES = 10  # runs of one input that are numbered for other purposes
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 
@@ -227,7 +226,8 @@ class Rerunner:
             cells = np.empty(len(codes), dtype=self._runner.labels.dtype)
             orders = [rng.permutation(part) for part in self._calls_of(codes, calls, spread)]
             time = 1 if first else 2
-            runs = [Again(codes[order], time + TIMES * n) for n, order in enumerate(orders)]
+            # The first ten are numbered for other purposes.
+            runs = [Again(codes[order], time + 10 * n) for n, order in enumerate(orders)]
             answers = zip(orders, self._runner.repeat_each(runs, self._mixing), strict=True)
             for number, (order, answer) in enumerate(answers):
                 cells[order] = answer

@@ -47,7 +47,6 @@ PATIENCE = 3  # given up when so many times as many proofs are needed as were pl
 LAST_TRIES = (0.02, 0.06, 0.12)  # more tries before all is settled, in parts of what that costs
 ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
 FEW = 32  # inputs that tell little of where a decision will be
-_GROWTH = 1.25  # of the sample sizes at which the cost of proving all is foreseen
 
 
 @dataclass
@@ -316,7 +315,7 @@ class _Decision:
     def _sizes(self, size: int, last: int) -> Iterator[int]:
         while size < last:
             yield size
-            size = int(_GROWTH * size) + 1
+            size = int(1.25 * size) + 1  # sizes at which the cost of proving all is foreseen
         yield last
 
     def _cost_to_come(self, size: int, counts: Counts) -> float:

@@ -29,8 +29,6 @@ from themis.statistics.intervals import (
 TAIL_SHARE = 0.45
 """The part of 1 − confidence that each tail test of `ProportionRule` gets; ½ is too much."""
 
-_COARSE_GROWTH = 8
-
 
 @dataclass(frozen=True)
 class Interval:
@@ -69,7 +67,8 @@ class ProportionRule:
         over, under = (5, 4) if coarse_to else (11, 10)
         while n < self.max_samples:
             yield n
-            n = max(-(-over * n // under), min(_COARSE_GROWTH * n, coarse_to))
+            # At most eight times the rows from look to look.
+            n = max(-(-over * n // under), min(8 * n, coarse_to))
         n = self.max_samples
         yield n
         while endless:

@@ -28,7 +28,6 @@ from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
-VALUES = 2**23  # of the inputs of explanations that are made together, at most
 ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
 
 
@@ -83,7 +82,7 @@ def explained_together(
         if each.score.stopped is not Ending.INTERRUPTED and each.score.witnesses
     ]
     most = sampler.trials.allowance() * len(sampler.population.schema)
-    together = max(VALUES // max(most, 1), 1)
+    together = max(2**23 // max(most, 1), 1)  # memory stays flat
     try:
         while left:
             some = [parts[number] for number in left[:together]]

@@ -18,7 +18,6 @@ Counts = NDArray[np.int64]
 
 WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
 GRADED_LIMIT = 32  # the same where all distances of a row are needed
-EXACT_ROWS = 2**24
 
 Ends = Callable[[Counts, Counts], tuple[Floats, Floats]]  # of shares: successes among trials
 
@@ -148,7 +147,8 @@ def _counts(known: Flags, good: Flags, weight: Floats | None = None) -> tuple[Fl
 
     Rows are few enough for sums of ones to be exact as narrow numbers, which takes half the time.
     """
-    dtype = np.float32 if weight is None and len(known) < EXACT_ROWS else np.float64
+    # As many as float32 counts exactly.
+    dtype = np.float32 if weight is None and len(known) < 2**24 else np.float64
     there: NDArray[Any] = known.astype(dtype)
     favourable: NDArray[Any] = (known & good).astype(dtype)
     each: Any = 1 if weight is None else weight[:, None]

@@ -25,7 +25,6 @@ from themis.statistics.special import xlogy
 
 LISTED = 6  # values that a condition lists at most
 LONGEST = 3  # conditions of a region
-KEPT = 64  # characteristics that are looked at for further conditions: those that tell most alone
 ENOUGH = 0.8  # of the flips: no further region is looked for
 SUGGESTED_LIFT = 2.0  # flips are so many times as frequent within; a check asks for less
 
@@ -178,7 +177,7 @@ class _Rows:
             ranked = sorted(grown.values(), key=lambda each: -each.worth)
             if looked is columns:
                 telling = dict.fromkeys(each.conditions[0].column for each in ranked)
-                kept = [*telling][:KEPT]
+                kept = [*telling][:64]  # those that tell most alone
                 looked = [each for each in columns if each.number in kept]
             dense = (each for each in ranked if each.lift >= SUGGESTED_LIFT)
             best = max(best, next(dense, best), key=lambda each: each.worth)

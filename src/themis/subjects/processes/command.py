@@ -129,7 +129,6 @@ def _fed(schema: Schema, mode: str) -> list[Part]:
     return []
 
 
-BATCH = 32  # small: the decisions of a batch are stored at its end, and a kill -9 loses them
 SWEEP_SECONDS = 1.0  # between two looks for what commands left running
 SWEEP_SHARE = 0.02  # of the time, at most
 
@@ -163,7 +162,8 @@ class CommandSubject(Subject):
         self.schema = schema
         self.program = find_program(command, cwd=cwd, env=env)
         self._jobs = jobs
-        self.traits = Traits(external=True, batch_size=BATCH, jobs=jobs, slots=jobs)
+        # Small: decisions are stored at its end, and a kill -9 loses them.
+        self.traits = Traits(external=True, batch_size=32, jobs=jobs, slots=jobs)
         self.timeout_seconds = timeout_seconds
         self._command = tuple(command)
         self._answer, self._version = answer, version

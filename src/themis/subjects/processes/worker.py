@@ -44,7 +44,6 @@ from themis.subjects.secrets import Secrets
 
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
 
-BATCH = 8_192
 GROWTH = 16
 GRACE_SECONDS = 0.5  # for answers that were held back until the input ended
 CLOSE_SECONDS = 1.0  # for a worker whose input has ended to end, too
@@ -88,7 +87,7 @@ class WorkerSubject(Subject):
             "recycle_after": math.inf if recycle_after is None else recycle_after,
         }
         self._jobs = jobs
-        self.traits = Traits(external=True, batch_size=BATCH, record="batch", jobs=jobs, slots=jobs)
+        self.traits = Traits(external=True, batch_size=8_192, record="batch", jobs=jobs, slots=jobs)
         check_limits(**self._limits, jobs=jobs)
         self.program = find_program(command, cwd=cwd, env=env)
         if format not in FORMATS:
