@@ -105,7 +105,11 @@ def test_an_unprotected_file_can_be_measured_by_a_column_of_the_rows(
     assert run("init", *asked, "--protected", "degree", "--target", "hired").exit_code == 0
     data = ("--data", "hiring.csv", "--against", "gender", "--trust-pickle")
     assert "not an input: 0 by construction" in " ".join(run("apparent", *data).output.split())
+    of_profile = run("apparent", "--against", "gender,degree", "--trust-pickle")
+    assert of_profile.exit_code == 0, of_profile.output
+    assert "degree, gender" in of_profile.output
     assert run("score", "--trust-pickle").exit_code == 0
+    assert run("score", "--trust-pickle", "--against", "gender").exit_code == 2
 
 
 NAMES = ["id", "born", "degree", "years"]

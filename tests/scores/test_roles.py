@@ -181,6 +181,17 @@ def test_people_are_compared_by_columns_of_a_frame_or_beside_it(
     assert len(found.outcomes) == 1
 
 
+def test_the_rows_of_a_profile_have_such_columns_too() -> None:
+    audit = themis.Audit(loan, GIVEN, profile=FRAME)
+    found = audit.apparent(against="sex", measures=["group"], label="repaid")
+    plain = [share([row for row in people() if row["sex"] == sex], approved) for sex in "fm"]
+    assert [each.score for each in found.scores] == [pytest.approx(plain[1] - plain[0])]
+    with pytest.raises(themis.ThemisError, match="did you mean 'sex'"):
+        audit.apparent(against="sxe")
+    with pytest.raises(themis.ThemisError, match="give the rows, too"):
+        audit.apparent(sensitive_features=FRAME["sex"])
+
+
 def test_features_beside_rows_join_the_sets_that_are_named() -> None:
     ages = np.arange(len(OTHERS)) % 60 + 18
     features = {"sex": FRAME["sex"], "age": ages}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -90,7 +90,7 @@ class Apparatus:
     With `people` inputs are drawn from them. `suite` is the file that gets the tests.
     """
 
-    read_profile: Callable[[str | None, Unknown | None], People | None]  # again, in another way
+    read_profile: Callable[..., People | None]  # again, in another way
 
     def __init__(
         self,
@@ -153,7 +153,9 @@ class Apparatus:
         runner, of_people = self.runner, self.people is not None
         return Suite(path, self.schema, runner.labels, runner.failures, of_people=of_people)
 
-    def own_people(self, label: str | None, unknown: Unknown | None, weights: Any) -> People:
+    def own_people(
+        self, label: str | None, unknown: Unknown | None, weights: Any, beside: Collection[str]
+    ) -> People:
         """The people of the profile, read again if they are asked for in another way.
 
         Raises RequestError without a profile, and with weights: a profile has its own.
@@ -166,9 +168,9 @@ class Apparatus:
             problem = "there are no rows besides those of the profile, which says what they weigh"
             remedy = "give it to the profile, or give the rows"
             raise RequestError.one("weights", "weights", problem, remedy)
-        if label is None and unknown is None:
+        if label is None and unknown is None and not beside:
             return self.people
-        people = self.read_profile(label, unknown)
+        people = self.read_profile(label, unknown, beside)
         assert people is not None
         return people
 

@@ -35,6 +35,7 @@ from themis.audit.rows import (
 )
 from themis.audit.run import Alone, Sought, Work, start_budget
 from themis.audit.views import View
+from themis.errors import RequestError
 from themis.events import Listener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.beside import with_features, with_groups
@@ -462,10 +463,14 @@ class Audit:
         from themis.audit.row_results import measure_rows
 
         sets = named_sets(self.default_sets if against is None else against)
+        named = {name for each in sets for name in each}
+        if rows is None and sensitive_features is not None:
+            problem, remedy = "there are no rows that they stand beside", "give the rows, too"
+            raise RequestError.one("sensitive-features", "sensitive_features", problem, remedy)
         if rows is None:
-            people = self._apparatus.own_people(label, unknown, weights)
+            lacking = named - self.schema.column_by_name.keys()
+            people = self._apparatus.own_people(label, unknown, weights, lacking)
         else:
-            named = {name for each in sets for name in each}
             given = rows_of(rows, only=columns_read(self.schema, weights, label) | named)
             if sensitive_features is not None:
                 given, features = with_features(given, sensitive_features)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from themis.audit.rows import left_out
 from themis.engine.cache import default_path
 from themis.errors import Mistake, RequestError, RowsWarning
 from themis.events import Listener, ignore
+from themis.inputs.beside import with_groups
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.row_files import read_table, rows_of
@@ -111,10 +112,12 @@ def profile_of(
     listen: Listener = ignore,
     label: str | None = None,
     unknown: Unknown | None = None,
+    beside: Collection[str] = (),
 ) -> People | None:
     """The people of a file's profile, if it has one; with their known outcomes, if asked for.
 
-    `unknown` is done with rows that do not fit instead of what the file says.
+    `unknown` is done with rows that do not fit instead of what the file says. Columns `beside` the
+    schema's make groups.
     """
     from themis.config.reader import placing
 
@@ -122,13 +125,14 @@ def profile_of(
     if profile is None:
         return None
     with placing(config):
+        rows = read_table(
+            config.folder / profile.data,
+            only=columns_read(config.schema, profile.weights, label) | {*beside},
+            listen=listen,
+        )
         return people_of(
-            read_table(
-                config.folder / profile.data,
-                only=columns_read(config.schema, profile.weights, label),
-                listen=listen,
-            ),
-            config.schema,
+            rows,
+            with_groups(config.schema, rows, beside),
             weights=profile.weights,
             unknown=unknown or profile.unknown,
             label=label,
@@ -142,12 +146,13 @@ def given_people(
     weights: str | Sequence[float] | None,
     label: str | None = None,
     unknown: Unknown | None = None,
+    beside: Collection[str] = (),
 ) -> People | None:
     """The people that Python code gives as a profile, if any; with their known outcomes."""
     if given is None or isinstance(given, People):
         return given
-    rows = rows_of(given, only=columns_read(schema, weights, label))
-    way = unknown or "keep"
+    rows = rows_of(given, only=columns_read(schema, weights, label) | {*beside})
+    schema, way = with_groups(schema, rows, beside), unknown or "keep"
     return people_of(rows, schema, weights=weights, unknown=way, label=label, where="profile")
 
 

@@ -191,7 +191,7 @@ def apparent(
             rows = _rows(data, audit, weights, label, against or ())
             return audit.apparent(
                 rows,
-                parse_sets(audit, against or (), rows),
+                parse_sets(audit, against or (), rows, of_rows=True),
                 measures=measures_of(measure),
                 output=of,
                 counterfactuals=counterfactuals,
@@ -231,18 +231,21 @@ def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
 
 
 def parse_sets(
-    audit: Audit, against: Iterable[str], rows: Table | None = None
+    audit: Audit, against: Iterable[str], rows: Table | None = None, *, of_rows: bool = False
 ) -> Sequence[Sequence[str]]:
     """The sets that `--against` names, or those that the file makes the default.
 
-    They may have columns of the rows that the schema lacks.
+    Sets of rows, given ones or those of the profile, may have columns that the schema lacks.
     """
     schema = audit.schema
     named = [[name.strip() for name in text.split(",")] for text in against]
+    asked = {name for each in named for name in each}
     if rows is not None:
         from themis.inputs.beside import with_groups
 
-        schema = with_groups(schema, rows, (name for each in named for name in each))
+        schema = with_groups(schema, rows, asked)
+    elif of_rows and (others := asked & {*(audit.profile_facts or {}).get("ignored", ())}):
+        schema = schema.extended({name: [0] for name in others})
     if not named and not audit.default_sets:
         problem = "nothing is said to be protected, so there is nothing to measure by default"
         remedy = f"name a set, e.g. --against {schema.names[0]}, or write protected = true in "

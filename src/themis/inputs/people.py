@@ -265,10 +265,9 @@ def _encode_open(
 ) -> tuple[NDArray[np.int64], tuple[Value, ...]]:
     """The codes of a column's values, and of nothing, and what they mean."""
     numbers: dict[tuple[type, Value], int] = {}
+    nothing, first = each.missing_code, each.first_extra
     codes = [
-        each.missing_code
-        if value is None
-        else numbers.setdefault((type(value), value), each.first_extra + len(numbers))
+        nothing if value is None else numbers.setdefault((type(value), value), first + len(numbers))
         for value in [*typed_values(column, is_text=is_text), None]
     ]
     return np.array(codes, dtype=np.int64), tuple(value for _, value in numbers)
