@@ -66,6 +66,7 @@ PUBLIC = [
     "ColumnsWarning",
     "ConfigError",
     "DiscriminationError",
+    "Errors",
     "Group",
     "GroupScore",
     "Harm",

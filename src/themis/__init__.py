@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
     from themis.results.model import CausalScore, GroupScore, Result, SearchResult
-    from themis.results.outcomes import Outcomes, Proxy
+    from themis.results.outcomes import Errors, Outcomes, Proxy
     from themis.results.parts import Group, Harm, Region, TestedSet, Witness
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
     from themis.results.saved import read_result
@@ -49,6 +49,7 @@ __all__ = [
     "ColumnsWarning",
     "ConfigError",
     "DiscriminationError",
+    "Errors",
     "Group",
     "GroupScore",
     "Harm",
@@ -117,7 +118,7 @@ _HOMES = {
     "themis.results.saved": ("read_result",),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results.model": ("CausalScore", "GroupScore", "Result", "SearchResult", "TestedSet"),
-    "themis.results.outcomes": ("Outcomes", "Proxy"),
+    "themis.results.outcomes": ("Errors", "Outcomes", "Proxy"),
     "themis.results.parts": ("Group", "Harm", "Region", "Witness"),
     "themis.inputs.schema": ("Schema",),
     "themis.subjects.functions": ("InputTable",),

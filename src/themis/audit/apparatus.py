@@ -27,7 +27,7 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Score
 from themis.results.notes import Note
-from themis.results.outcomes import Outcomes, Proxy
+from themis.results.outcomes import Errors, Outcomes, Proxy
 from themis.results.parts import Naming
 from themis.scores.noise import NoiseProbe
 from themis.scores.reruns import Rerunner
@@ -228,12 +228,15 @@ def question_of(
     return (columns, measure, id(view), settings, limit)
 
 
+Seen: TypeAlias = tuple[tuple[Outcomes, ...], tuple[Errors, ...], tuple[Proxy, ...]]
+
+
 class Asked:
     """The answers that measuring again would not change."""
 
     def __init__(self) -> None:
         self._answers: dict[object, tuple[Score, ...]] = {}
-        self.observed: dict[object, tuple[tuple[Outcomes, ...], tuple[Proxy, ...]]] = {}  # in rows
+        self.observed: dict[object, Seen] = {}  # in rows
         self.runs: dict[object, PeopleRun | None] = {}  # of these rows
 
     def answers(self, question: object) -> tuple[Score, ...]:

@@ -12,6 +12,7 @@ from themis.audit.rows import (
     RowRequest,
     drawn_views,
     missing_proxies,
+    row_errors,
     row_measures,
     row_outcomes,
     row_proxies,
@@ -41,7 +42,7 @@ def measure_rows(
     question = (people.digest, str(request), family.settings)
 
     def measure_all(work: Work) -> None:
-        work.outcomes, work.proxies = asked.observed.get(question, ((), ()))
+        work.outcomes, work.errors, work.proxies = asked.observed.get(question, ((), (), ()))
         work.people_run = asked.runs.get(question)
         if work.add_known(asked.answers(question)):
             work.observe(
@@ -51,6 +52,7 @@ def measure_rows(
         views = drawn_views(people, sampler, whole) if request.draw else whole
         run = work.people_run = views.people_run or PeopleRun(sampler, people)
         work.outcomes = row_outcomes(request, run, whole, settings)
+        work.errors = row_errors(request, run, whole)
         for score in row_scores(request, run, views, whole, family.settings):
             work.add(score)
         work.observe(chain.from_iterable(request.sets), output=request.output, rows=run)
@@ -64,6 +66,6 @@ def measure_rows(
     result = replace(result, notes=(*result.notes, *missing_proxies(result, request, people)))
     if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
         asked.keep(question, result.scores, settings)
-        asked.observed[question] = result.outcomes, result.proxies
+        asked.observed[question] = result.outcomes, result.errors, result.proxies
         asked.runs[question] = work.people_run
     return result

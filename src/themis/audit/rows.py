@@ -7,20 +7,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import numpy as np
+
 from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
+from themis.inputs.outcomes import MOST_VALUES, KnownNumbers
 from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Result
 from themis.results.notes import Ending, Note
-from themis.results.outcomes import Outcomes, Proxy
+from themis.results.outcomes import Errors, Outcomes, Proxy
 from themis.scores.privacy import of_people
 from themis.scores.question import Scored, charged
 from themis.settings import Settings
+from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:
@@ -90,19 +94,42 @@ def row_outcomes(
     """The rates beside known outcomes, where rows have some; runs everybody."""
     from themis.scores.outcomes import check_outcomes, favourable_mistakes, known_outcomes
 
-    known = run.people.known
-    if known is None:
+    known, of_numbers = run.people.known, _numbers(request, run, whole) is not None
+    if known is None and run.people.numbers is not None and not of_numbers:
+        different = len(np.unique(run.people.numbers.values))
+        problem = f"{run.people.numbers.label!r} has {different:,} different values, more than "
+        problem += str(MOST_VALUES)
+        remedy = "name a column with the decisions that would have been right"
+        raise RequestError.one("label", "label", problem, remedy)
+    if known is None or of_numbers:
         return ()
     mistakes = list(favourable_mistakes(known, request.favourable or ()))
     if mistakes:
         raise RequestError(mistakes)
-    reading = _decided(request, whole)
-    look = None
+    reading, look = _decided(request, whole), None
     if request.favourable is None:
         look = partial(check_outcomes, run, known, reading)
         look()
     _run_all(request, run, look)
     return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
+
+
+def _numbers(request: RowRequest, run: PeopleRun, whole: Views) -> KnownNumbers | None:
+    """The known outcomes, where they are numbers like the outputs."""
+    of_numbers = isinstance(whole.of(request.output).sampler.reading.labels, NumberPart)
+    return run.people.numbers if of_numbers and request.favourable is None else None
+
+
+def row_errors(request: RowRequest, run: PeopleRun, whole: Views) -> tuple[Errors, ...]:
+    """The errors of outputs that are numbers, where rows have known ones; runs everybody."""
+    from themis.scores.errors import known_errors
+
+    numbers = _numbers(request, run, whole)
+    if numbers is None:
+        return ()
+    _run_all(request, run)
+    reading = whole.of(request.output).sampler.reading
+    return tuple(known_errors(run, numbers, reading, request.sets))
 
 
 def row_proxies(

@@ -37,7 +37,7 @@ from themis.inputs.characteristics import Value
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
-from themis.results.outcomes import Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
+from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.failing import failed_inputs
@@ -97,6 +97,7 @@ class Work:
         self._scores: list[Score] = []
         self._searches: list[SearchResult] = []
         self.outcomes: tuple[Outcomes, ...] = ()
+        self.errors: tuple[Errors, ...] = ()
         self.proxies: tuple[Proxy, ...] = ()
         self.people_run = apparatus.views.people_run  # whom scores are of
         self.observed: tuple[Observed, ...] = ()
@@ -262,6 +263,7 @@ class Work:
             outcomes=tuple(
                 outcomes_of_noise(each) if self._is_noisy(each) else each for each in self.outcomes
             ),
+            errors=self.errors,
             proxies=tuple(
                 proxy_of_noise(each) if self._is_noisy(each) else each for each in self.proxies
             ),

@@ -13,9 +13,9 @@ from themis.inputs.characteristics import Value
 from themis.inputs.personal import SHARED
 from themis.inputs.sums import summed
 from themis.inputs.tables import Column
-from themis.inputs.values import is_missing
+from themis.inputs.values import floats_of, is_missing
 
-MOST_VALUES = 100  # different outcomes; with more, a column holds measurements or names
+MOST_VALUES = 100  # different outcomes; with more, a column holds numbers, or else names
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,29 @@ class KnownOutcomes:
     def shared(self) -> list[Value]:
         """The outcomes that at least SHARED people have: naming one names nobody."""
         return [v for v, rare in zip(self.values, self.is_rare, strict=True) if not rare]
+
+
+@dataclass(frozen=True)
+class KnownNumbers:
+    """Numbers that are known of given people, such as what they cost: row by row."""
+
+    label: str
+    values: NDArray[np.float64]  # of each row that has one
+    person: NDArray[np.int64]  # which distinct person it is of
+    weights: NDArray[np.float64]
+
+
+def numbers_of(
+    label: str, column: Column, weights: NDArray[np.float64], person: NDArray[np.int64]
+) -> KnownNumbers | None:
+    """The numbers of some rows; None where some values of the column are none."""
+    there = [value for value in column.values if not is_missing(value)]
+    numbers = floats_of(column.values)
+    if not there or np.isfinite(numbers).sum() < len(there):
+        return None
+    own = np.append(numbers, np.nan)[column.codes]
+    known = np.isfinite(own)
+    return KnownNumbers(label, own[known], person[known], weights[known])
 
 
 def outcomes_of(
@@ -73,7 +96,7 @@ def label_mistakes(label: str, column: Column, taken: dict[str, str]) -> Iterato
     values = [value for value in column.values if not is_missing(value)]
     if not values:
         yield Mistake("label", "label", f"{label!r} has no value in any row", "name another column")
-    if len(values) > MOST_VALUES:
+    if len(values) > MOST_VALUES and np.isnan(floats_of(values)).any():
         problem = f"{label!r} has {len(values):,} different values, more than {MOST_VALUES}"
         remedy = "name a column with the decisions that would have been right"
         yield Mistake("label", "label", problem, remedy)

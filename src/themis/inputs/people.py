@@ -18,7 +18,14 @@ from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, 
 from themis.inputs.columns import typed_values
 from themis.inputs.following import rewrite
 from themis.inputs.keys import InputKeys, numbered
-from themis.inputs.outcomes import KnownOutcomes, label_mistakes, outcomes_of
+from themis.inputs.outcomes import (
+    MOST_VALUES,
+    KnownNumbers,
+    KnownOutcomes,
+    label_mistakes,
+    numbers_of,
+    outcomes_of,
+)
 from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema
 from themis.inputs.sums import summed
@@ -61,6 +68,7 @@ class People:
     heads: NDArray[np.float64]  # people that each stands for: copies, or whole-number weights
     facts: Mapping[str, Any] = field(default_factory=dict)  # the `data` of a result
     known: KnownOutcomes | None = None  # where a column of outcomes was named
+    numbers: KnownNumbers | None = None  # where they are numbers
 
     @property
     def are_counted(self) -> bool:
@@ -81,6 +89,9 @@ class People:
         if self.known is not None:
             digest.update(repr((self.known.label, self.known.values)).encode())
             digest.update(self.known.weights.tobytes())
+        if self.numbers is not None:
+            digest.update(repr(self.numbers.label).encode() + self.numbers.values.tobytes())
+            digest.update(self.numbers.person.tobytes())
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -136,8 +147,10 @@ def people_of(
         return people
     column = rows.columns[label]
     own = Column(column.values, column.codes[used])
-    known = outcomes_of(label, own, weighed[used], person, is_count=people.are_counted)
-    return replace(people, known=known)
+    numbers, known = numbers_of(label, own, weighed[used], person), None
+    if len(own.values) <= MOST_VALUES:
+        known = outcomes_of(label, own, weighed[used], person, is_count=people.are_counted)
+    return replace(people, known=known, numbers=numbers)
 
 
 def _distinct(

@@ -44,7 +44,7 @@ def encode_values(
     values = [*values, None]
     numbers = None
     if not isinstance(characteristic, Values):
-        numbers = np.append(_floats(values[:-1]), math.nan)
+        numbers = np.append(floats_of(values[:-1]), math.nan)
     codes = _codes(characteristic, values, numbers)
     weightless = np.zeros(len(codes), dtype=bool)
     if characteristic.value_weights is not None:
@@ -203,7 +203,7 @@ def plain_numbers(values: Sequence[Any]) -> NDArray[Any] | None:
     return np.array([*map(float if "." in text or "e" in text else int, values)])
 
 
-def _floats(values: Sequence[Any]) -> Floats:
+def floats_of(values: Sequence[Any]) -> Floats:
     """The finite number that each value is or spells, NaN where it is none."""
     numbers = plain_numbers(values)
     if numbers is None:

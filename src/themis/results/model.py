@@ -12,7 +12,7 @@ from themis.errors import count_of
 from themis.results.hooks import Plotted, hook, withheld_repr
 from themis.results.notes import Ending, Note, in_units
 from themis.results.observed import Observed
-from themis.results.outcomes import Outcomes, Proxy
+from themis.results.outcomes import Errors, Outcomes, Proxy
 from themis.results.parts import (
     Accepted,
     Account,
@@ -344,6 +344,7 @@ class Result(Plotted):
     account: Account | None = None  # of all executions; None: not known
     report: Naming | None = None  # the words for documents, as far as there are some
     outcomes: tuple[Outcomes, ...] = ()  # rates beside known outcomes, where a label was named
+    errors: tuple[Errors, ...] = ()  # of numbers beside known ones
     proxies: tuple[Proxy, ...] = ()  # what may stand in for a set, where that was asked
     observed: tuple[Observed, ...] = ()  # rates by category on one set of inputs, for the annex
     outputs: tuple[Inventory, ...] = field(default=(), repr=False)  # what was answered, how often
@@ -420,6 +421,7 @@ class Result(Plotted):
             "checks": plain(self.checks),
             "observed": plain(self.observed),
             "outcomes": plain(self.outcomes),
+            "errors": plain(self.errors),
             "proxies": plain(self.proxies),
         }
 

@@ -29,6 +29,7 @@ RATES: dict[RateName, GapName] = {  # and what the difference between groups is 
     "precision": "precision",
     "accuracy": "accuracy",
 }
+ERRORS = ("mean_error", "mean_absolute_error")
 FAINT = 0.1  # an association below this is not called one
 
 
@@ -110,6 +111,49 @@ class Outcomes:
             for gap in self.gaps
             for kind, number in (("difference", gap.difference), ("ratio", gap.ratio))
         }
+
+
+@dataclass(frozen=True)
+class Tenth:
+    """Those of a group whose outputs are in one tenth of all outputs, from the smallest on."""
+
+    people: int  # rows of people with an output and a known number
+    output: float | None  # their means; None where there is nobody
+    known: float | None
+
+
+@dataclass(frozen=True)
+class ErrorGroup:
+    """How far outputs of one group of people are from the numbers that are known of them."""
+
+    values: dict[str, Value]
+    people: int  # rows with an output and a known number
+    mean_error: float | None  # output less known number; above 0 outputs are too high
+    mean_absolute_error: float | None
+    tenths: tuple[Tenth, ...]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of numbers, by the groups of one set."""
+
+    against: tuple[str, ...]
+    label: str  # the column of known numbers
+    people: int  # rows with an output and a known number
+    groups: tuple[ErrorGroup, ...]
+    groups_total: int
+    output: str | None = None
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """How far the groups' errors are apart: the largest less the smallest."""
+        return {f"{name}_difference": self.gap(name) for name in ERRORS}
+
+    def gap(self, name: str) -> float | None:
+        """The largest less the smallest of these errors; None of fewer than two groups."""
+        known = [getattr(each, name) for each in self.groups]
+        known = [each for each in known if each is not None]
+        return max(known) - min(known) if len(known) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -300,7 +300,7 @@ def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str
     if {"schema", "schema.inputs"} & faults.keys():
         return {}
     known, found = set(data["schema"]["inputs"]), {}
-    for part in ("scores", "outcomes", "proxies"):
+    for part in ("scores", "outcomes", "errors", "proxies"):
         for number, each in enumerate(() if part in faults else data.get(part, ())):
             place = f"{part}[{number}]"
             if any(fault == place or fault.startswith(f"{place}.") for fault in faults):

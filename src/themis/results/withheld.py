@@ -32,7 +32,16 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.observed import Category, CategoryTable, Observed
-from themis.results.outcomes import Gap, OutcomeGroup, Outcomes, Proxy, Setting
+from themis.results.outcomes import (
+    ErrorGroup,
+    Errors,
+    Gap,
+    OutcomeGroup,
+    Outcomes,
+    Proxy,
+    Setting,
+    Tenth,
+)
 from themis.results.parts import Group, Inventory, Region, TestedSet, Witness
 from themis.results.rough import RARE_OUTPUT, Unnamed, Values, about, kept_apart, rough, rounded
 
@@ -140,6 +149,7 @@ def _(result: Result) -> Result:
         "data": None if result.data is None else _data(result.data),
         "observed": tuple(map(withheld, result.observed)),
         "outcomes": tuple(map(withheld, result.outcomes)),
+        "errors": tuple(map(withheld, result.errors)),
         "proxies": tuple(map(withheld, result.proxies)),
         "outputs": tuple(map(withheld, result.outputs)),
     }
@@ -208,6 +218,20 @@ def _(outcomes: Outcomes) -> Outcomes:
         unfavourable=_common(outcomes.unfavourable, outcomes.rare, "outcome"),
         rare=(),
     )
+
+
+@withholding.register
+def _(errors: Errors) -> Errors:
+    groups = (
+        each if _of_many(each.people) else ErrorGroup({}, each.people, None, None, ())
+        for each in errors.groups
+    )
+    shown = tuple(replace(each, tenths=tuple(map(_tenth, each.tenths))) for each in groups)
+    return replace(errors, groups=shown)
+
+
+def _tenth(tenth: Tenth) -> Tenth:
+    return tenth if _of_many(tenth.people) else replace(tenth, output=None, known=None)
 
 
 @withholding.register

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from themis.results.outcomes import OutcomeGroup, Outcomes, Proxy, Rate
+from themis.results.outcomes import Errors, OutcomeGroup, Outcomes, Proxy, Rate
 from themis.show.blocks import Block, Cell, Number, Points, Statement, Table
 from themis.show.words.outcomes import (
+    ERRORS_CERTAINTY,
     NO_VERDICT,
     RATE_WORDS,
+    about_errors,
     about_outcomes,
+    calibration,
+    error_text,
     few_words,
     gap_difference,
     gap_groups,
@@ -43,6 +47,39 @@ def outcome_blocks(outcomes: Outcomes, words: Wording, *, most: int) -> Iterator
     if missing := tuple(f"undefined: {each}" for each in undefined(outcomes, words)):
         yield Points(missing)
     yield Statement(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", "faint")
+
+
+def error_blocks(errors: Errors, words: Wording, *, most: int) -> Iterator[Block]:
+    """Errors of numbers by group, how they are calibrated, and what they are worth."""
+    yield Statement(about_errors(errors))
+    yield errors_table(errors, words, most)
+    groups = [each for each in errors.groups[:most] if each.tenths]
+    yield Table(
+        "Mean output and mean known number, by tenths of all outputs",
+        ("Tenth", *(Number(words.label(each.values)) for each in groups)),
+        [
+            (str(number + 1), *(calibration(each.tenths[number]) for each in groups))
+            for number in range(max((len(each.tenths) for each in groups), default=0))
+        ],
+        shape="rates",
+    )
+    yield Statement(f"{ERRORS_CERTAINTY} {NO_VERDICT}", "faint")
+
+
+def errors_table(errors: Errors, words: Wording, most: int) -> Table:
+    shown = errors.groups[:most]
+    hidden = errors.groups_total - len(shown)
+    return Table(
+        f"Errors by {set_phrase(errors.against)}",
+        ("Group", Number("Rows"), Number("Mean error"), Number("Mean absolute error")),
+        [
+            (words.label(each.values), f"{each.people:,}",
+             error_text(each.mean_error, signed=True), error_text(each.mean_absolute_error))
+            for each in shown
+        ],
+        count(hidden, "more group is not shown", "more groups are not shown") if hidden else "",
+        "rates",
+    )  # fmt: skip
 
 
 def _rates(outcomes: Outcomes, words: Wording, most: int) -> Table:

@@ -39,7 +39,7 @@ from themis.show.reports.method import (
 )
 from themis.show.reports.page import whole_clauses
 from themis.show.reports.references import TEXTS, references_section
-from themis.show.reports.sections import outcomes_section
+from themis.show.reports.sections import errors_section, outcomes_section
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import how_sure_together
@@ -201,6 +201,7 @@ def _render(result: Result, space: Space) -> str:
         section("about", f"A. {title}", drawn([about])),
         section("rates", rates, drawn(_tables(result, space))),
         outcomes_section(result, space),
+        errors_section(result, space),
         section("log", "C. Test log", drawn(_log(result, space))),
         references_section(result),
         signed,

@@ -28,7 +28,7 @@ from themis.show.html import cut
 from themis.show.intervals import Axis
 from themis.show.parts.cautions import caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
-from themis.show.parts.outcomes import outcome_blocks, proxy_blocks
+from themis.show.parts.outcomes import error_blocks, outcome_blocks, proxy_blocks
 from themis.show.parts.people import pair_blocks
 from themis.show.parts.scores import scores_table
 from themis.show.words.explanations import pairs_origin
@@ -86,6 +86,9 @@ def _blocks(result: Result) -> Iterator[Block]:
         causal = beside_causal(outcomes, result, words)
         blocks += [] if causal is None else [Statement(causal)]
         yield Fold(f"Known outcomes by {set_text(outcomes.against)}", blocks)
+    for errors in result.errors:
+        blocks = [*error_blocks(errors, words, most=ROWS)]
+        yield Fold(f"Known numbers by {set_text(errors.against)}", blocks)
     for proxies in by_proxied_set(result.proxies):
         about = f"What may stand in for {set_text(proxies[0].against)}"
         yield Fold(about, [*proxy_blocks(proxies, words, most=ROWS)])

@@ -16,6 +16,7 @@ from themis.show.reports.references import glossary_section
 from themis.show.reports.sections import (
     cautions_section,
     checks_section,
+    errors_section,
     groups_section,
     harm_section,
     outcomes_section,
@@ -40,6 +41,7 @@ SECTIONS: tuple[Callable[[Result, Space], Html], ...] = (
     scores_section,
     groups_section,
     outcomes_section,
+    errors_section,
     proxies_section,
     harm_section,
     regions_section,

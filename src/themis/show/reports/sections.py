@@ -12,7 +12,7 @@ from themis.show.html import Html, tag
 from themis.show.parts.cautions import all_clear, caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
 from themis.show.parts.groups import further_groups, group_table
-from themis.show.parts.outcomes import outcome_blocks, proxy_blocks
+from themis.show.parts.outcomes import error_blocks, outcome_blocks, proxy_blocks
 from themis.show.parts.people import harm_table, pair_blocks, regions_table, reproduction
 from themis.show.parts.scores import (
     described,
@@ -169,6 +169,16 @@ def outcomes_section(result: Result, space: Space) -> Html:
 
     return _parts("outcomes", "Known outcomes", NO_VERDICT, result.outcomes, show,
                   most=space.people)  # fmt: skip
+
+
+def errors_section(result: Result, space: Space) -> Html:
+    """A part for each set beside known numbers."""
+
+    def show(errors: Any) -> Part:
+        blocks = [*error_blocks(errors, wording(result), most=space.groups)]
+        return Part(set_text(errors.against), blocks)
+
+    return _parts("errors", "Known numbers", NO_VERDICT, result.errors, show, most=space.people)
 
 
 def proxies_section(result: Result, space: Space) -> Html:

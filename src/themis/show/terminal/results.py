@@ -10,7 +10,13 @@ from rich.console import RenderableType
 from themis.results.model import Result, Score
 from themis.show.blocks import Block, Part, Statement
 from themis.show.parts.cautions import caution_blocks, doubts, endings, notes_of_parts
-from themis.show.parts.outcomes import gaps_table, outcome_blocks, proxy_blocks
+from themis.show.parts.outcomes import (
+    error_blocks,
+    errors_table,
+    gaps_table,
+    outcome_blocks,
+    proxy_blocks,
+)
 from themis.show.parts.scores import score_part, scores_table
 from themis.show.parts.summary import SetSummary, summaries
 from themis.show.terminal.drawing import drawn
@@ -69,6 +75,10 @@ def show_result(
         yield from drawn(
             [Part(f"{set_phrase(known.against)}: known outcomes", [gaps_table(known, words)])]
         )
+    for errors in (each for each in result.errors if len(each.against) == 1):
+        table = errors_table(errors, words, len(errors.groups))
+        yield ""
+        yield from drawn([Part(f"{set_phrase(errors.against)}: known numbers", [table])])
     for proxies in by_proxied_set([each for each in result.proxies if each.may_stand_in]):
         yield ""
         yield from (Sentence(f"{visible(each)}.") for each in proxy_sentences(proxies, words))
@@ -106,6 +116,7 @@ def _in_full(result: Result) -> Iterator[RenderableType]:
     """The verdict, what may invalidate it, set by set what stands behind it."""
     yield from _beginning(result)
     sets = [*by_set(result.scores), *(each.against for each in result.outcomes)]
+    sets += [each.against for each in result.errors]
     for against in dict.fromkeys(sets):
         yield ""
         yield rule(set_phrase(against))
@@ -162,6 +173,9 @@ def _of_set(result: Result, against: tuple[str, ...]) -> Iterator[Block]:
     for known in (each for each in result.outcomes if each.against == against):
         blocks = [*outcome_blocks(known, words, most=len(known.groups))]
         yield Part(f"Known outcomes by {set_phrase(against)}", blocks)
+    for errors in (each for each in result.errors if each.against == against):
+        blocks = [*error_blocks(errors, words, most=len(errors.groups))]
+        yield Part(f"Known numbers by {set_phrase(against)}", blocks)
     for proxies in by_proxied_set([each for each in result.proxies if each.against == against]):
         blocks = [*proxy_blocks(proxies, words, most=len(proxies))]
         yield Part(f"What may stand in for {set_phrase(against)}", blocks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from themis.results.model import CausalScore, Result
-from themis.results.outcomes import Gap, Outcomes, Proxy, Rate
+from themis.results.outcomes import Errors, Gap, Outcomes, Proxy, Rate, Tenth
 from themis.show.words.headlines import headline
 from themis.show.words.values import (
     FEW_COUNTED,
@@ -48,6 +48,31 @@ def about_outcomes(outcomes: Outcomes, words: Wording) -> str:
     if outcomes.undecided:
         text += f" {count(outcomes.undecided, 'decision')} missing, and left out."
     return text
+
+
+ERRORS_CERTAINTY = "The errors are exact for these rows; there are no intervals for other people."
+
+
+def about_errors(errors: Errors) -> str:
+    """What is compared with what, and for how many rows."""
+    beside = of_output(errors.output) if errors.output else "the output"
+    return (
+        f"Numbers known from {cut_name(visible(errors.label))}, beside {beside}: "
+        f"{count(errors.people, 'row has', 'rows have')} both. The mean error is the output less "
+        "the known number, so that above 0 outputs are too high."
+    )
+
+
+def error_text(number: float | None, *, signed: bool = False) -> str:
+    """An error with four digits; a dash where there is none, or it is not shown."""
+    return "–" if number is None else f"{number:{'+' * signed},.4g}"
+
+
+def calibration(tenth: Tenth) -> str:
+    """The means of one tenth of a group."""
+    if tenth.output is None or tenth.known is None:
+        return "–"
+    return f"{error_text(tenth.output)} / {error_text(tenth.known)}"
 
 
 def of_output(name: str) -> str:
