@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -14,6 +15,8 @@ import themis
 from tests.external import PATIENCE, finish, start
 from tests.projects import SMALL, enter, run, write_project
 from tests.services import serve
+from themis.cli.options import Options
+from themis.cli.session import Session
 
 
 def close_streams() -> None:
@@ -90,3 +93,25 @@ def test_ctrl_c_while_themis_starts_is_quiet() -> None:
     command = [sys.executable, "-c", INTERRUPTED]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"), [("--quiet", ["loading"]), ("--no-progress", []), ("--json", [])]
+)
+def test_what_takes_long_says_so_even_if_it_is_to_be_quiet(
+    option: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    heard = Event()
+
+    def hear(line: str) -> None:
+        said.append(line.partition(" ")[0])
+        heard.set()
+
+    monkeypatch.setattr("themis.cli.session.say", hear)
+    monkeypatch.setattr("themis.show.terminal.progress.LOG_SECONDS", 0.001)
+    options = Options(**{option[2:].replace("-", "_").replace("json", "as_json"): True})
+    with Session(options, themis.Audit)._watch().line:
+        if expected:
+            heard.wait(60)
+    assert said[:1] == expected

@@ -152,7 +152,8 @@ class Session:
     def _watch(self) -> Watch:
         talks = self.options.talks
         listen = say_forecast if talks else ignore
-        return Watch(listen, live=self.is_live, talks=talks and not self.options.no_progress)
+        may, quiet = not self.options.no_progress, self.options.quiet and not self.options.as_json
+        return Watch(listen, live=self.is_live, talks=talks and may, quiet=quiet and may)
 
     def _start(self, watch: Watch) -> Audit:
         settings = self.options.settings
@@ -331,9 +332,15 @@ class Watch:
     """
 
     def __init__(
-        self, listen: Listener = ignore, *, live: bool = False, talks: bool = False
+        self,
+        listen: Listener = ignore,
+        *,
+        live: bool = False,
+        talks: bool = False,
+        quiet: bool = False,
     ) -> None:
-        self.line = ProgressLine(enabled=live, say=say if talks else None)
+        """Lines are said where it `talks`; if asked to be `quiet`, of what takes long alone."""
+        self.line = ProgressLine(enabled=live, say=say if talks or quiet else None)
         reading = ReadingLines(say) if talks and not live else ignore
         self._listeners = (self.line.listen, reading, listen)
         self.exit_code: int = Exit.INTERRUPTED
