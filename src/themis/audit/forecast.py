@@ -101,7 +101,9 @@ class Forecaster:
             left -= cost
             costs[columns] = costs.get(columns, 0) + cost
             sampled += 0 if (columns, measure) in self._exact else cost
-            exact |= {columns} if self._whole else set()
+            of_set = ((each, one) for each, one in asked if each == columns)
+            if self._whole or self._exact.issuperset(of_set):
+                exact.add(columns)
         names = self.sampler.runner.schema.names
         parts = tuple(Part(",".join(names[c] for c in columns), self._with_runs(cost),
                            columns in exact) for columns, cost in costs.items())  # fmt: skip
@@ -144,6 +146,10 @@ class Forecaster:
         """New executions of one score; what it runs is covered from then on."""
         assignments = self.sampler.assignments(columns)
         if self._whole:
+            return 0
+        unread = self.sampler.runner.schema.unread
+        if measure == "causal" and unread.issuperset(columns):  # 0 by construction
+            self._exact.add((columns, measure))
             return 0
         if self._is_exact(assignments):
             self._whole = True

@@ -254,10 +254,11 @@ def _executions(part: Part, plan: Plan) -> str:
     executions = about(part.executions, "execution") + ("" if is_first else " more")
     if not part.exact:
         return executions
-    if is_first and plan.valid_size is not None:
+    if is_first and plan.profile is None and plan.valid_size is not None:
         executions = count(plan.valid_size, "input")
     shown = executions if part.executions else "known by then"
-    return f"exact scores: all inputs are run ({shown})"
+    whom = "all inputs are" if plan.profile is None else "everybody is"
+    return f"exact scores: {whom} run ({shown})"
 
 
 def _tiny(seconds: float) -> str:

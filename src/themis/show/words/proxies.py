@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from themis.results.outcomes import FAINT, Proxy, Setting
 from themis.show.words.outcomes import SAMPLE, no_intervals, of_output
 from themis.show.words.values import (
+    at_least,
     confidence_text,
     count,
     cut_name,
@@ -106,11 +107,11 @@ def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
 
 def _stands_in(proxy: Proxy, words: Wording) -> str:
     name, phrase = _name(proxy), plain_phrase(proxy.against)
-    least = "at least " if proxy.at_least else ""
+    changed = at_least(percent(proxy.changed, "down")) if proxy.at_least else percent(proxy.changed)
     return (
         f"Among {words.whom('rows')} {name} may stand in for {phrase}: they go together "
         f"(association {proxy.association:.2f}), and the decision changes for "
-        f"{least}{percent(proxy.changed)} of them when only {name} is changed"
+        f"{changed} of them when only {name} is changed"
         f"{f' ({of_output(proxy.output)})' if proxy.output else ''}"
     )
 
