@@ -45,7 +45,7 @@ def test_a_third_text_is_counted_and_said_to_be_unfavourable(render: Any) -> Non
     assert result_from_dict(json.loads(json.dumps(result.to_dict()))).outputs == result.outputs
     text = " ".join(render(result).replace("&#39;", "'").replace("&#x27;", "'").split())
     assert "'yes' 187 (favourable), 'no' 11, 'perhaps' 2" in text
-    assert "only 'yes' counted as favourable, and 'no', 'perhaps' did not" in text
+    assert "only 'yes' counted as favourable, and 'no' and 'perhaps' did not" in text
 
 
 @pytest.mark.parametrize(
