@@ -661,6 +661,9 @@ def real_fields() -> set[str]:
             known, "race", label="repaid", proxies=True
         ),
         themis.Audit(lambda person: person["race"] == "green", schema, profile=given).search_all(0),
+        themis.Audit(
+            lambda person: 2.0 * person["savings"], small, outputs=themis.Output(min=0, max=20)
+        ).apparent(known | {"repaid": [11.5, 12.5]}, "race", label="repaid"),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
     ]
     fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]

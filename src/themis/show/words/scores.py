@@ -345,7 +345,7 @@ def confidence_briefly(result: Result) -> Iterator[str]:
         together = " for all together" if (result.family or 1) > 1 else each
         yield f"{_level(sampled)}{together}"
     elif known and all(_is_measured(each) and each.conclusive for each in known):
-        of_people = any(each.population != "inputs" for each in known)
+        of_people = all(each.population != "inputs" for each in known)
         yield "exact for these rows, no statement about others" if of_people else "exact"
 
 
