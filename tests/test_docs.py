@@ -654,6 +654,7 @@ def real_fields() -> set[str]:
         ),
         run_checks(themis.Audit(loan, small, max_failures=0.5, family=True), [limit, limit]),
         themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]]),
+        themis.Audit(lambda person: person["savings"] % 3, small).score([["savings"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),
         themis.Audit(lambda person: person["savings"] > 6, small).score([["race", "savings"]]),

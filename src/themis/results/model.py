@@ -16,6 +16,7 @@ from themis.results.outcomes import Errors, Outcomes, Proxy
 from themis.results.parts import (
     Accepted,
     Account,
+    Crossing,
     Group,
     Harm,
     Inventory,
@@ -136,6 +137,7 @@ class CausalScore(Score):
     witnesses: tuple[Witness, ...] = field(default=(), repr=False)  # logs show nobody's row
     flip_rate: float | None = None
     direction: tuple[Harm, ...] = ()
+    crossing: Crossing | None = None  # None: every change is one, or nothing is favourable
     regions: tuple[Region, ...] = ()
     placebo: Placebo | None = None
     joint: Joint | None = None  # of a set of two: what only both change

@@ -72,6 +72,17 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Crossing:
+    """How often a change is one between a favourable output and another, of three or more."""
+
+    share: float  # of the inputs whose every variant was run
+    inputs: int  # so many
+    count: int | None = None  # so many of them; None: they weigh differently
+    low: float | None = None  # ends with the score's confidence; None: nothing is estimated
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class Joint:
     """Of a set of two: which changes one of them makes alone, and which only both together.
 

@@ -184,11 +184,13 @@ def _(score: CausalScore) -> CausalScore:
         witnesses=made_up or _differences(pairs),
         regions=tuple(_region(each) for each in score.regions if _of_many(each.residents)),
         joint=score.joint if score.joint and _of_many(score.joint.inputs) else None,
+        crossing=score.crossing if score.crossing and _of_many(score.crossing.inputs) else None,
         notes=withheld_notes(score.notes),
         **_ends(score, average=_is_average_of_people(score)),
     )
     if score.of_few:
-        numbers = {**NO_ENDS, "flip_rate": None, "placebo": None, "joint": None, "direction": ()}
+        hidden = ("flip_rate", "placebo", "joint", "crossing")
+        numbers = {**NO_ENDS, **dict.fromkeys(hidden), "direction": ()}
         return replace(shown, **numbers, notes=tuple(map(_untold, shown.notes)), whole=score)
     common = tuple(each for each in score.direction if _of_many(each.contexts))
     return replace(shown, direction=common, whole=score) if common != score.direction else shown

@@ -140,7 +140,8 @@ def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:
     """The fields of a score that tell what one change does, and who loses by it."""
     if tally is None or not tally.contexts:
         return {"flip_rate": None, "direction": ()}
-    return {"flip_rate": tally.flip_rate, "direction": tally.changes(ends)}
+    changes, crossing = tally.changes(ends), tally.crossing(ends)
+    return {"flip_rate": tally.flip_rate, "direction": changes, "crossing": crossing}
 
 
 def share_ends(settings: Settings) -> Ends:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments
-from themis.results.parts import Harm
+from themis.results.parts import Crossing, Harm
 from themis.statistics.intervals import Flags, Floats
 from themis.subjects.decisions import FAILED, Cells
 from themis.subjects.readings import Reading
@@ -33,7 +33,8 @@ class HarmTally:
         self._lost, self._known, self._losses, self._counted = np.zeros((4, width, width))
         self._weighted = False
         self._flipped = self._pairs = 0.0
-        self.contexts = 0
+        self._crossing = self._all = 0.0  # weights of contexts: with both kinds of outputs, of all
+        self.contexts = self._crossed = 0
 
     def add(self, cells: Cells, weights: Floats | None = None) -> None:
         """Count rows in which every assignment was tried."""
@@ -58,7 +59,25 @@ class HarmTally:
         self._flipped += float((share * weight).sum())
         lost = (pairs == 0) & (cells == FAILED).any(axis=1)  # nothing is left to compare
         self._pairs += float(weight[~lost].sum())
+        crosses = (known & good).any(axis=1) & (known & ~good).any(axis=1)
+        self._crossing += float(weight[crosses].sum())
+        self._all += float(weight.sum())
+        self._crossed += int(crosses.sum())
         self.contexts += len(cells)
+
+    def crossing(self, ends: Ends | None = None) -> Crossing | None:
+        """How often a change is one between favourable and other outputs, if not all are."""
+        reading, kinds = self.reading, self.reading.labels.favourable
+        if reading.graded or not reading.has_favourable or len(kinds) < 3 or not self._all:
+            return None
+        if kinds.all() or not kinds.any():
+            return None
+        low = high = None
+        if ends is not None and not self._weighted:
+            both = ends(np.array([self._crossed]), np.array([self.contexts]))
+            low, high = (float(each[0]) for each in both)
+        count = None if self._weighted else self._crossed
+        return Crossing(self._crossing / self._all, self.contexts, count, low, high)
 
     def _apart(self, cells: Cells, total: Floats) -> Floats:
         """For each row the sum of the distances of all its ordered pairs of outputs."""

@@ -24,6 +24,7 @@ from themis.show.parts.people import pair_blocks, pairs_title
 from themis.show.words.explanations import (
     change_sentence,
     counted_people,
+    crossing_sentence,
     directions_certainty,
     flip_rate_sentence,
     joint_sentences,
@@ -239,6 +240,8 @@ def _directions(score: CausalScore, words: Wording) -> Iterator[str]:
     left = len(score.direction) - CHANGES
     if left > 0:
         yield f"… and {count(left, 'more change that does', 'more changes that do')} harm"
+    if score.crossing is not None and finding(score).state != "calm":
+        yield crossing_sentence(score.crossing, score, words)
     if not score.direction:
         return
     people = counted_people(score, words)

@@ -164,6 +164,8 @@ def _losing(score: Score, words: Wording) -> str:
             both = f", {harm.gained_count:,} gain" if harm.gained_count else ""
             counted = f"{harm.lost_count:,} of {harm.contexts:,} lose{both}"
         parts.append(f"{change}: {counted}")
+    if score.crossing is not None and finding(score).state != "calm":
+        parts.append(f"{percent(score.crossing.share)} change between favourable and not")
     if score.placebo is not None:
         parts.append(f"noise alone gives {percent(score.placebo.high, 'up')} or less")
     return "; ".join(parts)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from themis.results.model import CausalScore
-from themis.results.parts import Harm, Joint, Noise, Region, Witness
+from themis.results.parts import Crossing, Harm, Joint, Noise, Region, Witness
 from themis.show.words.headlines import (
     beyond,
     capital,
@@ -71,6 +71,14 @@ def _counted(harm: Harm, number: int | None) -> int | None:
     pairs = ((harm.lost, harm.lost_count), (harm.gained, harm.gained_count))
     fits = all(abs(share * harm.contexts - (each or 0)) < 1e-6 for share, each in pairs)
     return number if fits else None
+
+
+def crossing_sentence(crossing: Crossing, score: CausalScore, words: Wording = PLAIN) -> str:
+    """How often a change is one between a favourable output and another."""
+    ends = (crossing.low, crossing.high)
+    share = share_text(crossing.share, crossing.count, crossing.inputs, *ends)
+    whom = words.whom(score.population)
+    return f"for {share} of {whom} the change is between a favourable output and another"
 
 
 def directions_certainty(score: CausalScore) -> str:
