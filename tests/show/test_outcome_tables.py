@@ -47,7 +47,7 @@ def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
     )
     result = replace(result, outcomes=(replace(outcomes, gaps=shorter),))
     text = render_result(result, file=io.StringIO(), width=width)
-    gaps = re.split(r"\s+", text[text.index("demographic") :])
+    gaps = re.split(r"\s+", text[text.index("known outcomes") :])
     named = sum(bool(gap.difference) for gap in shorter)
     assert (gaps.count("female"), gaps.count("male")) == (named, named)
 

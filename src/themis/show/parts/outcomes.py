@@ -106,12 +106,18 @@ def _rate(rate: Rate) -> Cell:
     return Cell(rate_words(rate), ", ".join(filter(None, [few_words(rate), rate_ends(rate)])))
 
 
-def gaps_table(outcomes: Outcomes, words: Wording) -> Table:
+def gaps_table(outcomes: Outcomes, words: Wording, *, brief: bool = False) -> Table:
+    """How far groups are apart by each rate; `brief` where there is little room."""
     return Table(
         f"How far the groups of {set_phrase(outcomes.against)} are apart",
         ("Compared by", Number("Difference"), Number("Ratio"), "Lowest – highest"),
         [
-            (gap_name(each), gap_difference(each), gap_ratio(each), gap_groups(each, words))
+            (
+                gap_name(each, brief=brief),
+                gap_difference(each, brief=brief),
+                gap_ratio(each),
+                gap_groups(each, words),
+            )
             for each in outcomes.gaps
         ],
         shape="rates",

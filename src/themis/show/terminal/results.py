@@ -72,9 +72,8 @@ def show_result(
         yield Sentence(f"{visible(search)}.")
     for known in (each for each in result.outcomes if len(each.against) == 1):
         yield ""
-        yield from drawn(
-            [Part(f"{set_phrase(known.against)}: known outcomes", [gaps_table(known, words)])]
-        )
+        title = f"{set_phrase(known.against)}: known outcomes"
+        yield from drawn([Part(title, [gaps_table(known, words, brief=True)])])
     for errors in (each for each in result.errors if len(each.against) == 1):
         table = errors_table(errors, words, len(errors.groups))
         yield ""

@@ -119,18 +119,21 @@ def _ends(low: float, high: float) -> str:
     return f"{hundredths(low, 'down')}–{hundredths(high, 'up')}"
 
 
-def gap_name(gap: Gap) -> str:
+def gap_name(gap: Gap, *, brief: bool = False) -> str:
     """`demographic parity (selection rate)`, `accuracy`."""
+    if brief:
+        return TABLES["brief"].get(gap.name, GAP_WORDS[gap.name])
     of = TABLES["of"].get(gap.name)
     return f"{GAP_WORDS[gap.name]} ({of})" if of else GAP_WORDS[gap.name]
 
 
-def gap_difference(gap: Gap) -> str:
+def gap_difference(gap: Gap, *, brief: bool = False) -> str:
     """`83.3 points (40.1–97.0)`, or why there is none."""
     if gap.difference is None:
         return "–"
     ends = "" if gap.low is None or gap.high is None else f" ({_ends(gap.low, gap.high)})"
-    return f"{points(gap.difference)}{ends}"
+    shown = points(gap.difference)
+    return f"{shown.replace('points', 'pts') if brief else shown}{ends}"
 
 
 def gap_ratio(gap: Gap) -> str:
