@@ -91,14 +91,15 @@ def columns_read(thing: Any, names: Sequence[str]) -> list[str]:
     if trained is None or trained.names is None:
         return list(names)
     spelled = {trained.spelled(name): name for name in names}
-    lacking = [name for name in trained.names if name not in spelled]
+    needed = trained.needed or trained.names  # not what its first step drops
+    lacking = [name for name in needed if name not in spelled]
     if lacking:
         raise RequestError(
             Mistake("model-columns", "frame", f"there is no column {name!r}, which the model reads",
                     suggest(name, list(names)))
             for name in lacking
         )  # fmt: skip
-    return [spelled[name] for name in trained.names]
+    return [spelled[name] for name in needed]
 
 
 def subject_from_options(
