@@ -467,7 +467,7 @@ class File(Table):
 
 SUBJECTS: dict[str, type[Subject]] = {
     get_args(model.model_fields["kind"].annotation)[0]: model
-    for model in (PythonSubject, ModelSubject, CommandSubject, WorkerSubject, HttpSubject)
+    for model in get_args(get_args(AnySubject)[0])
 }
 INPUTS: dict[str, type[Table]] = {
     "values": ValuesInput,
