@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from themis.cli.files import output_mistake, save
-from themis.cli.options import Options, with_options
+from themis.cli.options import AT_ONCE, Options, with_options
 from themis.cli.printing import print_line
 from themis.errors import Exit, RequestError
 from themis.results.notes import Ending
@@ -28,7 +28,10 @@ FOLDER = Path("themis-audit")  # unless another one is given
 
 @with_options(
     without=("suite", "output"),
-    helps={"family": "The confidence is that of the whole statement, unless --no-family."},
+    helps={
+        "family": "The confidence is that of the whole statement, unless --no-family.",
+        "error": AT_ONCE,
+    },
 )
 def audit(
     options: Options,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from themis.cli.options import Options, split_names, with_options
+from themis.cli.options import AT_ONCE, Options, split_names, with_options
 from themis.errors import Exit, Mistake, RequestError
 from themis.results.notes import Ending
 from themis.settings import Stopping
@@ -32,7 +32,7 @@ Against = Annotated[
 Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
 
 
-@with_options()
+@with_options(helps={"error": AT_ONCE})
 def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
     """Measure how much decisions differ."""
     from themis.cli.session import Session, document_of, score_exit_code

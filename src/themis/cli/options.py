@@ -130,6 +130,7 @@ class Options:
             raise RequestError(mistakes)
 
 
+AT_ONCE = "Half the width of an interval. Default: what takes seconds, at most 0.05."
 SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions", "max_seconds")
 WHERE = ("jobs", "executor")
 TALK = ("as_json", "output", "quiet", "verbose", "no_progress")
