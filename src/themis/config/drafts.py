@@ -47,7 +47,7 @@ _RUN = """
 [run]
 confidence = 0.99
 seed = 12
-# error = 0.01  # half the width of intervals; without it, what takes seconds, at least 0.05"""
+# error = 0.01  # half the width of intervals; without it, what takes seconds, at most 0.05"""
 
 
 _PROFILE = """
