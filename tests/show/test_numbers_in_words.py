@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import io
 import re
 from dataclasses import replace
@@ -165,3 +166,10 @@ def test_all_formats_round_the_ends_of_an_interval_outwards() -> None:
         assert re.search("6.3( – |–)16.3", page), name
         assert re.search("15.0( – |–)25.8", page), name
         assert not re.search("16.2|15.1|25.7", page.partition("<svg")[0]), name
+
+
+def test_numbers_are_rounded_alike_whatever_a_subject_does_to_decimals() -> None:
+    with decimal.localcontext() as context:
+        context.prec = 1
+        assert percent(0.1234, "up") == "12.4 %"
+        assert percent(0.1234, "down") == "12.3 %"

@@ -548,8 +548,8 @@ class TestStatsmodels:
         config = drafted_from(rows, "model.pickle", tmp_path)
         assert config.schema.names == ("sex", "rich")
         assert config.subject.cut is None
-        text = (tmp_path / "themis.toml").read_text().replace("\n# ", " ")
-        assert "write from where on one is favourable" in text
+        assert [each.name for each in config.outputs] == ["age"]
+        assert config.outputs[0].scale is not None
 
 
 def as_read(rows: pd.DataFrame, fitted: Any) -> pd.DataFrame:

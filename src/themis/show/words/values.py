@@ -20,6 +20,7 @@ LONGEST = 32  # characters of a name or value within a sentence
 LONG_LOADING = 3.0  # seconds, from which on they are told
 LONGEST_TEXT = 120  # and of an output
 Rounding: TypeAlias = Literal["near", "down", "up"]  # ends of intervals are rounded outwards
+ROOMY = Context(60)
 OUTWARDS = {"down": ROUND_FLOOR, "up": ROUND_CEILING}
 MISSING = "missing"  # for no value
 NO_BREAK = "\u00a0"  # a space at which no line ends
@@ -158,7 +159,8 @@ def decimals(number: float, places: int, to: Rounding = "near") -> str:
     if to == "near":
         return f"{number:.{places}f}"
     exact = Decimal(repr(as_saved(number)))
-    return f"{exact.quantize(Decimal(1).scaleb(-places), OUTWARDS[to]):f}"
+    last = Decimal(f"1e{-places}")
+    return f"{exact.quantize(last, OUTWARDS[to], ROOMY):f}"  # a subject may change the usual one
 
 
 def as_saved(number: float) -> float:
