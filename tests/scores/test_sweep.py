@@ -36,7 +36,11 @@ def held(measured: Any) -> Any:
     """A score without what differs where rows are sampled to explain it."""
     return replace(
         measured,
-        **{name: None for name in ("account", "reruns", "joint") if hasattr(measured, name)},
+        **{
+            name: None
+            for name in ("account", "reruns", "joint", "crossing")
+            if hasattr(measured, name)
+        },
         executions=0,
         cache_hits=0,
         **{name: () for name in ("witnesses", "regions", "direction") if hasattr(measured, name)},
@@ -78,6 +82,8 @@ def test_a_sweep_gives_what_the_domain_gives_that_is_held(case: Case) -> None:
     assert list(map(held, swept)) == list(map(held, whole))
     assert swept[0].flip_rate == pytest.approx(whole[0].flip_rate, abs=1e-12)
     assert len(swept[0].direction) == len(whole[0].direction)
+    shares = [each.crossing and each.crossing.share for each in (swept[0], whole[0])]
+    assert shares[0] == (None if shares[1] is None else pytest.approx(shares[1], abs=1e-12))
     assert bool(swept[0].witnesses) == bool(whole[0].witnesses)
 
 
