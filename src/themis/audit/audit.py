@@ -30,19 +30,15 @@ from themis.audit.rows import (
     CounterfactualChoice,
     RowRequest,
     favourable_outcomes,
-    named_sets,
     sets_of,
 )
 from themis.audit.run import Alone, Sought, Work, start_budget
 from themis.audit.views import View
-from themis.errors import RequestError
 from themis.events import Listener, ignore
 from themis.inputs.assignments import set_name
-from themis.inputs.beside import with_features, with_groups
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People, Unknown, columns_read, people_of
+from themis.inputs.people import People, Unknown
 from themis.inputs.population import Population
-from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Inputs, Schema
 from themis.results.hooks import hook
 from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
@@ -460,30 +456,12 @@ class Audit:
         `sensitive_features` are such columns beside the rows: a series, an array, a table or a
         mapping, each a set by itself.
         """
-        from themis.audit.row_results import measure_rows
+        from themis.audit.row_results import measure_rows, people_asked
 
-        sets = named_sets(self.default_sets if against is None else against)
-        named = {name for each in sets for name in each}
-        if rows is None and sensitive_features is not None:
-            problem, remedy = "there are no rows that they stand beside", "give the rows, too"
-            raise RequestError.one("sensitive-features", "sensitive_features", problem, remedy)
-        if rows is None:
-            lacking = named - self.schema.column_by_name.keys()
-            people = self._apparatus.own_people(label, unknown, weights, lacking)
-        else:
-            given = rows_of(rows, only=columns_read(self.schema, weights, label) | named)
-            if sensitive_features is not None:
-                given, features = with_features(given, sensitive_features)
-                sets = [*(sets if against is not None else []), *([each] for each in features)]
-                named |= {*features}
-            way, own = unknown or "keep", self.schema.with_extra({})
-            if self._apparatus.remake is None:  # a ready-made subject is as it is
-                way, own = "drop" if way == "keep" else way, self.schema
-            own = with_groups(own, given, named)
-            # Otherwise what only a profile's rows have is unknown for others.
-            people = people_of(given, own, weights=weights, unknown=way, label=label)
-            if given is not rows:
-                warn_of(people.facts)
+        people, sets = people_asked(
+            self._apparatus, rows, against, self.default_sets, features=sensitive_features,
+            label=label, unknown=unknown, weights=weights,
+        )  # fmt: skip
         request = RowRequest(
             sets_of(people.schema, sets),
             measures,

@@ -212,13 +212,7 @@ class Work:
     ) -> Result:
         """What was learned; an error that holds it where the subject failed too often."""
         apparatus, runner = self._apparatus, self._runner
-        stops = {each.stopped for each in self._scores} | {each.stopped for each in self._searches}
-        stops |= {self._ended} if self._ended else set()
-        stopped = Ending.BUDGET if Ending.BUDGET in stops else Ending.DONE
-        if Ending.INTERRUPTED in stops:
-            stopped = Ending.INTERRUPTED
         failed = self._failed or runner.fails_too_often or self._problem is not None
-        stopped = Ending.FAILED if failed else stopped
         spent = runner.account - self._before
         slow = list(earlier_answers(runner, spent))
         if self._ended is not Ending.INTERRUPTED:
@@ -233,22 +227,9 @@ class Work:
             searches=tuple(map(self._with_measured, self._searches)),
             executions=spent.executions,
             cache_hits=spent.cache_hits,
-            stopped=stopped,
+            stopped=Ending.FAILED if failed else self._stopped(),
             failures=runner.failures.to_dict(runner.subject),
-            notes=(
-                *self._chosen,
-                *fit_notes(self._data),
-                *notes,
-                *self._failing,
-                *sparse(apparatus.population),
-                *self._of_outputs(apparatus.views.notes(apparatus.handling.favourable)),
-                *unknown_values(runner.subject),
-                *without_effect(runner.subject, self._scores),
-                *mostly_same(self._scores),
-                *made_by_constraints(self._scores, self._searches, runner.schema),
-                *few_counterfactuals(self._scores, self._sampler),
-                *self._of_outputs(self._probe.notes()),
-            ),
+            notes=tuple(self._notes(notes)),
             timing=timing_of(
                 spent, runner.subject, self._started, seconds, [*apparatus.cache_notes, *slow]
             ),
@@ -275,6 +256,29 @@ class Work:
             raise SubjectError(said, result=self._family.whole(result))
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
+
+    def _stopped(self) -> Ending:
+        """How the whole ended, unless the subject failed."""
+        stops = {each.stopped for each in self._scores} | {each.stopped for each in self._searches}
+        stops |= {self._ended} if self._ended else set()
+        early = (each for each in (Ending.INTERRUPTED, Ending.BUDGET) if each in stops)
+        return next(early, Ending.DONE)
+
+    def _notes(self, given: Iterable[Note]) -> Iterator[Note]:
+        """What is to be said of the whole."""
+        apparatus, subject, schema = self._apparatus, self._runner.subject, self._runner.schema
+        yield from self._chosen
+        yield from fit_notes(self._data)
+        yield from given
+        yield from self._failing
+        yield from sparse(apparatus.population)
+        yield from self._of_outputs(apparatus.views.notes(apparatus.handling.favourable))
+        yield from unknown_values(subject)
+        yield from without_effect(subject, self._scores)
+        yield from mostly_same(self._scores)
+        yield from made_by_constraints(self._scores, self._searches, schema)
+        yield from few_counterfactuals(self._scores, self._sampler)
+        yield from self._of_outputs(self._probe.notes())
 
     def _is_noisy(self, observed: Outcomes | Proxy | Observed) -> bool:
         """Whether noise was found in the output that people are compared by."""

@@ -170,7 +170,7 @@ def message_lines(message: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
-    """Lines of at most so many columns, of which some letters take two; long words are parted."""
+    """Lines that fit into the width; wide letters count as two columns, long words are split."""
     line, width = "", max(width, 10)
     for word in _glued(text).split(" "):
         longer = f"{line} {word}" if line else word
