@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from themis.errors import count_of
-from themis.inputs.columns import Typed
+from themis.errors import Mistake, RequestError, count_of, suggest
+from themis.inputs.columns import Typed, type_column
 from themis.inputs.numbers import NUMBER_LIMIT, align, exact, round_step, two_digits
 from themis.inputs.personal import (
     SHARED,
@@ -26,11 +27,14 @@ from themis.inputs.personal import (
     reaches_person,
     words_of,
 )
+from themis.inputs.tables import Table
 
 LIST_NUMBERS = 10  # up to so many different numbers are listed
 LIST_TEXTS = 50  # up to so many different texts are
 BINS = 4  # of a range of numbers: quarters of the rows
 WEIGHTED = 2**20  # ranges with more values get no weights
+
+READERS = "themis.subjects.loading"  # knows models; this room does not, and loads it on demand
 
 _NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
 
@@ -43,6 +47,40 @@ class Guess:
     spec: Any  # as in a file; None where there is nothing to propose
     remarks: tuple[str, ...] = ()
     left_out: str = ""  # the reason
+
+
+def guess_table(
+    rows: Table, protected: str | Iterable[str], target: str | None, model: Any
+) -> list[Guess]:
+    """What the columns seem to be, except the target; of a model those that it reads.
+
+    Protected ones that it does not read are groups of people.
+    """
+    marked = [protected] if isinstance(protected, str) else list(protected)
+    columns = rows.columns
+    unknown = [name for name in (*marked, target) if name is not None and name not in columns]
+    if unknown:
+        known = list(columns)
+        raise RequestError(
+            Mistake("unknown-name", "frame", f"there is no {name!r}", suggest(name, known))
+            for name in unknown
+        )
+    names = [name for name in columns if name != target]
+    read = names if model is None else import_module(READERS).columns_read(model, names)
+    guesses = [
+        guess_column(
+            name,
+            type_column(columns[name], is_text=rows.is_text),
+            protected=name in marked,
+            needed=model is not None and name in read,
+        )
+        for name in names
+        if name in read or name in marked
+    ]
+    for guess in guesses:
+        if guess.name not in read and not guess.left_out:
+            guess.spec["role"] = "group"
+    return guesses
 
 
 def guess_column(

@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,16 +22,13 @@ from themis.inputs.characteristics import (
     Values,
     derived,
 )
-from themis.inputs.columns import type_column
 from themis.inputs.constraints import Constraint, parse_constraint
 from themis.inputs.following import completed, plain_table, ties_of
-from themis.inputs.guesses import guess_column
+from themis.inputs.guesses import guess_table
 from themis.inputs.keys import InputKeys
 from themis.inputs.row_files import repeated_names, rows_of
 
 Inputs: TypeAlias = Mapping[str, Characteristic | Sequence[Value]]
-
-READERS = "themis.subjects.loading"  # knows models; this room does not, and loads it on demand
 
 
 class Schema:
@@ -86,31 +82,7 @@ class Schema:
         and the protected ones: groups of people, where it does not read them. Give the same table
         to `Audit(…, profile=frame)`, so that inputs are drawn from its rows.
         """
-        marked = [protected] if isinstance(protected, str) else list(protected)
-        rows = rows_of(frame)
-        columns = rows.columns
-        unknown = [name for name in (*marked, target) if name is not None and name not in columns]
-        if unknown:
-            known = list(columns)
-            raise RequestError(
-                Mistake("unknown-name", "frame", f"there is no {name!r}", suggest(name, known))
-                for name in unknown
-            )
-        names = [name for name in columns if name != target]
-        read = names if model is None else import_module(READERS).columns_read(model, names)
-        guesses = [
-            guess_column(
-                name,
-                type_column(columns[name], is_text=rows.is_text),
-                protected=name in marked,
-                needed=model is not None and name in read,
-            )
-            for name in names
-            if name in read or name in marked
-        ]
-        for guess in guesses:
-            if guess.name not in read and not guess.left_out:
-                guess.spec["role"] = "group"
+        guesses = guess_table(rows_of(frame), protected, target, model)
         lost = [f"{each.name}: {each.left_out}" for each in guesses if each.left_out]
         if lost:
             warnings.warn(ColumnsWarning(f"left out: {'; '.join(lost)}"), stacklevel=2)
