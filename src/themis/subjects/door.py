@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError
+from themis.errors import RequestError
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
+from themis.subjects.around import Around
 from themis.subjects.base import Batch, Subject
-from themis.subjects.secrets import Secrets
 
 
 def at_door(subject: Subject, schema: Schema) -> Subject:
@@ -42,51 +42,26 @@ def _passed_on(name: str) -> Any:
     return property(get, put)
 
 
-class Door(Subject):
+class Door(Around):
     """A subject that gets its own characteristics of inputs that have others as well."""
 
-    kind = _passed_on("kind")
     traits = _passed_on("traits")
     covered = _passed_on("covered")
-    structured = _passed_on("structured")
     deadline = _passed_on("deadline")
     call_inputs = _passed_on("call_inputs")
     unfinished = _passed_on("unfinished")
     ran_elsewhere = _passed_on("ran_elsewhere")
 
     def __init__(self, inside: Subject, schema: Schema) -> None:
-        self.inside, self.schema = inside, schema
+        super().__init__(inside)
+        self.schema = schema
         self._columns = [schema.column_by_name[name] for name in inside.schema.names]
 
     def load(self, codes: NDArray[Any]) -> Batch:
         return _Batch(self.inside.load(np.asfortranarray(codes[:, self._columns])), self._columns)
 
-    def fingerprint(self) -> str:
-        return self.inside.fingerprint()
-
-    def decision_mistakes(self, favourable: tuple[Value, ...] | None) -> Iterator[Mistake]:
-        return self.inside.decision_mistakes(favourable)
-
-    def unseen(self) -> Mapping[str, tuple[Value, ...]]:
-        return self.inside.unseen()
-
-    def unsure_of(self) -> frozenset[str]:
-        return self.inside.unsure_of()
-
-    def possible_outputs(self) -> tuple[Value, ...] | None:
-        return self.inside.possible_outputs()
-
     def reproduce(self, row: Mapping[str, Value]) -> str | None:
         return self.inside.reproduce({name: row[name] for name in self.inside.schema.names})
-
-    def secrets(self) -> Secrets:
-        return self.inside.secrets()
-
-    def note_answered(self) -> None:
-        self.inside.note_answered()
-
-    def close(self) -> None:
-        self.inside.close()
 
 
 class _Batch:

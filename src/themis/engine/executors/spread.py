@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from themis.engine.drawn import Drawn, Inputs, codes_of
 from themis.engine.executors.pool import Pool
 from themis.engine.executors.travel import Missing, Packed, one_thread, pack, run_task
-from themis.inputs.characteristics import Codes, Value
+from themis.inputs.characteristics import Codes
+from themis.subjects.around import Around
 from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, heed
 from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.labels import OutputColumns
-from themis.subjects.secrets import Secrets
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
 TASK_SECONDS = 0.5  # that a task takes, about
@@ -35,7 +35,7 @@ TURN = 0.5  # seconds after which an interrupt is heard at the latest
 Part = Sequence[int]  # places of a batch, one after another
 
 
-class SpreadSubject(Subject):
+class SpreadSubject(Around):
     """A subject of this process that runs in a pool's, with the same answers in the same order.
 
     The first second of work is done here. After that each batch is cut by what an input takes. A
@@ -43,9 +43,10 @@ class SpreadSubject(Subject):
     """
 
     def __init__(self, subject: Subject, pool: Pool, tell: Callable[[], None]) -> None:
-        self._subject, self._pool = subject, pool
+        super().__init__(subject)
+        self._pool = pool
         self._tell = tell  # that it answers differently there
-        self.schema, self.kind = subject.schema, subject.kind
+        self.schema = subject.schema
         self.traits = replace(subject.traits, executor=pool.name)
         self._name = uuid4().hex  # of the subject, in processes that have it
         self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
@@ -53,42 +54,15 @@ class SpreadSubject(Subject):
         self._seen: tuple[NDArray[Any], Answers] | None = None  # a call here, to compare
         self._agrees: bool | None = None  # whether it answers there as here; None: not yet known
 
-    @property
-    def structured(self) -> bool:
-        """Whether an output may have parts."""
-        return self._subject.structured
-
-    @structured.setter
-    def structured(self, value: bool) -> None:
-        self._subject.structured = value
-
     @cached_property
     def _packed(self) -> Packed:
-        return pack(self._subject, files=self._pool.shares_files)
+        return pack(self.inside, files=self._pool.shares_files)
 
     def load(self, codes: Inputs) -> Batch:
         return _Batch(self._run, codes)
 
-    def fingerprint(self) -> str:
-        return self._subject.fingerprint()
-
-    def unseen(self) -> Mapping[str, tuple[Value, ...]]:
-        return self._subject.unseen()
-
-    def unsure_of(self) -> frozenset[str]:
-        return self._subject.unsure_of()
-
-    def possible_outputs(self) -> tuple[Value, ...] | None:
-        return self._subject.possible_outputs()
-
-    def reproduce(self, row: Mapping[str, Value]) -> str | None:
-        return self._subject.reproduce(row)
-
-    def secrets(self) -> Secrets:
-        return self._subject.secrets()
-
     def close(self) -> None:
-        self._subject.close()
+        self.inside.close()
         self._pool.stop()
 
     def _run(self, codes: Inputs) -> Answers:
@@ -149,13 +123,13 @@ class SpreadSubject(Subject):
                     answers = self._call_here(codes_of(_at(codes, spared)))
                     gathered.add(spared, answers)
         except BaseException:
-            if self._subject.unfinished is not None:
-                gathered.add(spared, self._subject.unfinished)
+            if self.inside.unfinished is not None:
+                gathered.add(spared, self.inside.unfinished)
             self.unfinished = gathered.answers()
             raise
 
     def _call_here(self, codes: NDArray[Any]) -> Answers:
-        subject, started = self._subject, time.perf_counter()
+        subject, started = self.inside, time.perf_counter()
         subject.deadline, subject.unfinished = self.deadline, None
         try:
             with one_thread():
