@@ -142,11 +142,14 @@ def test_claim_is_as_sure_as_both_intervals_together() -> None:
     assert difference.error == pytest.approx(0.01)
 
 
-def test_rounds_of_a_check_share_the_error_of_the_check() -> None:
-    """A check keeps the round that decides, whose own interval claims more than that choice."""
-    score = between(0.1, 0.2, confidence=0.995)
-    answer = run_checks(audit(0.5, confidence=0.9, error=0.2), [check(0.1, "race")]).checks[0]
-    (difference,) = compare(result(score, checks=(answer,)), result(score)).scores
+def test_score_of_a_check_is_as_sure_as_the_check_was_asked_to_be() -> None:
+    """Its rounds share the error: one that decides was chosen, and claims more than that choice."""
+    asked = audit(0.5, confidence=0.9, error=0.2)
+    checked = run_checks(asked, [check(0.1, "race")])
+    assert {each.confidence for each in (*checked.checks, *checked.scores)} == {0.9}
+    searched = run_checks(asked, [check(0.1)]).searches[0]
+    assert {each.confidence for each in (searched, *searched.minimal_sets)} == {0.9}
+    (difference,) = compare(checked, result(between(0.1, 0.2, confidence=0.995))).scores
     assert difference.error == pytest.approx(0.1 + 0.005)
 
 

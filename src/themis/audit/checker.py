@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.family import Family
@@ -30,6 +30,7 @@ from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
 
+Outcome = TypeVar("Outcome", Score, SearchResult, "Score | SearchResult | None")
 OUT_OF_BUDGET = Note.of("run-ended", ended=Ending.BUDGET)
 
 
@@ -238,7 +239,7 @@ class _Run:
     def result(self) -> Result:
         """Everything as one result that can be saved."""
         first, last = self.results[0], self.results[-1]
-        outcomes = [each.outcome for each in self.kept]
+        outcomes = [self._as_asked(each.outcome) for each in self.kept]
         timing = {**last.timing, "started": first.timing["started"]}
         for name in ("seconds", "calls"):
             total = sum(each.timing.get(name, 0) for each in self.results)
@@ -252,7 +253,7 @@ class _Run:
             last,
             command="check",
             notes=(*last.notes, *acceptance_notes(checks, self.accepted)),
-            scores=tuple(score for each in self.kept for score in each.scores),
+            scores=tuple(self._as_asked(score) for each in self.kept for score in each.scores),
             searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
             checks=checks,
             stopped=stopped,
@@ -262,3 +263,12 @@ class _Run:
             timing=timing,
         )
         return self.family.whole(whole)
+
+    def _as_asked(self, outcome: Outcome) -> Outcome:
+        """The same with the check's confidence: ends of a round hold with that and more."""
+        if outcome is None:
+            return outcome
+        if isinstance(outcome, SearchResult):
+            found = tuple(self._as_asked(each) for each in outcome.minimal_sets)
+            outcome = replace(outcome, minimal_sets=found)
+        return replace(outcome, confidence=self.settings.confidence)

@@ -90,8 +90,6 @@ def _schema(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Not
 
 def _values(name: str, result: Result) -> list[Any]:
     parts: list[Any] = [*result.scores, *result.searches]
-    if name == "confidence" and result.checks:  # of its rounds, each has a larger one
-        parts = [*result.checks]
     return sorted({getattr(each, name) for each in parts})
 
 

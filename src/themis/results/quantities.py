@@ -144,7 +144,7 @@ def total_error(result: Result) -> float:
     """The largest probability that any of a result's intervals and searches is wrong."""
     scores = [known(result, each) for each in measured(result)]
     errors = [each.error for each in scores if each is not None]
-    errors += [_error(result, each) for each in result.searches]
+    errors += [_error(each) for each in result.searches]
     together = 1.0 if result.family is None else max(errors, default=0.0)  # of a family, at most so
     return min(sum(errors), together, 1.0)
 
@@ -160,7 +160,7 @@ def bounds_of(result: Result, score: Score) -> Bounds:
     return Bounds(
         low=score.low,
         high=score.high,
-        error=_error(result, score),
+        error=_error(score),
         score=score.score,
         certified=_is_certified(score),
         conclusive=score.conclusive,
@@ -182,7 +182,7 @@ def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
         about_it = Quantity.of(search, quantity.against) == quantity
         if not about_it or search.stopping is not Stopping.CERTIFIED:
             continue
-        error, sampled = _error(result, search), search.method == "sampled"
+        error, sampled = _error(search), search.method == "sampled"
         listed = {found for found in search.found if names >= set(found)}
         if listed:
             above = not listed <= set(search.ties)
@@ -191,14 +191,9 @@ def _from_searches(result: Result, quantity: Quantity) -> Iterator[Bounds]:
             yield Bounds(0.0, largest_missed(search), error, below_high=sampled)
 
 
-def _error(result: Result, part: Score | SearchResult) -> float:
-    """The probability with which a score or a search may be wrong.
-
-    A check asks in rounds and keeps the last: the rounds share the error probability of the check.
-    """
-    if part.method == "exact":
-        return 0.0
-    return max([1.0 - part.confidence, *(1.0 - each.confidence for each in result.checks)])
+def _error(part: Score | SearchResult) -> float:
+    """The probability with which a score or a search may be wrong."""
+    return 0.0 if part.method == "exact" else 1.0 - part.confidence
 
 
 def has_risen(before: Bounds, after: Bounds, tolerance: float = 0.0) -> bool:
