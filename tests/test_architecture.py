@@ -51,9 +51,10 @@ ROOMS: dict[str, tuple[str, str]] = {
         "inputs statistics subjects results engine scores search config",
     ),
     "show": ("results as sentences, terminal pages, notebooks, documents", "inputs results"),
+    "web": ("the page: a server for one user on this machine", "inputs results engine config show"),
     "cli": (
         "the command line; the only place that prints",
-        "inputs results engine config audit show",
+        "inputs results engine config audit show web",
     ),
     "testing": ("the pytest plugin", "results config audit show"),
 }

@@ -16,6 +16,7 @@ from themis.cli.measure import apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
 from themis.cli.saved import cache_app, diff, report
+from themis.cli.ui import ui
 from themis.errors import Exit
 
 app = typer.Typer(
@@ -140,7 +141,7 @@ def schema(
 
 COMMANDS = (
     *(init, validate, audit, score, search, apparent, check),
-    *(replay, diff, report, demo, schema),
+    *(replay, diff, report, ui, demo, schema),
 )
 for command in COMMANDS:
     app.command()(ends_properly(command))

@@ -90,6 +90,7 @@ class Options:
     quiet: bool = _flag("One sentence per score, no live line.", "--quiet", "-q")
     verbose: bool = _flag("Show everything that was found.", "--verbose", "-v")
     no_progress: bool = _flag("No live line.")
+    events: Path | None = _option("Write what happens meanwhile as lines of JSON.", "FILE")
     command: str = ""  # the shortest one that gives the same result
 
     @property
@@ -133,7 +134,7 @@ class Options:
 AT_ONCE = "Half the width of an interval. Default: what takes seconds, at most 0.05."
 SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions", "max_seconds")
 WHERE = ("jobs", "executor")
-TALK = ("as_json", "output", "quiet", "verbose", "no_progress")
+TALK = ("as_json", "output", "quiet", "verbose", "no_progress", "events")
 # Options that change how a result is shown or how fast it comes, and nothing in it.
 WITHOUT_EFFECT = frozenset({*TALK, *WHERE, "ahead", "cache", "no_cache", "suite", "show_rows"})
 

@@ -23,6 +23,7 @@ from themis.audit.audit import Audit
 from themis.cli.costs import say_forecast
 from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import in_options
+from themis.cli.event_lines import EventLines
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options
 from themis.cli.printing import print_line, say, write
@@ -153,7 +154,8 @@ class Session:
         talks = self.options.talks
         listen = say_forecast if talks else ignore
         may, quiet = not self.options.no_progress, self.options.quiet and not self.options.as_json
-        return Watch(listen, live=self.is_live, talks=talks and may, quiet=quiet and may)
+        written = EventLines(self.options.events)
+        return Watch(listen, written, live=self.is_live, talks=talks and may, quiet=quiet and may)
 
     def _start(self, watch: Watch) -> Audit:
         settings = self.options.settings
@@ -334,6 +336,7 @@ class Watch:
     def __init__(
         self,
         listen: Listener = ignore,
+        written: EventLines | None = None,
         *,
         live: bool = False,
         talks: bool = False,
@@ -342,7 +345,8 @@ class Watch:
         """Lines are said where it `talks`; if asked to be `quiet`, of what takes long alone."""
         self.line = ProgressLine(enabled=live, say=say if talks or quiet else None)
         reading = ReadingLines(say) if talks and not live else ignore
-        self._listeners = (self.line.listen, reading, listen)
+        self._written = written or EventLines(None)
+        self._listeners = (self.line.listen, reading, listen, self._written.listen)
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False
         self._heard = -math.inf
@@ -357,6 +361,7 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._written.close()
         for number, before in self._before.items():
             signal.signal(number, before)
 

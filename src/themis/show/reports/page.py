@@ -63,7 +63,7 @@ def _render(result: Result, space: Space) -> str:
         f"{title}: Themis report",
         "Report",
         digest(result),
-        _header(result, title),
+        header(result, title),
         _contents(shown := [show(result, space) for show in SECTIONS]),
         *shown,
     )
@@ -76,7 +76,7 @@ def _contents(sections: Iterable[Html]) -> Html:
     return tag("nav", tag("ul", *links), class_="toc", aria_label="Contents")
 
 
-def _header(result: Result, title: str) -> Iterator[Html]:
+def header(result: Result, title: str) -> Iterator[Html]:
     """What was tested, when and by whom; then the verdict in one sentence, and on whom."""
     yield tag("h1", tag("bdi", title))
     yield tag("p", " · ".join(_about(result)), class_="about")
