@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST_UPLOAD = 200_000_000  # bytes of one request; a table of a million rows has half of that
+LARGEST_UPLOAD = 200_000_000  # bytes of one file; a table of a million rows has half of that
+LARGEST_FORM = 2_000_000
+FORM = "application/x-www-form-urlencoded"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -28,14 +31,19 @@ HEADERS = {
 CLOSED = "This page belongs to somebody else's session. Open the address that themis ui printed.\n"
 
 
+def _secret() -> str:
+    return secrets.token_urlsafe(24)
+
+
 @dataclass(frozen=True)
 class Keys:
     """What one server knows that others don't: who holds these may ask."""
 
     port: int
-    entry: str = field(default_factory=lambda: secrets.token_urlsafe(24))  # of the first address
-    session: str = field(default_factory=lambda: secrets.token_urlsafe(24))  # of the cookie
-    form: str = field(default_factory=lambda: secrets.token_urlsafe(24))  # of whatever changes
+    entry: str = field(default_factory=_secret)  # of the address that the terminal shows
+    once: str = field(default_factory=_secret)  # of the one that a browser is started with
+    session: str = field(default_factory=_secret)  # of the cookie
+    form: str = field(default_factory=_secret)  # of whatever changes
 
     @property
     def cookie(self) -> str:
@@ -51,15 +59,19 @@ class Keys:
 class Guard:
     """Lets through what the browser of this user asks, and gives every answer its headers."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, largest: int = LARGEST_UPLOAD) -> None:
-        self._app, self._keys, self._largest = app, keys, largest
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+        self._app, self._keys = app, keys
+        self._is_opened = False  # by the browser that was started: others may see its address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refused = self._refusal(scope, Headers(scope=scope))
+        headers = Headers(scope=scope)
+        is_form = headers.get("content-type", "").startswith(FORM)
+        largest = LARGEST_FORM if is_form else LARGEST_UPLOAD
+        refused = self._refusal(scope, headers, largest)
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -69,17 +81,17 @@ class Guard:
             await send(message)
 
         app = self._app if refused is None else refused
-        await app(scope, self._bounded(receive), send_safely)
+        await app(scope, _bounded(receive, largest), send_safely)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+    def _refusal(self, scope: Scope, headers: Headers, largest: int) -> ASGIApp | None:
         """What is answered instead; None where the request may pass."""
         if headers.get("host") not in self._keys.hosts:
             return PlainTextResponse("This server answers to 127.0.0.1 only.\n", 421)
         changes = scope["method"] not in ("GET", "HEAD")
         if (changes or "origin" in headers) and not self._is_own(headers):
             return PlainTextResponse("The request comes from another page.\n", 403)
-        if int(headers.get("content-length") or 0) > self._largest:
-            return PlainTextResponse(f"At most {self._largest:,} bytes are taken.\n", 413)
+        if int(headers.get("content-length") or 0) > largest:
+            return PlainTextResponse(f"{_too_large(largest)}\n", 413)
         query = scope["query_string"].decode("latin-1")
         if scope["path"] == "/" and query.startswith("token="):
             return self._enter(query.removeprefix("token="))
@@ -96,25 +108,34 @@ class Guard:
 
     def _enter(self, token: str) -> ASGIApp:
         """The token leaves the address bar and becomes a cookie that no script can read."""
-        if not _same(token, self._keys.entry):
+        is_first = not self._is_opened and _same(token, self._keys.once)
+        if not is_first and not _same(token, self._keys.entry):
             return PlainTextResponse(CLOSED, 403)
+        self._is_opened = self._is_opened or is_first
         answer = RedirectResponse("/", 303)
         answer.set_cookie(
             self._keys.cookie, self._keys.session, httponly=True, samesite="strict", path="/"
         )
         return answer
 
-    def _bounded(self, receive: Receive) -> Receive:
-        """The same, which ends a request that sends more than it may."""
-        taken = 0
 
-        async def bounded() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            return message if taken <= self._largest else {"type": "http.disconnect"}
+def _bounded(receive: Receive, largest: int) -> Receive:
+    """The same, which refuses a request that sends more than it may, whatever it announced."""
+    taken = 0
 
-        return bounded
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > largest:
+            raise HTTPException(413, _too_large(largest))
+        return message
+
+    return bounded
+
+
+def _too_large(largest: int) -> str:
+    return f"At most {largest:,} bytes are taken."
 
 
 def _cookie(headers: Headers, name: str) -> str:

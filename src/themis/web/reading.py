@@ -21,7 +21,7 @@ from themis.show.reports.page import SECTIONS, header
 from themis.show.words.wording import subject_title
 from themis.web.history import Run
 from themis.web.layout import shell
-from themis.web.site import Site, posted, site_of
+from themis.web.site import Site, check_change, posted, site_of
 
 LARGEST_RESULT = 50_000_000
 
@@ -63,8 +63,7 @@ def address(run: Run) -> str:
 async def take_result(request: Request) -> Response:
     """Keep a result that somebody opens; the file's name is in a header."""
     site = site_of(request)
-    if request.headers.get("x-themis-token") != site.keys.form:
-        raise HTTPException(403, "The form is of another session: load the page again.")
+    check_change(request)
     name = request.headers.get("x-themis-name", "result")
     try:
         result = result_from_dict(json.loads(await request.body()))

@@ -47,15 +47,19 @@ def serve(
         rows=rows,
         trust_pickle=trust_pickle,
     )
-    address = f"http://{HOST}:{keys.port}/?token={keys.entry}"
+    address = f"http://{HOST}:{keys.port}/?token="
     config = uvicorn.Config(
-        make_app(site), log_level="critical", access_log=False, timeout_graceful_shutdown=1
+        make_app(site),
+        log_level="critical",
+        access_log=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    say(f"the page is at {address}")
+    say(f"the page is at {address}{keys.entry}")
     say("Ctrl-C ends it")
     if opens:
-        threading.Timer(0.3, webbrowser.open, [address]).start()
+        threading.Timer(0.3, webbrowser.open, [address + keys.once]).start()
     before = signal.getsignal(signal.SIGINT)
     try:
         server.run(sockets=[listener])
