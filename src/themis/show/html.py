@@ -129,7 +129,7 @@ def _row(cells: Sequence[Any], columns: Sequence[tuple[Any, str | None]], *, rol
 
 
 def folded(summary: Any, *content: Any, kind: str | None = None) -> Html:
-    """Something that opens on a click, and is open on paper."""
+    """Something that opens on a click; closed, it is not on paper."""
     return tag("details", tag("summary", summary), *content, class_=kind)
 
 

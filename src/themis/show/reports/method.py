@@ -31,7 +31,6 @@ from themis.show.words.scores import (
 from themis.show.words.searches import checks_guarantee
 from themis.show.words.values import (
     confidence_text,
-    count,
     cut_name,
     cut_text,
     percent_sure,
@@ -267,8 +266,9 @@ def inputs_blocks(result: Result, space: Space) -> Iterator[Block]:
     table = Table("Characteristics of the inputs", heads, rows, foot, "plain")
     constraints = result.schema.get("constraints", {}).items()
     said = [f"{name}: {cut_text(visible(each))}" for name, each in constraints][: space.inputs]
-    title = f"The inputs: {count(len(inputs), 'characteristic')}"
-    yield Fold(title, [table, *([Commands(said)] if said else [])])
+    yield table
+    if said:
+        yield Commands(said)
 
 
 def _values(spec: Any) -> str:

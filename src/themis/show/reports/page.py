@@ -31,6 +31,7 @@ from themis.show.words.verdicts import how_to_read, measured_on, verdict
 from themis.show.words.wording import subject_title, wording
 
 LONGEST_VERDICT = 600
+PAPER = "Parts that are folded on the screen are not printed: open those that are wanted first."
 HEADING = re.compile(r'<h2 id="(\w+)-title">([^<]+)</h2>')
 # In the order of the page; each is empty if there is nothing to show.
 SECTIONS: tuple[Callable[[Result, Space], Html], ...] = (
@@ -66,6 +67,7 @@ def _render(result: Result, space: Space) -> str:
         header(result, title),
         _contents(shown := [show(result, space) for show in SECTIONS]),
         *shown,
+        tag("p", PAPER, class_="paper faint"),
     )
 
 
