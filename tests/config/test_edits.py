@@ -1,0 +1,334 @@
+"""Edits of a themis.toml change what is asked, and not one byte beside it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from themis.config.edits import with_value, without
+from themis.config.toml import spell_value
+from themis.errors import ConfigError
+
+LOAN = """\
+# What is tested.
+version = 1
+
+[subject]      # a program
+kind = "python"
+function = "loan:decide"  # keep me
+
+[inputs]
+sex = { values = ["female", "male"], protected = true }
+age = { min = 18, max = 90, bins = [30, 60] }   # years
+job = ["none",  # out of work
+       "some"]
+
+[constraints]
+adult = "age >= 18"
+
+[[checks]]
+against = ["sex"]
+max_score = 0.05
+
+# The other one.
+[[checks]]
+search = true
+max_score = 0.1
+
+[report.values]
+sex = { female = "women" }
+"""
+
+# A value as it may be written: its text, what it means, and where the values inside of it are.
+
+
+@dataclass(frozen=True)
+class Written:
+    """A value, or a whole text: places are paths with their beginnings and ends."""
+
+    text: str
+    value: Any
+    places: tuple[tuple[tuple[Any, ...], int, int], ...] = ()
+
+
+WORDS = ["a", "b-1", "C_", "two words", "dot.ted", 'quo"te', "ключ", "", "12", "[x]", "a=b", "#"]
+SCALARS = [
+    "1", "-0.5", "1e3", "true", "0x1F", "1_000", "inf", "2027-03-31", "1979-05-27 07:32:00",
+    '"text"', "'lit # eral'", '"a \\" = ] quote"', '""', "''", '"""x"""', '"""\n[fake]\nk = 1\n"""',
+    "'''\n# no comment ] }\n'''", '"""two "" quotes"""""', "'''it''s'''", '"""back\\\\"""',
+]  # fmt: skip
+NAMES = st.lists(st.sampled_from(WORDS), max_size=3, unique=True)
+GAPS = st.sampled_from(["", " ", "\n", "  # said = [\n  ", "\n\n# {\n", "\t"])
+SPACES = st.sampled_from(["", " ", "\t "])
+COMMENTS = st.sampled_from(["", " # why", "   #[x] = {", "\t"])
+FILLERS = st.lists(st.sampled_from(["", "# [no] = header", "   ", "#"]), max_size=2)
+
+
+def scalar(text: str) -> Written:
+    """A plain value."""
+    return Written(text, tomllib.loads(f"k = {text}")["k"], (((), 0, len(text)),))
+
+
+def spelled(draw: Any, name: str) -> str:
+    """A key in one of the ways to write it."""
+    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    ways = [spell_value(name), *([f"'{name}'"] if "'" not in name else []), *([name] * plain)]
+    return draw(st.sampled_from(ways))
+
+
+@st.composite
+def lists(draw: Any, inner: Any) -> Written:
+    """A list, over several lines and with comments."""
+    text, values, places = "[", [], []
+    items = draw(st.lists(inner, max_size=3))
+    for number, item in enumerate(items):
+        text += draw(GAPS)
+        places += [((number, *path), len(text) + a, len(text) + b) for path, a, b in item.places]
+        text += item.text + draw(GAPS)
+        text += "," if number < len(items) - 1 or draw(st.booleans()) else ""
+        values.append(item.value)
+    text += f"{draw(GAPS)}]"
+    return Written(text, values, (((), 0, len(text)), *places))
+
+
+@st.composite
+def inline_tables(draw: Any, inner: Any) -> Written:
+    """A table in { }, on one line of its own."""
+    text, values, places = "{", {}, []
+    for number, name in enumerate(draw(NAMES)):
+        item = draw(inner)
+        text += "," * (number > 0) + draw(SPACES) + spelled(draw, name)
+        text += f"{draw(SPACES)}={draw(SPACES)}"
+        places += [((name, *path), len(text) + a, len(text) + b) for path, a, b in item.places]
+        text += item.text + draw(SPACES)
+        values[name] = item.value
+    text += f"{draw(SPACES)}}}"
+    return Written(text, values, (((), 0, len(text)), *places))
+
+
+VALUES = st.recursive(
+    st.sampled_from(SCALARS).map(scalar),
+    lambda inner: st.one_of(lists(inner), inline_tables(inner)),
+    max_leaves=6,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One key of a text: its path, the lines that it stands in, and the values in it."""
+
+    path: tuple[Any, ...]
+    start: int
+    end: int
+    places: tuple[tuple[tuple[Any, ...], int, int], ...]
+
+
+@st.composite
+def texts(draw: Any) -> tuple[str, list[Line]]:
+    """A TOML text in an odd hand, with where everything in it is."""
+    text, found = "", []
+
+    def fill() -> None:
+        nonlocal text
+        text += "".join(f"{each}\n" for each in draw(FILLERS))
+
+    def keys(table: tuple[Any, ...], names: list[str]) -> None:
+        nonlocal text
+        for name in names:
+            fill()
+            start, written = len(text), draw(VALUES)
+            parts = (name, *draw(st.one_of(st.just([]), st.just(["deep", "er"]))))
+            key = f"{draw(SPACES)}.{draw(SPACES)}".join(spelled(draw, each) for each in parts)
+            text += f"{draw(SPACES)}{key}{draw(SPACES)}={draw(SPACES)}"
+            path = (*table, *parts)
+            at = [((*path, *inner), len(text) + a, len(text) + b) for inner, a, b in written.places]
+            text += f"{written.text}{draw(COMMENTS)}\n"
+            found.append(Line(path, start, len(text), tuple(at)))
+
+    keys((), [f"top {each}" for each in draw(NAMES)])
+    for table in draw(NAMES):
+        fill()
+        text += f"{draw(SPACES)}[{draw(SPACES)}{spelled(draw, table)}{draw(SPACES)}]\n"
+        keys((table,), draw(NAMES))
+        if draw(st.booleans()):
+            text += f"[ {spelled(draw, table)} . 'sub table' ]  # below\n"
+            keys((table, "sub table"), draw(NAMES))
+    for number in range(draw(st.integers(0, 2))):
+        text += f"[[many]]{draw(COMMENTS)}\n"
+        keys(("many", number), draw(NAMES))
+        if draw(st.booleans()):
+            text += "[many.inner]\n"
+            keys(("many", number, "inner"), draw(NAMES))
+    fill()
+    return text, found
+
+
+ENDS = st.sampled_from(["\n", "\r\n"])
+MARKS = st.sampled_from(["", "\ufeff"])
+NEW = st.sampled_from([7, 0.25, True, "new ] # \" '", ["x", 1], {"k": "v"}])
+
+
+@given(texts(), ENDS, MARKS, NEW, st.data())
+def test_a_value_is_replaced_and_nothing_else(
+    made: tuple[str, list[Line]], end: str, mark: str, new: Any, data: Any
+) -> None:
+    text, found = made
+    places = [place for line in found for place in line.places]
+    if not places:
+        return
+    path, start, stop = data.draw(st.sampled_from(places))
+    old = read(text, path)
+    if isinstance(old, dict | list) and type(old) is type(new):
+        new = "else"  # of tables and lists only what differs is replaced
+    if old == new and type(old) is type(new):
+        return
+    expected = [text[:start], text[stop:]]
+    before, behind = (each.replace("\n", end) for each in expected)
+    edited = with_value(mark + text.replace("\n", end), path, new)
+    assert edited == f"{mark}{before}{spell_value(new)}{behind}"
+
+
+@given(texts(), ENDS, MARKS, st.data())
+def test_a_key_is_removed_with_its_lines_alone(
+    made: tuple[str, list[Line]], end: str, mark: str, data: Any
+) -> None:
+    text, found = made
+    if not found:
+        return
+    line = data.draw(st.sampled_from(found))
+    before, behind = (e.replace("\n", end) for e in (text[: line.start], text[line.end :]))
+    assert without(mark + text.replace("\n", end), line.path) == f"{mark}{before}{behind}"
+
+
+@given(texts(), st.data())
+def test_what_is_inside_of_a_value_is_removed_alone(
+    made: tuple[str, list[Line]], data: Any
+) -> None:
+    text, found = made
+    inner = [(line, place) for line in found for place in line.places[1:]]
+    if not inner:
+        return
+    line, (path, start, stop) = data.draw(st.sampled_from(inner))
+    edited = without(text, path)
+    assert is_shorter(edited, text)
+    assert edited.startswith(text[: line.start])
+    assert edited.endswith(text[line.end :])
+    for comment in ("# said = [", "# {"):  # but for those that belong to it
+        kept = text[:start].count(comment) + text[stop:].count(comment)
+        assert edited.count(comment) >= kept - 1
+
+
+@given(texts(), NEW, ENDS, st.data())
+def test_an_added_key_is_an_insertion(
+    made: tuple[str, list[Line]], new: Any, end: str, data: Any
+) -> None:
+    text, found = made
+    text = text.replace("\n", end)
+    tables = [(), ("brand new",), *(line.path[:-1] for line in found)]
+    inside = [path for line in found for path, *_ in line.places]
+    tables += [path for path in inside if isinstance(read(text, path), dict)]
+    path = (*data.draw(st.sampled_from(tables)), "added ☃")
+    edited = with_value(text, path, new)
+    assert read(edited, path) == new
+    assert is_longer(edited, text)
+    assert end == "\n" or not text or "\n" not in edited.replace("\r\n", "")
+
+
+@given(texts(), st.data())
+def test_a_further_item_is_an_insertion(made: tuple[str, list[Line]], data: Any) -> None:
+    text, found = made
+    inside = [path for line in found for path, *_ in line.places]
+    for path in [p for p in inside if isinstance(read(text, p), list)][:3]:
+        number = len(read(text, path))
+        edited = with_value(text, (*path, number), "one more")
+        assert read(edited, path) == [*read(text, path), "one more"]
+        assert is_longer(edited, text)
+
+
+def read(text: str, path: tuple[Any, ...]) -> Any:
+    """The value at a path."""
+    found: Any = tomllib.loads(text)
+    for part in path:
+        found = found[part]
+    return found
+
+
+def is_longer(edited: str, text: str) -> bool:
+    """Whether one piece was put into the text."""
+    same = next(
+        (n for n, (a, b) in enumerate(zip(edited, text, strict=False)) if a != b), len(text)
+    )
+    return len(edited) > len(text) and edited.endswith(text[same:])
+
+
+def is_shorter(edited: str, text: str) -> bool:
+    """Whether one piece was taken out of the text."""
+    return is_longer(text, edited)
+
+
+# The edits of a page, as they come out
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "was", "now"),
+    [
+        (("inputs", "sex", "protected"), False, "protected = true", "protected = false"),
+        (
+            ("inputs", "age"),
+            {"min": 18, "max": 95, "bins": [30, 60], "protected": True},
+            "max = 90, bins = [30, 60] }   # years",
+            "max = 95, bins = [30, 60], protected = true }   # years",
+        ),
+        (("inputs", "job"), ["none", "all"], '"some"', '"all"'),
+        (("inputs", "town"), ["a", "b"], '"some"]\n', '"some"]\ntown = ["a", "b"]\n'),
+        (("subject", "depends"), ["x"], "# keep me\n", '# keep me\ndepends = ["x"]\n'),
+        (("checks", 1, "max_score"), 0.2, "max_score = 0.1\n", "max_score = 0.2\n"),
+        (
+            ("checks", 2),
+            {"against": ["age"]},
+            "max_score = 0.1\n",
+            'max_score = 0.1\n\n[[checks]]\nagainst = ["age"]\n',
+        ),
+        (("report", "values", "age"), {"18": "x"}, "men\" }\n", 'men" }\nage = { 18 = "x" }\n'),
+        (("run", "seed"), 3, '"women" }\n', '"women" }\n\n[run]\nseed = 3\n'),
+        (("version",), 2, "version = 1", "version = 2"),
+    ],
+)  # fmt: skip
+def test_edits_of_a_page(path: tuple[Any, ...], value: Any, was: str, now: str) -> None:
+    assert with_value(LOAN, path, value) == LOAN.replace(was, now)
+
+
+def test_a_check_is_removed_and_the_remark_on_the_next_one_stays() -> None:
+    gone = '[[checks]]\nagainst = ["sex"]\nmax_score = 0.05\n\n'
+    assert without(LOAN, ("checks", 0)) == LOAN.replace(gone, "")
+
+
+def test_a_table_of_pyproject_is_edited_within_it() -> None:
+    text = '[project]\nname = "x"\n\n[tool.themis]\nversion = 1\n\n[tool.other]\nrun = 1\n'
+    edited = with_value(text, ("run", "seed"), 3, prefix=("tool", "themis"))
+    added = "version = 1\n\n[tool.themis.run]\nseed = 3\n"
+    assert edited == text.replace("version = 1\n", added)
+
+
+def test_what_is_not_there_is_removed_without_a_trace() -> None:
+    assert without(LOAN, ("run", "seed")) == LOAN
+
+
+def test_what_can_not_be_told_apart_is_refused_with_its_line() -> None:
+    text = 'version = 1\n[inputs.sex]\nvalues = ["f", "m"]\n'
+    with pytest.raises(ConfigError) as caught:
+        with_value(text, ("inputs", "sex"), ["f", "m", "x"])
+    (mistake,) = caught.value.mistakes
+    assert (mistake.code, mistake.line) == ("not-edited", 2)
+    assert "by hand" in mistake.remedy
+
+
+def test_a_characteristic_that_would_come_before_others_is_refused() -> None:
+    text = '[inputs]\na = ["x"]\n[inputs.b]\nmin = 1\nmax = 2\n'
+    with pytest.raises(ConfigError):
+        with_value(text, ("inputs", "c"), ["y"])
