@@ -447,6 +447,20 @@ def test_validate_shows_domain_trials_and_cost(
     assert trial[1].split(" · ")[-1].strip() in narrow
 
 
+def test_validate_foresees_the_command_that_is_asked_for(project: Project) -> None:
+    project()
+    audit = json.loads(run("validate", "--for", "audit", "--json").stdout)
+    assert [each["name"] for each in audit["forecast"]["parts"]] == ["race", "sex", "race,sex"]
+    assert audit["forecast"]["among"] == 2
+    one = json.loads(run("validate", "--for", "score", "--against", "sex", "--json").stdout)
+    assert [each["name"] for each in one["forecast"]["parts"]] == ["sex"]
+    assert 0 < one["forecast"]["executions"] < audit["forecast"]["executions"]
+    search = json.loads(run("validate", "--for", "search", "--max-size", "1", "--json").stdout)
+    assert (search["forecast"]["parts"], search["searches"][0]["sets"]) == ([], 4)
+    assert "a search among 4 sets" in search["costs"][0]
+    assert "what themis search will cost" in run("validate", "--for", "search").stdout
+
+
 def test_validate_of_a_failing_subject_ends_with_3(project: Project) -> None:
     project("raise ValueError('never')")
     done = run("validate")

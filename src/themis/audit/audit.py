@@ -34,7 +34,7 @@ from themis.audit.rows import (
 )
 from themis.audit.run import Alone, Sought, Work, start_budget
 from themis.audit.views import View
-from themis.events import Listener, ignore
+from themis.events import Forecast, Listener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown
@@ -256,10 +256,26 @@ class Audit:
         """What the user should know about the cache so far."""
         return self._apparatus.cache_notes
 
-    def precise_at_once(self, settings: Settings) -> Settings:
-        """How the default sets are measured where nobody says how precisely."""
-        asked = [(self.schema.columns_of(names), self.score_views) for names in self.default_sets]
+    def precise_at_once(
+        self, settings: Settings, sets: Iterable[Sequence[str]] | None = None
+    ) -> Settings:
+        """How sets, by default the default ones, are measured where nobody says how precisely."""
+        wanted = self.default_sets if sets is None else sets
+        asked = [(self.schema.columns_of(names), self.score_views) for names in wanted]
         return precise_at_once(self._apparatus, settings, asked)
+
+    @property
+    def everything_sets(self) -> tuple[tuple[str, ...], ...]:
+        """The sets that `everything` measures."""
+        return Everything.of(self.schema, self._named_sets).sets
+
+    def foresee(
+        self, threshold: float, *, max_size: int | None = None, at_once: bool = False
+    ) -> Forecast:
+        """What `everything` will cost, after a few trials."""
+        plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
+        settings = plan.family(self.settings, self._views).settings
+        return plan.forecast(self._apparatus, settings, at_once=at_once)
 
     @property
     def noise(self) -> Noise | None:

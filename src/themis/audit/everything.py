@@ -8,10 +8,11 @@ from itertools import chain, combinations
 
 from themis.audit.apparatus import Apparatus
 from themis.audit.family import Family
+from themis.audit.precision import precise_at_once
 from themis.audit.run import Sought, Work
 from themis.audit.views import Views
 from themis.errors import RequestError
-from themis.events import StepBegun
+from themis.events import Forecast, StepBegun
 from themis.inputs.schema import Schema
 from themis.results.model import Measure
 from themis.settings import Settings
@@ -58,25 +59,36 @@ class Everything:
         scores = Family.of(settings, measures * len(self.sets))
         return scores.with_searches(views.searchable(MEASURES)) if self.among else scores
 
+    def forecast(
+        self, apparatus: Apparatus, settings: Settings, *, at_once: bool = False
+    ) -> Forecast:
+        """What it will cost, after a few trials."""
+        from themis.audit.forecast import Forecaster
+
+        columns_of, scored = apparatus.schema.columns_of, list(apparatus.views.measured(MEASURES))
+        sets = [columns_of(names) for names in self.sets]
+        if at_once:
+            settings = precise_at_once(apparatus, settings, [(each, scored) for each in sets])
+        asked = [(columns, measure) for columns in sets for measure, _ in scored]
+        among = columns_of(self.among, where="among") if self.among else ()
+        forecaster = Forecaster(apparatus.sampler, settings)
+        return forecaster.forecast(asked, among, self.max_size, self.threshold)
+
     def measure(
         self, work: Work, apparatus: Apparatus, settings: Settings, *, at_once: bool = False
     ) -> None:
         """Say what it will cost; then measure set by set, and search."""
-        from themis.audit.forecast import Forecaster
-
         views, columns_of = apparatus.views, apparatus.schema.columns_of
         scored = list(views.measured(MEASURES))
         scores = [(columns_of(names), *view) for names in self.sets for view in scored]
         among = columns_of(self.among, where="among") if self.among else ()
         steps = len(scores) + bool(among)
-        asked = [(columns, measure) for columns, measure, _ in scores]
         if at_once:
             settings = work.be_precise([(columns_of(names), scored) for names in self.sets])
             if apparatus.suite is not None:
                 apparatus.suite.most_of_domain = SUITE_INPUTS
-        forecaster = Forecaster(apparatus.sampler, settings)
         listen = apparatus.handling.listen
-        listen(forecaster.forecast(asked, among, self.max_size, self.threshold))
+        listen(self.forecast(apparatus, settings))
         for number, score in enumerate(scores, start=1):
             listen(StepBegun(number, steps))
             work.measure(*score)

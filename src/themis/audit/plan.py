@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from themis.audit.audit import Audit
+from themis.audit.everything import THRESHOLD
 from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.given import check_made_up
@@ -33,6 +34,8 @@ from themis.search.searcher import SearchPlan
 from themis.settings import Settings
 from themis.subjects.base import Subject
 
+Command = Literal["score", "search", "audit", "check"]
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -41,6 +44,20 @@ class Trial:
     values: dict[str, Value] | None  # None: a row of people, which is not to be shown
     output: Value | None  # None: no decision
     favourable: bool | None  # None: no output is more favourable than others, as of numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """The command whose cost is asked for; None: what `score` and `check` take by default."""
+
+    command: Command | None = None
+    sets: Sequence[Sequence[str]] | None = None  # of a score; None: the default ones
+    threshold: float = THRESHOLD  # of a search
+    max_size: int | None = None
+
+    def is_for(self, *commands: Command) -> bool:
+        """Whether one of these is meant."""
+        return self.command is None or self.command in commands
 
 
 @dataclass(frozen=True)
@@ -55,14 +72,15 @@ class Plan:
     warnings: tuple[Note, ...]
     trials: tuple[Trial, ...]
     seconds_per_execution: float
-    forecast: Forecast  # of `themis score`
+    forecast: Forecast  # of `themis score`, or of `themis audit`
     checks: Forecast | None  # of the file's checks of single sets, if it has any
-    searches: tuple[SearchPlan, ...]  # of the file's checks that search
+    searches: tuple[SearchPlan, ...]  # of the file's checks that search, or of `themis search`
     confidence: float
     error: float
     mean_errors: Mapping[str, float]  # the same of outputs with means, in their own units
     failure: str | None  # why some trial has no decision
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
+    command: Command | None = None  # that is forecast; None: `score` and `check`
 
 
 def make_plan(
@@ -71,6 +89,7 @@ def make_plan(
     people: Table | None = None,
     *,
     at_once: bool = False,
+    wish: Wish = Wish(),
 ) -> Plan:
     """Run a few inputs of an audit's subject; work out what its scores and checks will cost.
 
@@ -79,13 +98,19 @@ def make_plan(
     """
     schema, population = audit.schema, audit.all_inputs
     check_made_up(schema, audit.profile_facts)
-    trials, settings = tuple(_try(audit)), _settings(audit, at_once=at_once)
+    everything = audit.everything_sets if wish.command == "audit" else audit.default_sets
+    sets = everything if wish.sets is None else wish.sets
+    trials, settings = tuple(_try(audit)), _settings(audit, sets, at_once=at_once)
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
     failing = tuple(_failing(audit))
     rows = 0 if failed else PILOT  # where trials failed nothing more is tried
-    forecast = _forecast(audit, settings, rows)
+    if wish.command == "audit" and not failed:
+        forecast = audit.foresee(wish.threshold, max_size=wish.max_size, at_once=at_once)
+    else:
+        forecast = _forecast(audit, settings, sets if wish.is_for("score") else (), rows)
+    checks = checks if wish.is_for("check") else ()
     of_checks = _forecast_checks(audit, [each for each in checks if each.against], rows)
     shared = audit.shared_outputs  # by now as many people were run as will be
     if shared is not None:
@@ -108,13 +133,21 @@ def make_plan(
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
         forecast=forecast,
         checks=of_checks,
-        searches=tuple(audit.search_plan(each.max_score) for each in checks if each.search),
+        searches=tuple(_searches(audit, checks, wish)),
+        command=wish.command,
         confidence=audit.settings.confidence,
         error=settings.error,
         mean_errors=dict(_mean_errors(audit, settings.error)),
         failure=audit.runner.failure_message() if failed else None,
         profile=audit.profile_facts,
     )
+
+
+def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[SearchPlan]:
+    """Those of the checks, or the one that is wished for."""
+    yield from (audit.search_plan(each.max_score) for each in checks if each.search)
+    if wish.command == "search":
+        yield audit.search_plan(wish.threshold, max_size=wish.max_size)
 
 
 def _mean_errors(audit: Audit, error: float) -> Iterator[tuple[str, float]]:
@@ -210,19 +243,21 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _settings(audit: Audit, *, at_once: bool) -> Settings:
+def _settings(audit: Audit, sets: Sequence[Sequence[str]], *, at_once: bool) -> Settings:
     """How `themis score` measures."""
     measures = [measure for measure, _ in audit.score_views]
-    own = Family.of(audit.settings, measures * len(audit.default_sets)).settings
-    return audit.precise_at_once(own) if at_once else own
+    own = Family.of(audit.settings, measures * len(sets)).settings
+    return audit.precise_at_once(own, sets) if at_once else own
 
 
-def _forecast(audit: Audit, settings: Settings, rows: int) -> Forecast:
+def _forecast(
+    audit: Audit, settings: Settings, sets: Sequence[Sequence[str]], rows: int
+) -> Forecast:
     """Of what `themis score` measures: both scores of each set, all in one command."""
-    sets = [audit.schema.columns_of(names) for names in audit.default_sets]
+    columns = [audit.schema.columns_of(names) for names in sets]
     measures = [measure for measure, _ in audit.score_views]
     forecaster = Forecaster(audit.sampler, settings, rows=rows)
-    return forecaster.forecast([(each, measure) for each in sets for measure in measures])
+    return forecaster.forecast([(each, measure) for each in columns for measure in measures])
 
 
 def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Forecast | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +12,7 @@ from themis._version import __version__
 from themis.cli.audit import audit
 from themis.cli.check import check, replay
 from themis.cli.endings import end_undisturbed, ends_properly, run_printing
-from themis.cli.measure import apparent, score, search
+from themis.cli.measure import Against, apparent, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
 from themis.cli.saved import cache_app, diff, report
@@ -110,12 +110,30 @@ def init(
     return Exit.DONE
 
 
-@with_options("config", "jobs", "trust_pickle", "show_rows", "verbose")
-def validate(options: Options) -> int:
+@with_options(
+    *("config", *SETTINGS, "exact", "jobs", "trust_pickle", "show_rows", "verbose", "as_json"),
+    helps={"as_json": "Print what was found as JSON on stdout, and nothing else."},
+)
+def validate(
+    options: Options,
+    command: Annotated[
+        Literal["score", "search", "audit", "check"] | None,
+        typer.Option("--for", help="Show what this command costs. Default: score and check."),
+    ] = None,
+    against: Against = None,
+    threshold: Annotated[
+        float, typer.Option(metavar="0.05", help="That of the search of --for search or audit.")
+    ] = 0.05,
+    max_size: Annotated[
+        int | None, typer.Option(metavar="N", help="The same search: sets of at most N.")
+    ] = None,
+) -> int:
     """Check the file and the subject; show what scores cost."""
+    from themis.audit.plan import Wish
     from themis.cli.validate import try_out
 
-    return try_out(options)
+    wish = Wish(command=command, threshold=threshold, max_size=max_size)
+    return try_out(options, wish, against or ())
 
 
 @with_options(*SETTINGS, *TALK)

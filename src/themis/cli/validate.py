@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from fractions import Fraction
+from typing import Any
 
 from rich.console import RenderableType
 from rich.rule import Rule
@@ -12,9 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.audit.audit import Audit
-from themis.audit.plan import Plan, Trial, make_plan
+from themis.audit.plan import Plan, Trial, Wish, make_plan
 from themis.cli.costs import about, forecast_sentence
 from themis.cli.endings import in_options
+from themis.cli.measure import parse_sets
 from themis.cli.options import Options
 from themis.cli.printing import say, write
 from themis.cli.session import Session, hosting_subject, open_config
@@ -52,8 +56,10 @@ from themis.show.words.values import (
 LISTED = 20  # values of a trial input
 
 
-def try_out(options: Options) -> int:
+def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
     """Run a few inputs of the file's subject, and show what was found."""
+    if wish.command == "audit" and options.family is None:
+        options = replace(options, family=True)
     config = open_config(options)
     make = Audit.from_config
     is_live = sys.__stderr__ is not None and sys.__stderr__.isatty()
@@ -71,9 +77,14 @@ def try_out(options: Options) -> int:
         line.listen(Began(lambda: audit.runner.activity))
         leaves_precision = Session(options, make, config).leaves_precision
         rows = _some_rows(config)
-        plan = make_plan(audit, config.checks, rows, at_once=leaves_precision)
+        if against:
+            wish = replace(wish, sets=parse_sets(audit, against))
+        plan = make_plan(audit, config.checks, rows, at_once=leaves_precision, wish=wish)
     console = make_console(sys.stdout)
-    write(render(show_plan(plan, str(config.path), width=console.width), console))
+    if options.as_json:
+        write(f"{json.dumps(as_dict(plan), indent=2)}\n")
+    else:
+        write(render(show_plan(plan, str(config.path), width=console.width), console))
     if plan.failure is not None:
         too_often = audit.runner.fails_too_often
         say(f"{'error' if too_often else 'warning'}: {in_options(plan.failure)}")
@@ -87,6 +98,24 @@ def _some_rows(config: Config) -> Rows | None:
     if config.profile is None:
         return None
     return some_rows(read_table(config.folder / config.profile.data, most=50_000))  # enough to tell
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """What was found, for programs; what a command costs in sentences, too."""
+    found = {
+        "size": plan.size,
+        "valid_size": plan.valid_size,
+        "valid_share": plan.valid_share,
+        "trials": [asdict(each) for each in plan.trials],
+        "failure": plan.failure,
+        "warnings": list(map(str, plan.warnings)),
+        "seconds_per_execution": plan.seconds_per_execution,
+        "forecast": asdict(plan.forecast),
+        "checks": None if plan.checks is None else asdict(plan.checks),
+        "searches": [asdict(each) for each in plan.searches],
+    }
+    costs = [*(_costs(plan) if plan.forecast.parts else ()), *_check_costs(plan)]
+    return {**found, "costs": [each.text for each in costs]}
 
 
 def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
@@ -109,12 +138,12 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     if not answered:  # what it costs is what failing costs
         yield from _warnings(plan)
         return
-    if plan.forecast.parts or not has_checks:
-        yield _title("what themis score will cost")
+    if plan.forecast.parts or (plan.command is None and not has_checks):
+        yield _title(f"what themis {plan.command or 'score'} will cost")
         yield from map(indented, _costs(plan))
     if has_checks:
         yield from [""] * bool(plan.forecast.parts)
-        yield _title("what themis check will cost")
+        yield _title(f"what themis {plan.command or 'check'} will cost")
         yield from map(indented, _check_costs(plan))
     yield from _warnings(plan)
 
@@ -216,7 +245,7 @@ def _favourable(trial: Trial) -> Text:
     return short("yes", "green") if trial.favourable else short("no")
 
 
-def _costs(plan: Plan) -> Iterator[RenderableType]:
+def _costs(plan: Plan) -> Iterator[Sentence]:
     forecast = plan.forecast
     means = [
         f", means of {cut_name(visible(name))} to ± {figure(error)}"
@@ -229,13 +258,15 @@ def _costs(plan: Plan) -> Iterator[RenderableType]:
     yield Sentence(f"{', '.join(asked)}; {duration}", DIM)
     for each in forecast.parts:
         yield Sentence(f"{visible(each.name)}: {_executions(each, plan)}")
+    if forecast.search:
+        yield Sentence(f"the search: {about(forecast.search, 'execution')} more")
     if forecast.again:
         yield Sentence(f"repeated to check consistency: {about(forecast.again, 'execution')}")
     if forecast.parts:
         yield Sentence(forecast_sentence(forecast))
 
 
-def _check_costs(plan: Plan) -> Iterator[RenderableType]:
+def _check_costs(plan: Plan) -> Iterator[Sentence]:
     if plan.checks is not None:
         sets = count(len(plan.checks.parts), "set")
         first = f"checks of {sets}: {forecast_sentence(plan.checks)}"
