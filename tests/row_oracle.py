@@ -106,12 +106,7 @@ def causal_of_members(world: World, rows: Weighed, names: set[str]) -> tuple[flo
 
 
 def distance(
-    world: World,
-    rows: Weighed,
-    names: set[str],
-    number: Callable[[Row], Any],
-    *,
-    within: bool,
+    world: World, rows: Weighed, names: set[str], number: Callable[[Row], Any], *, within: bool
 ) -> tuple[float, float]:
     """The mean of the largest change of a number from 0 to 10, made up or among the rows."""
     low = high = 0.0
@@ -133,10 +128,7 @@ def distance(
 
 
 def means(
-    world: World,
-    rows: Weighed,
-    names: set[str],
-    number: Callable[[Row], Any],
+    world: World, rows: Weighed, names: set[str], number: Callable[[Row], Any]
 ) -> tuple[float, float]:
     """The spread of the groups' means of a number from 0 to 10, at least and at most."""
     ends: dict[Any, list[float]] = {}

@@ -18,11 +18,7 @@ VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing i
 
 @pytest.mark.parametrize(
     ("family", "runs"),
-    [
-        (Family(5, "group"), 10),
-        (Family(5, "causal"), 20),
-        (Family(20, "group"), 4),
-    ],
+    [(Family(5, "group"), 10), (Family(5, "causal"), 20), (Family(20, "group"), 4)],
     ids=lambda each: getattr(each, "name", each),
 )
 @pytest.mark.slow

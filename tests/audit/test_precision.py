@@ -22,10 +22,7 @@ FREE = themis.Integers(0, 10**9)  # makes a domain too large to run
 
 def schema(**more: Any) -> themis.Schema:
     return themis.Schema(
-        sex=themis.Values(["f", "m"], protected=True),
-        income=range(2_000),
-        age=range(50),
-        **more,
+        sex=themis.Values(["f", "m"], protected=True), income=range(2_000), age=range(50), **more
     )
 
 

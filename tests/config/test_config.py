@@ -20,14 +20,7 @@ from hypothesis import strategies as st
 from themis.audit.audit import Audit
 from themis.config.complaints import find_complaints
 from themis.config.format import INPUTS, SUBJECTS, TABLES, File
-from themis.config.reader import (
-    Config,
-    _Findings,
-    _Reader,
-    find_config,
-    format_schema,
-    read_config,
-)
+from themis.config.reader import Config, _Findings, _Reader, find_config, format_schema, read_config
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, RequestError
 from themis.inputs.schema import Integers, Reals, Schema, Values
@@ -184,11 +177,7 @@ def test_project_file_is_read_the_same_way(tmp_path: Path) -> None:
     for name in ("subject", "inputs", "constraints", "run"):
         project = project.replace(f"\n[{name}]", f"\n[tool.themis.{name}]")
     own, other = read(tmp_path, DESIGN), read(tmp_path, project, "pyproject.toml")
-    assert (own.schema, own.settings, own.subject) == (
-        other.schema,
-        other.settings,
-        other.subject,
-    )
+    assert (own.schema, own.settings, own.subject) == (other.schema, other.settings, other.subject)
     assert [check.line for check in other.checks] == [27, 31]
 
 

@@ -234,12 +234,7 @@ def test_recalled_cells_are_those_of_a_run_without_a_cache(
     for _ in range(2):
         cache = Cache(path)
         subject, bare = Numbers(kind, failing), Numbers(kind, failing)
-        with_cache = Runner(
-            subject,
-            Labels(),
-            max_failures=1.0,
-            recall=Recall(cache, subject),
-        )
+        with_cache = Runner(subject, Labels(), max_failures=1.0, recall=Recall(cache, subject))
         without = Runner(bare, Labels(), max_failures=1.0)
         for question in questions:
             codes = np.array([[p // 102, p // 2 % 51, p % 2] for p in question], dtype=np.int32)

@@ -164,7 +164,7 @@ def test_damage_is_said_and_only_what_was_lost_runs_again(tmp_path: Path) -> Non
     )
     assert f"note: {said}\n" in done.stderr
     assert [note["code"] for note in after["timing"]["notes"]] == [
-        *("cache-damaged", "cache-answered"),
+        *("cache-damaged", "cache-answered")
     ]
     assert (after["executions"], len(ran(tmp_path))) == (3, 63)
     assert [each["score"] for each in after["scores"]] == [e["score"] for e in before["scores"]]

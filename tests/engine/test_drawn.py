@@ -195,9 +195,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
 
 
 @pytest.mark.usefixtures("small_columns")
-def test_only_row_numbers_travel_of_rows_that_are_left_after_a_flip(
-    made: list[Drawn],
-) -> None:
+def test_only_row_numbers_travel_of_rows_that_are_left_after_a_flip(made: list[Drawn]) -> None:
     schema = themis.Schema(race=range(20), income=range(1000), savings=range(10**6))
 
     def decide(people: themis.InputTable) -> Any:

@@ -18,13 +18,7 @@ from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.account import Budget
 from themis.engine.failures import TooManyFailuresError
-from themis.engine.pace import (
-    CALL_SECONDS,
-    CALL_VALUES,
-    FIRST_BATCH,
-    GROWTH_SHARE,
-    MOST_GROWTH,
-)
+from themis.engine.pace import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE, MOST_GROWTH
 from themis.engine.runner import EARLY_FAILURES, RESERVED_SECONDS, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN

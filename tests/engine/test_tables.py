@@ -328,9 +328,7 @@ def test_outputs_of_base_inputs_after_a_gap_are_not_kept() -> None:
 
 @settings(max_examples=30)
 @given(whole_questions())
-def test_keys_of_a_table_are_the_keys_of_its_inputs(
-    asked: tuple[Setting, list[Question]],
-) -> None:
+def test_keys_of_a_table_are_the_keys_of_its_inputs(asked: tuple[Setting, list[Question]]) -> None:
     setting, (question, *_) = asked
     desk = Desk(setting)
     variants = desk.variants(question.columns)

@@ -7,14 +7,7 @@ import tracemalloc
 import numpy as np
 
 import themis
-from themis.engine.variants import (
-    TRIED,
-    Rows,
-    Variants,
-    all_variants,
-    mark_impossible,
-    own_columns,
-)
+from themis.engine.variants import TRIED, Rows, Variants, all_variants, mark_impossible, own_columns
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN
 from themis.inputs.population import Population

@@ -64,8 +64,7 @@ def test_accepted_violation_is_neither_violated_nor_holding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "verdict"),
-    [(0.25, "accepted"), (0.24, "not enough evidence"), (0.14, "violated")],
+    ("limit", "verdict"), [(0.25, "accepted"), (0.24, "not enough evidence"), (0.14, "violated")]
 )
 def test_acceptance_reaches_up_to_its_own_limit(limit: float, verdict: str) -> None:
     answer = judged(0.1, accepting(acceptance(max_score=limit)))

@@ -35,8 +35,7 @@ def verdict(score: themis.CausalScore, limit: float) -> str:
 
 
 @given(
-    ends=st.lists(st.floats(0, 0.99), min_size=3, max_size=3).map(sorted),
-    limit=st.floats(0, 0.99),
+    ends=st.lists(st.floats(0, 0.99), min_size=3, max_size=3).map(sorted), limit=st.floats(0, 0.99)
 )
 def test_a_verdict_is_given_only_when_the_interval_is_on_one_side(
     ends: list[float], limit: float

@@ -10,11 +10,7 @@ import pytest
 
 from themis import Audit, Integers, Schema, Values
 from themis.results.model import CausalScore
-from themis.show.words.explanations import (
-    joint_pair_sentence,
-    joint_sentences,
-    where_losing,
-)
+from themis.show.words.explanations import joint_pair_sentence, joint_sentences, where_losing
 
 SMALL = Schema(a=[0, 1], b=[0, 1, 2], d=range(10))
 LARGE = Schema(a=[0, 1], b=[0, 1, 2], d=Integers(0, 99_999), e=Integers(0, 999))

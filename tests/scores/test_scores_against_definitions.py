@@ -11,10 +11,7 @@ import themis
 from tests.worlds import Case, cases
 
 SLOW = settings(
-    max_examples=120,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=True,
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 
 

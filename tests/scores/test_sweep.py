@@ -121,10 +121,7 @@ def test_degrees_are_swept_like_decisions(swept: None, monkeypatch: pytest.Monke
     swept_score = audit.causal("a"), audit.group("a")
     monkeypatch.undo()
     audit = themis.Audit(graded, schema, outputs=output)
-    assert [each.score for each in swept_score] == [
-        audit.causal("a").score,
-        audit.group("a").score,
-    ]
+    assert [each.score for each in swept_score] == [audit.causal("a").score, audit.group("a").score]
 
 
 def graded(row: dict[str, int]) -> int:

@@ -100,9 +100,7 @@ def flips(space: themis.Schema, one: Any, mask: int) -> bool:
     return bool((outputs != own[0]).any())
 
 
-def test_batches_may_change_their_size_while_a_search_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_batches_may_change_their_size_while_a_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def searched() -> dict[str, Any]:
         audit = themis.Audit(themis.batch(rule), SPACE, seed=3)
         return audit.search(0.4, among=["a", "b", "c"]).to_dict()

@@ -78,10 +78,7 @@ def is_right(
 
 @pytest.mark.parametrize(
     "constrained",
-    [
-        pytest.param(False, id="free"),
-        pytest.param(True, id="constrained", marks=pytest.mark.slow),
-    ],
+    [pytest.param(False, id="free"), pytest.param(True, id="constrained", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.usefixtures("sampled")

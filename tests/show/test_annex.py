@@ -19,10 +19,7 @@ from themis.show.reports.references import ABSENT, HERE, references
 from themis.show.words.searches import set_counts
 from themis.show.words.wording import Wording
 
-PEOPLE = {
-    "sex": ["f"] * 60 + ["m"] * 59 + ["x"],
-    "income": list(range(60)) * 2,
-}
+PEOPLE = {"sex": ["f"] * 60 + ["m"] * 59 + ["x"], "income": list(range(60)) * 2}
 SCHEMA = Schema(sex=Values(["f", "m", "x"], protected=True), income=range(60))
 
 

@@ -8,10 +8,7 @@ from typing import Any
 from themis.results.comparison import Differences, ScoreChange, ScoreDifference
 from themis.results.notes import Note
 from themis.results.quantities import Bounds, Quantity
-from themis.show.words.comparisons import (
-    differences_headline,
-    guarantee,
-)
+from themis.show.words.comparisons import differences_headline, guarantee
 
 EXACT = "All of this is exact: nothing was sampled."
 RACE = Quantity("group", ("race",))

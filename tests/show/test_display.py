@@ -29,9 +29,7 @@ from themis.show.terminal.checks import render_checks
 from themis.show.terminal.comparisons import render_differences
 from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine, ReadingLines
-from themis.show.terminal.results import (
-    render_result,
-)
+from themis.show.terminal.results import render_result
 from themis.show.terminal.searches import render_search
 from themis.show.words import headlines
 from themis.show.words import scores as score_words

@@ -33,12 +33,7 @@ from themis.results.parts import Noise, Placebo, Region
 from themis.results.saved import result_from_dict, result_schema
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.ci import render_annotations, render_junit
-from themis.show.reports.formats import (
-    COLUMNS,
-    FORMATS,
-    render_csv,
-    score_rows,
-)
+from themis.show.reports.formats import COLUMNS, FORMATS, render_csv, score_rows
 from themis.show.reports.markdown import escape, render_markdown
 from themis.show.reports.sarif import render_sarif
 from themis.show.words.searches import verdict_words

@@ -27,12 +27,7 @@ from themis.results.model import GroupScore, Result, Score
 from themis.results.parts import Group, Naming
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, limit_on
-from themis.results.withheld import (
-    by_size,
-    tells_of_few,
-    withheld,
-    withheld_check,
-)
+from themis.results.withheld import by_size, tells_of_few, withheld, withheld_check
 from themis.scores.within import rests_on_few
 from themis.show.notebook import html_of, plot
 from themis.show.reports.comparisons import render_comparison

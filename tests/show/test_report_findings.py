@@ -13,11 +13,7 @@ from tests.show.test_report_page import Document
 from themis.results.model import CheckResult, Result, Score
 from themis.results.notes import Ending
 from themis.results.parts import Harm, Naming
-from themis.show.reports.findings import (
-    hundred_text,
-    mark_of,
-    of_hundred,
-)
+from themis.show.reports.findings import hundred_text, mark_of, of_hundred
 from themis.show.reports.page import render_page
 from themis.show.svg import dots
 from themis.show.terminal.results import render_result

@@ -20,17 +20,10 @@ from themis.show.terminal.checks import render_checks
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import make_console, render
 from themis.show.terminal.searches import show_people
-from themis.show.words.explanations import (
-    change_sentence,
-    flip_rate_sentence,
-    losing_sentences,
-)
+from themis.show.words.explanations import change_sentence, flip_rate_sentence, losing_sentences
 from themis.show.words.headlines import headline, interval
 from themis.show.words.scores import impact
-from themis.show.words.searches import (
-    check_interval,
-    search_headline,
-)
+from themis.show.words.searches import check_interval, search_headline
 from themis.show.words.verdicts import clauses
 from themis.show.words.wording import Wording
 

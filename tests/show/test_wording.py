@@ -178,8 +178,7 @@ def test_what_was_hardly_measured_is_undecided_in_every_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "shown"),
-    [({}, "sad 'x'"), ({"mood": {"sad 'x'": "the sad"}}, "The sad")],
+    ("values", "shown"), [({}, "sad 'x'"), ({"mood": {"sad 'x'": "the sad"}}, "The sad")]
 )
 def test_a_sentence_never_changes_the_value_that_it_begins_with(
     values: dict[str, Any], shown: str

@@ -21,12 +21,7 @@ from scipy import signal, special, stats
 from themis.statistics import proportions as estimation
 from themis.statistics.groups import GroupRule, GroupState
 from themis.statistics.intervals import binomial_inclusion
-from themis.statistics.proportions import (
-    Interval,
-    PaperRule,
-    ProportionRule,
-    anytime_interval,
-)
+from themis.statistics.proportions import Interval, PaperRule, ProportionRule, anytime_interval
 
 ROUNDING = 1e-12
 FAR_TOO_MANY = 200_000  # rows of a run; a rule that goes on is broken, and must not fill memory
@@ -314,10 +309,7 @@ SPREAD_16 = np.linspace(0.2, 0.8, 16)
 )
 @pytest.mark.slow
 def test_group_rule_covers_and_costs_what_is_documented(
-    rates: NDArray[np.float64],
-    draw: Callable[[NDArray[np.float64]], Draw],
-    runs: int,
-    at_most: int,
+    rates: NDArray[np.float64], draw: Callable[[NDArray[np.float64]], Draw], runs: int, at_most: int
 ) -> None:
     coverage, executions = group_coverage(GroupRule(0.05, 0.05), draw(rates), rates, runs)
     # So few runs (seeded) find gross errors only: see the test below. benchmarks/coverage.py has

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from themis.statistics.groups import GroupRule, GroupState
 from themis.statistics.intervals import bet_fractions
-from themis.statistics.numbers import (
-    Grid,
-    MeanEnds,
-    Tally,
-    in_units,
-    mean_upper,
-)
+from themis.statistics.numbers import Grid, MeanEnds, Tally, in_units, mean_upper
 from themis.statistics.proportions import Interval, ProportionRule
 from themis.statistics.reruns import interval_confidence
 

@@ -67,9 +67,7 @@ def test_very_many_groups_are_settled() -> None:
 
 
 @pytest.mark.parametrize("error", [0.1, 0.05, 0.02])
-def test_even_groups_that_are_always_opposite_need_no_more_than_most_contexts(
-    error: float,
-) -> None:
+def test_even_groups_that_are_always_opposite_need_no_more_than_most_contexts(error: float) -> None:
     rule = GroupRule(0.005, error)
     for seed in range(4):
         state, count = rule.start(2), 0

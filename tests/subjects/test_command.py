@@ -143,10 +143,7 @@ def test_named_arguments_are_pairs_and_places_take_the_values() -> None:
     whole = CommandSubject(schema, ["echo", "{input}"])
     assert run(whole, [[1, 2]]).outputs == ['{"race": "purple", "age": 20}']
     places = CommandSubject(schema, ["echo", "--age={age}", "{{{race}}}", "{{}}"])
-    assert run(places, [[1, 2], [0, 0]]).outputs == [
-        "--age=20 {purple} {}",
-        "--age=18 {green} {}",
-    ]
+    assert run(places, [[1, 2], [0, 0]]).outputs == ["--age=20 {purple} {}", "--age=18 {green} {}"]
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.clocks import Clock
-from tests.services import (
-    SCHEMA,
-    Reply,
-    Request,
-    Service,
-    failure_of,
-    many,
-    run,
-    serve,
-)
+from tests.services import SCHEMA, Reply, Request, Service, failure_of, many, run, serve
 from themis import Audit, SubjectError
 from themis.show.words.scores import failure_text
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure

@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.services import (
-    SCHEMA,
-    Reply,
-    Request,
-    Service,
-    complaint,
-    failure_of,
-    many,
-    run,
-)
+from tests.services import SCHEMA, Reply, Request, Service, complaint, failure_of, many, run
 from themis import RequestError, SubjectError
 from themis.subjects.decisions import INVALID, Failure
 from themis.subjects.http.subject import HttpSubject

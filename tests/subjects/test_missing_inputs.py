@@ -86,11 +86,7 @@ def test_a_model_gets_nan_in_a_frame_whatever_the_kind_of_value() -> None:
     model = Recorder()
     answers(subject_from(model, SCHEMA))
     (frame,) = model.seen
-    assert frame.isna().to_numpy().tolist() == [
-        [False] * 4,
-        [True] * 4,
-        [False, False, True, True],
-    ]
+    assert frame.isna().to_numpy().tolist() == [[False] * 4, [True] * 4, [False, False, True, True]]
     assert all(isinstance(value, float) for value in frame.iloc[1])
     assert frame["age"].dtype == np.float64
 

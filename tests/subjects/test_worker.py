@@ -319,10 +319,7 @@ for line in sys.stdin:
     print(f'{id},"{n}"\\r' if n == "50" else f"{id},{n}", flush=True)
 """
     answers = run(worker(source, format="csv"), range(100))
-    assert answers.failures == {
-        30: answers.failures[30],
-        40: Failure(CRASH, "no income"),
-    }
+    assert answers.failures == {30: answers.failures[30], 40: Failure(CRASH, "no income")}
     assert answers.failures[30].kind == INVALID
     assert answers.failures[30].message.endswith(": 'hello, world'")
     assert [int(each or -1) for each in answers.outputs] == [
