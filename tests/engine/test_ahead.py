@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,14 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.external import ran, write_command
-from tests.projects import run as run_cli
 from tests.services import Reply, serve
 from tests.slotted import SCHEMA, Slotted, audit, busy, decide
 from themis import Audit, Integers, Result, Schema
 from themis.engine.account import Spent
-from themis.engine.cache import Cache
-from themis.engine.recall import Recall
 
 Question = Callable[[Audit], Result]
 
@@ -94,30 +89,6 @@ def test_most_of_64_slots_are_busy_in_a_short_search(seed: int) -> None:
     assert busy(subject, result.executions) >= 0.75
 
 
-def test_idle_slots_run_what_is_to_be_run_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of few pairs each is run again several times: once in a call, but not once in a round."""
-
-    def rounds_again(*, ahead: bool) -> tuple[int, int, dict[str, Any]]:
-        subject = Slotted(64)
-        run = audit(subject, ahead=ahead, error=0.15)
-        repeat, rounds = run.runner.repeat, []
-
-        def counting(codes: Any, *, again: int = 1) -> Any:
-            before = subject.rounds
-            cells = repeat(codes, again=again)
-            rounds.append(subject.rounds - before)
-            return cells
-
-        monkeypatch.setattr(run.runner, "repeat", counting)
-        result = QUESTIONS["search"](run)
-        return sum(rounds), run.runner.account.noise, measured(result)
-
-    filled, inputs, result = rounds_again(ahead=True)
-    bare, same_inputs, same_result = rounds_again(ahead=False)
-    assert (result, inputs) == (same_result, same_inputs)
-    assert inputs / 64 <= filled < 0.7 * bare
-
-
 def test_idle_slots_run_the_steps_that_may_follow_while_pairs_are_made_plain() -> None:
     def rounds_to_explain(*, ahead: bool) -> int:
         subject = Slotted(64)
@@ -186,31 +157,6 @@ def test_a_cache_file_keeps_what_was_run_ahead(tmp_path: Path) -> None:
     with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
         assert ask(run, "race").scores[0].score == done.scores[0].score
         assert run.runner.account.executions == run.runner.account.ahead == 0
-
-
-def test_what_was_run_ahead_is_not_durable_before_what_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    doing: list[str] = []
-    kept, committed = Recall.keep, Cache.commit
-
-    def keep(*arguments: Any, **named: Any) -> None:
-        doing.append("ahead")
-        kept(*arguments, **named)
-        doing.append("done")
-
-    def commit(file: Cache, **named: Any) -> None:
-        doing.append("commit")
-        committed(file, **named)
-
-    monkeypatch.setattr(Recall, "keep", keep)
-    monkeypatch.setattr(Cache, "commit", commit)
-    with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
-        ask(run, "race", "sex")
-    starts = [place for place, each in enumerate(doing) if each == "ahead"]
-    assert starts
-    assert all(doing[place + 1] == "done" for place in starts)
-    assert "commit" in doing
 
 
 def test_a_cache_file_keeps_what_was_run_again_ahead(tmp_path: Path) -> None:
@@ -347,16 +293,3 @@ def test_a_service_gets_what_was_executed_and_what_was_run_ahead() -> None:
             plain = ask(run, "race")
         assert measured(plain) == measured(result)
         assert len(service.requests) - asked == plain.executions
-
-
-@pytest.mark.parametrize("how", ["--no-ahead", "file"])
-def test_running_ahead_can_be_switched_off(tmp_path: Path, how: str) -> None:
-    run = "ahead = false" if how == "file" else ""
-    config = write_command(tmp_path, options="deterministic = true", run=run)
-    options = ["--no-ahead"] if how == "--no-ahead" else []
-    words = ("--against", "race", "--error", "0.2", "--jobs", "5", "--json", *options)
-    done = run_cli("score", str(config), *words)
-    result = json.loads(done.stdout)
-    assert "ahead" not in result["timing"]
-    assert len(ran(tmp_path)) == result["executions"]
-    assert "--no-ahead" not in result.get("command", "")

@@ -23,10 +23,9 @@ from typer.testing import CliRunner
 import themis
 from tests.external import PATIENCE, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.cache import Cache, clear, read_contents
+from themis.engine.cache import Cache, read_contents
 from themis.engine.recall import Recall
 from themis.engine.runner import Runner
-from themis.errors import RequestError
 from themis.subjects.base import Answers, Subject, Traits
 from themis.subjects.decisions import CRASH, Failure
 from themis.subjects.labels import Labels
@@ -42,13 +41,6 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 
 def run(*arguments: str, input_: str | None = None) -> Any:
     return CliRunner().invoke(app, list(arguments), input=input_)
-
-
-def test_folder_of_our_own_is_kept_out_of_version_control(tmp_path: Path) -> None:
-    Cache(tmp_path / ".themis" / "cache.sqlite").close()
-    assert (tmp_path / ".themis" / ".gitignore").read_text() == "*\n"
-    Cache(tmp_path / "mine" / "cache.sqlite").close()
-    assert not (tmp_path / "mine" / ".gitignore").exists()
 
 
 # The file ---------------------------------------------------------------------------------
@@ -72,16 +64,6 @@ def test_what_was_stored_is_there_after_closing_and_for_others_at_once(cache: Ca
     contents = read_contents(cache.path)
     found = {each.fingerprint: each.decisions for each in contents.subjects}
     assert found == {"abc": 3_600, "abd": 0}
-
-
-def test_a_cleared_cache_takes_what_a_run_goes_on_to_store(cache: Cache) -> None:
-    number = cache.number_of("abc", "command")
-    cache.put(number, records(0, 10))
-    cache.commit(now=True)
-    clear(cache.path)
-    cache.put(number, records(10, 5))
-    cache.close()
-    assert len(cache.find([key for key, *_ in records(0, 20)])) == 5
 
 
 def test_an_interrupt_while_it_waits_for_another_process_loses_nothing(cache: Cache) -> None:
@@ -184,14 +166,6 @@ def test_unusable_file_is_refused_with_a_remedy(
     assert not ran(tmp_path)
     assert not path.is_file() or path.read_bytes() == before
     assert run("score", str(config), "--no-cache", "--max-executions", "4").exit_code == 4
-
-
-def test_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r":memory: is no file.*use cache=False"):
-        Cache(Path(":memory:"))
-    (tmp_path / "file").touch()
-    with pytest.raises(RequestError, match="can't be written"):
-        Cache(tmp_path / "file" / "cache.sqlite")
 
 
 SCHEMA = themis.Schema(race=["green", "purple"], age=themis.Integers(0, 50), rich=[True, False])
@@ -313,14 +287,6 @@ def test_python_interface_takes_a_cache_for_commands(tmp_path: Path) -> None:
             account = audit.group("race").account
             assert account is not None
             assert account.sampling == expected
-
-
-def test_unfinished_audits_do_not_lose_what_they_stored(tmp_path: Path) -> None:
-    config = write_command(tmp_path, options="deterministic = true")
-    audit = themis.Audit.from_file(config, max_executions=64)
-    audit.causal("race")
-    del audit
-    assert stored(tmp_path) == 64
 
 
 # Housekeeping -----------------------------------------------------------------------------

@@ -195,23 +195,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
 
 
 @pytest.mark.usefixtures("small_columns")
-def test_only_row_numbers_travel_of_rows_that_are_left_after_a_flip(made: list[Drawn]) -> None:
-    schema = themis.Schema(race=range(20), income=range(1000), savings=range(10**6))
-
-    def decide(people: themis.InputTable) -> Any:
-        return people["income"] > np.where(people["race"] == 0, 300, 500)
-
-    def measured(where: Any) -> Any:
-        with themis.Audit(themis.batch(decide), schema, seed=1, error=0.02, executor=where) as one:
-            return one.causal("race").to_dict()
-
-    with ThreadPoolExecutor(2) as threads:
-        there = measured(threads)
-    assert any(each.chosen is not None for each in made)
-    assert there == measured(None)
-
-
-@pytest.mark.usefixtures("small_columns")
 @pytest.mark.parametrize("where", ["processes", pytest.param("dask", marks=pytest.mark.slow)])
 def test_results_are_the_same_whether_inputs_are_drawn_or_sent(
     where: str, processes: Executor, monkeypatch: pytest.MonkeyPatch, made: list[Drawn]

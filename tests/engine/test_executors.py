@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 import themis
 from tests.external import PATIENCE
-from tests.projects import enter, run, write_project
+from tests.projects import enter, run
 from tests.services import serve
 from themis.engine.executors import pools, spread, travel
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import Pool, pool_of
-from themis.engine.executors.spread import cut
 from themis.errors import RequestError
 from themis.subjects.functions import RowFunction
 
@@ -482,18 +481,6 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def test_tasks_are_as_long_as_they_should_be() -> None:
-    def lengths(count: int, seconds: float, workers: int) -> list[int]:
-        return [len(part) for part in cut(range(count), seconds, workers)]
-
-    assert lengths(3, 1.0, 2) == [1, 1, 1]  # a second each
-    assert lengths(300, 1e-6, 2) == [100, 100, 100]  # of at most 128: too quick to be shared
-    assert lengths(150, 0.01, 2) == [37, 38, 37, 38]  # half a second, and the same for each worker
-    assert lengths(20, 0.001, 2) == [10, 10]  # a part for each worker
-    assert lengths(20, 0.001, 8) == [5, 5, 5, 5]  # but none of less than five thousandths
-    assert lengths(0, 0.001, 2) == []
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -558,16 +545,6 @@ def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
             time.sleep(0.05)
         driver.kill()
     assert not any(_is_alive(pid) for pid in pids)
-
-
-def test_on_the_command_line_it_is_an_option_that_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_project(tmp_path)
-    enter(tmp_path, monkeypatch)
-    result = run("score", "--executor", "proceses:4")
-    assert result.exit_code == 2
-    assert "error: --executor: 'proceses:4' is no executor" in result.output
 
 
 def test_a_subject_that_dies_in_every_process_but_this_one_stays_here(tmp_path: Path) -> None:

@@ -61,14 +61,6 @@ def test_above_the_limit_what_was_learned_is_printed_before_the_error(folder: Pa
     assert "error: the subject failed: crash in" in done.stderr
 
 
-def test_below_the_limit_failures_only_widen_the_interval(folder: Path) -> None:
-    write_command(folder, before=RARE, options="max_failures = 0.2")
-    done = run("--json", "--max-executions", "200")
-    assert done.exit_code == 4
-    causal = json.loads(done.stdout)["scores"][0]
-    assert causal["unknown"] > 0
-
-
 def test_pairs_of_people_come_with_two_commands(folder: Path) -> None:
     write_command(folder)
     data = json.loads(run("--json", "--measure", "causal", "--error", "0.2").stdout)

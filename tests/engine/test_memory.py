@@ -15,7 +15,7 @@ from themis.engine import memory as memory_module
 from themis.engine.account import Ledger
 from themis.engine.memory import Memory
 from themis.inputs.keys import InputKeys
-from themis.subjects.decisions import FAILED, NOT_RUN
+from themis.subjects.decisions import FAILED
 
 BYTE = np.dtype(np.int8)
 SMALL = (3, 4, 5)
@@ -27,13 +27,6 @@ Input = tuple[int, ...]
 def inputs_of(sizes: Input) -> Any:
     """Inputs with codes at both ends and between them."""
     return st.tuples(*(st.sampled_from([0, 1, size // 2, size - 1]) for size in sizes))
-
-
-def batches_of(sizes: Input) -> Any:
-    """Inputs with outputs, some of which say that there is none; one may come twice."""
-    return st.lists(
-        st.lists(st.tuples(inputs_of(sizes), st.integers(-3, 9)), max_size=8), max_size=9
-    )
 
 
 def asked_of(sizes: Input) -> Any:
@@ -52,39 +45,6 @@ def held(*, dense: bool) -> Iterator[None]:
         if not dense:
             patch.setattr(memory_module, "WHOLE_LIMIT", 0)
         yield
-
-
-def filled(memory: Memory, batches: list[list[tuple[Input, int]]]) -> dict[Input, int]:
-    """What a dictionary would hold: of each input the first output that there was."""
-    expected: dict[Input, int] = {}
-    for batch in batches:
-        codes = codes_of([each for each, _ in batch])
-        memory.add(memory.keys.of(codes), np.array([cell for _, cell in batch], dtype=np.int8))
-        for each, cell in batch:
-            if cell >= FAILED:
-                expected.setdefault(each, cell)
-    return expected
-
-
-@pytest.mark.parametrize(
-    ("sizes", "dense"),
-    [(SMALL, True), (SMALL, False), (HUGE, False)],
-    ids=["array", "sorted", "bytes"],
-)
-@given(st.data())
-@settings(max_examples=25)
-def test_memory_is_a_dictionary_that_keeps_what_came_first(
-    sizes: Input, dense: bool, data: st.DataObject
-) -> None:
-    with held(dense=dense):
-        memory = Memory(InputKeys(sizes), BYTE)
-        assert memory.is_whole == dense
-        expected = filled(memory, data.draw(batches_of(sizes)))
-        asked = [*data.draw(st.lists(inputs_of(sizes), max_size=6)), *expected]
-        found = memory.look_up(memory.keys.of(codes_of(asked)))
-        assert found.tolist() == [expected.get(each, NOT_RUN) for each in asked]
-        table = memory.keys.of(codes_of(asked * 2)).reshape(2, -1)
-        assert memory.look_up(table).tolist() == [found.tolist()] * 2
 
 
 def settled(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
 from themis.engine.account import Budget
 from themis.engine.failures import TooManyFailuresError
-from themis.engine.pace import CALL_SECONDS, CALL_VALUES, FIRST_BATCH, GROWTH_SHARE, MOST_GROWTH
+from themis.engine.pace import CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
 from themis.engine.runner import EARLY_FAILURES, RESERVED_SECONDS, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN
@@ -98,16 +97,6 @@ def test_an_input_of_a_small_domain_is_executed_once_and_counted_once(
     )
 
 
-@pytest.mark.usefixtures("_forgetful")
-def test_an_input_of_a_large_domain_is_executed_each_time() -> None:
-    subject = Subject()
-    decisions = Decisions(subject)
-    assert decisions.run([(0, 1), (0, 1)]) == decisions.run([(0, 1), (0, 1)]) == [1, 1]
-    runner = decisions.runner
-    assert (len(subject.ran), runner.executions, runner.asked, runner.cache_hits) == (4, 4, 4, 0)
-    assert runner.known(codes_of([(0, 1)])).tolist() == [NOT_RUN]
-
-
 @pytest.mark.parametrize("remembers", [True, False])
 @given(
     inputs.filter(len),
@@ -138,35 +127,6 @@ def test_overwritten_columns_are_what_is_run(
 
 
 # Budgets ----------------------------------------------------------------------------------
-def test_what_is_left_is_what_was_given_less_what_was_asked_since_the_start() -> None:
-    decisions = Decisions(Subject(), budget=Budget(max_executions=5))
-    runner = decisions.runner
-    assert runner.executions_left == 5
-    decisions.run([(0, 0), (0, 1), (0, 0)])
-    assert (runner.spent, runner.executions_left) == (2, 3)
-    runner.repeat(codes_of([(0, 0)]))
-    assert (runner.spent, runner.executions_left) == (3, 2)
-    runner.start(Budget(max_executions=4))
-    assert runner.executions_left == 4
-    decisions.run([(0, 1), (2, 3)])  # one of them is known
-    assert runner.executions_left == 3
-    runner.start(Budget())
-    assert math.isinf(runner.executions_left)
-
-
-def test_time_is_over_when_the_clock_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
-    runner = Decisions(Subject(), budget=Budget(max_seconds=3.0)).runner
-    clock.now += 2.9
-    assert runner.seconds_left == pytest.approx(0.1)
-    assert not runner.out_of_time
-    clock.now += 0.1001
-    assert runner.out_of_time
-    runner.start(Budget(max_seconds=1.0))
-    assert not runner.out_of_time
-    runner.start(Budget())
-    clock.now += 10**9
-    assert not runner.out_of_time
 
 
 def test_time_is_kept_back_for_running_findings_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,35 +169,6 @@ def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
     assert longest / 2 < max(then) <= longest
 
 
-@pytest.mark.parametrize("vectorised", [False, True])
-@pytest.mark.parametrize("runs", [1, 2])
-def test_batches_take_about_as_long_as_they_should_and_never_longer_than_is_left(
-    monkeypatch: pytest.MonkeyPatch, vectorised: bool, runs: int
-) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
-    seconds, sizes = 0.01, [1]
-
-    def decide(table: Any) -> Any:
-        sizes.append(len(table) if vectorised else 1)
-        clock.now += seconds * sizes[-1]
-        return table["a"] * 10 + table["b"]
-
-    decisions = Decisions(themis.batch(decide) if vectorised else decide, runs=runs)
-    runner = decisions.runner
-    runner.start(Budget(max_seconds=100.0))
-    assert runner.batch_size == 1  # nothing is known of its speed
-    decisions.run(INPUTS)
-    assert runner.seconds_per_execution == pytest.approx(seconds)
-    if vectorised:  # no leap: many may take longer than few
-        assert max(sizes) < runner.batch_size * runs <= MOST_GROWTH * max(sizes)
-    else:
-        assert runner.batch_size == pytest.approx(CALL_SECONDS / seconds / runs, abs=1)
-    clock.now += runner.seconds_left - 0.1
-    assert 1 <= runner.batch_size <= 0.05 / seconds / runs  # what the deadline cuts off is lost
-    clock.now += 1.0
-    assert runner.batch_size == 1
-
-
 @pytest.mark.usefixtures("_forgetful")
 @pytest.mark.parametrize("runs", [1, 2])
 def test_without_a_limit_of_time_batches_depend_on_counts_alone(
@@ -260,16 +191,6 @@ def test_without_a_limit_of_time_batches_depend_on_counts_alone(
     assert sizes(1.0)[0] == FIRST_BATCH
     each = len(INPUTS) * 4
     assert FIRST_BATCH < sizes(1.0)[-1] == pytest.approx(11 * each / GROWTH_SHARE, abs=1)
-
-
-@pytest.mark.usefixtures("_forgetful")
-def test_all_that_is_run_together_is_run_before_failures_end_it() -> None:
-    """However many calls it takes: the first ones of a subject have few inputs."""
-    subject = Subject(crashing=INPUTS)
-    decisions = Decisions(subject, max_failures=0.5)
-    with pytest.raises(TooManyFailuresError):
-        decisions.run(INPUTS * 4)
-    assert decisions.runner.failures.total == len(subject.ran) == len(INPUTS) * 4
 
 
 # Repeats ----------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import themis
 from tests.worlds import Case, cases
 from themis.engine import memory as memory_module
 from themis.engine import tables as tables_module
-from themis.engine.account import Budget
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
@@ -166,13 +165,6 @@ def settings_of(case: Any, *, distinct: Any) -> Any:
 
 
 @st.composite
-def whole_questions(draw: Any) -> tuple[Setting, list[Question]]:
-    """A world in which wrong outputs hardly ever look right, and tables that are wanted of it."""
-    setting = draw(settings_of(cases(), distinct=st.just(True)))
-    return setting, draw(st.lists(questions_of(setting.case), min_size=2, max_size=6))
-
-
-@st.composite
 def any_questions(draw: Any) -> tuple[Setting, list[Question]]:
     """The same with few or many decisions, and with tables of which not all is wanted."""
     setting = draw(settings_of(cases(), distinct=st.booleans()))
@@ -196,16 +188,6 @@ def _question(parts: dict[str, Any]) -> Question:
 
 
 # Sharing ----------------------------------------------------------------------------------
-@given(whole_questions())
-def test_tables_that_share_hold_the_same_cells_as_tables_that_share_nothing(
-    asked: tuple[Setting, list[Question]],
-) -> None:
-    setting, questions = asked
-    shared = Desk(setting)
-    for question in questions:
-        found = shared.ask(question).tolist()
-        assert found == Desk(setting).ask(question).tolist()
-        assert found == shared.expected(question).tolist()
 
 
 @given(any_questions())
@@ -275,13 +257,6 @@ def test_a_superset_and_a_neighbour_take_over_what_they_have_in_common() -> None
     assert counts == [6, 6, 0, 12, 0]
 
 
-def test_rows_after_a_gap_are_not_taken_for_the_first_ones() -> None:
-    desk = Desk(plain(3, 2, 4))
-    for columns, start, stop in [((0,), 5, 9), ((0, 1), 0, 4), ((0, 1), 2, 9), ((0,), 0, 9)]:
-        question = Question(columns, start, stop)
-        assert desk.ask(question).tolist() == desk.expected(question).tolist()
-
-
 def test_what_explains_a_score_is_no_part_of_the_tables() -> None:
     desk = Desk(plain(3, 2, 4, failing=2))
     with desk.runner.apart():
@@ -289,13 +264,6 @@ def test_what_explains_a_score_is_no_part_of_the_tables() -> None:
     assert desk.runner.failures.total == 0
     desk.ask(Question((0,), 0, 10))
     assert (desk.runner.cache_hits, len(desk.executed)) == (0, 60)
-
-
-def test_a_table_without_time_is_left_open() -> None:
-    desk = Desk(plain(3, 2, 4))
-    desk.runner.start(Budget(max_seconds=0.0))
-    assert (desk.ask(Question((0, 1), 0, 10)) == MARKS[NOT_RUN]).all()
-    assert not desk.executed
 
 
 # Base inputs ------------------------------------------------------------------------------
@@ -324,20 +292,6 @@ def test_outputs_of_base_inputs_after_a_gap_are_not_kept() -> None:
         desk.tables.memory.keep_base(start, cells[start:stop])
         found = desk.tables.known_outputs(codes, 0).tolist()
         assert found == [*cells[:known].tolist(), *[NOT_RUN] * (9 - known)]
-
-
-@settings(max_examples=30)
-@given(whole_questions())
-def test_keys_of_a_table_are_the_keys_of_its_inputs(asked: tuple[Setting, list[Question]]) -> None:
-    setting, (question, *_) = asked
-    desk = Desk(setting)
-    variants = desk.variants(question.columns)
-    rows = desk.tables.rows(variants.assignments, question.start, question.stop)
-    keys = desk.schema.input_keys
-    found = keys.of_table(rows.codes, rows.all_changes(variants))
-    for number, line in enumerate(desk.inputs(question)):
-        codes = [[each.encode(row[each.name]) for each in desk.schema] for row in line]
-        assert found[number].tolist() == keys.of(np.array(codes)).tolist()
 
 
 @pytest.mark.parametrize("rows", [1, 7, 64])
