@@ -7,7 +7,6 @@ import itertools
 import re
 import threading
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,10 +30,7 @@ from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine, ReadingLines
 from themis.show.terminal.results import render_result
 from themis.show.terminal.searches import render_search
-from themis.show.words import headlines
-from themis.show.words import scores as score_words
 from themis.show.words import values as words
-from themis.show.words.headlines import kind_words
 from themis.show.words.wording import PLAIN
 
 
@@ -116,32 +112,6 @@ def text(shown: Result, *, width: int = 80) -> str:
     return render_result(shown, file=io.StringIO(), width=width, everything=True)
 
 
-PAPER = {"stopping": Stopping.PAPER}
-
-
-@pytest.mark.parametrize(
-    ("score", "said", "unsaid"),
-    [
-        (causal(), "only race is changed (99 % confidence interval: 6.3–16.3 %)", "certain"),
-        (causal(against=("race", "sex")), "when only race and sex are changed", "together"),
-        (causal(lower_bound=True, high=1.0), "at least 6.3 %", "100 %"),
-        (causal(method="exact", low=0.113, high=0.113), "(exact: every input was run)", "interval"),
-        (causal(score=0.0, low=0.0, high=0.01), "(at most 1.0 %, 99 % confidence)", "never"),
-        (causal(score=0.0, low=0.0, high=0.0, method="exact"), "The decision never changes", "%"),
-        (causal(**PAPER), "not certified", "99 % confidence"),
-        (group(**PAPER, low=0.0), "not certified", "99 % confidence"),
-        (causal(samples=0), "is unknown", "%"),
-        (group(), "differ by 20.0 percentage points between purple and green", "20.0 %"),
-        (group(score=0.01, low=0.0, high=0.03), "a gap above 3.0 percentage points is ruled", "≤"),
-    ],
-)
-def test_a_headline_says_what_is_measured_and_how_surely(
-    score: CausalScore | GroupScore, said: str, unsaid: str
-) -> None:
-    assert said in headlines.headline(score)
-    assert unsaid not in headlines.headline(score)
-
-
 @pytest.mark.parametrize(
     ("share", "shown"),
     [(0, "0 %"), (0.0004, "< 0.1 %"), (0.113, "11.3 %"), (0.9996, "> 99.9 %"), (1.0, "100 %")],
@@ -191,43 +161,6 @@ def test_durations_are_readable(seconds: float, shown: str) -> None:
 )
 def test_control_characters_are_made_visible(value: Any, shown: str) -> None:
     assert words.visible(value) == shown
-
-
-def test_impact_ratio_stands_to_the_four_fifths_line() -> None:
-    assert "below four fifths (0.80)" in " ".join(text(result(group())).split())
-    unsure = group(impact_ratio=0.79, impact_ratio_low=0.7, impact_ratio_high=0.9)
-    assert "the test can’t tell" in str(score_words.impact(unsure))
-
-
-def test_equal_rates_that_hide_changed_decisions_are_pointed_out() -> None:
-    equal = group(score=0.01, low=0.0, high=0.03)
-    both = causal(direction=OFFSET)
-    assert "similar rates hide this" in text(result(both, equal))
-    assert "hide this" not in text(result(both, group()))
-    assert "hide this" not in text(result(replace(both, low=0.02), equal))
-    only_lost = causal()  # in one direction: nothing offsets it
-    assert "hide this" not in text(result(only_lost, equal))
-    unfavourable = replace(both, direction=())  # from one unfavourable decision to another
-    assert "hide this" not in text(result(unfavourable, equal))
-    means = replace(equal, statistic="mean", scale=(0.0, 5000.0))
-    assert "hide this" not in text(result(both, means))
-
-
-def test_last_line_gives_cost_and_seed() -> None:
-    last = text(result(causal())).rstrip().splitlines()[-1]
-    assert last == "1,404 executions · 96 answered from the cache · 0.8 s · seed 42"
-
-
-def test_failures_are_shown_with_an_example() -> None:
-    failures = {"crash": {"count": 3, "input": {"age": 30}, "message": "ValueError: a\nb"}}
-    shown = text(result(causal(), failures=failures))
-    assert "failed: crash 3 times, e.g. ValueError: a\\nb for the input: age 30" in shown
-
-
-def test_inconclusive_scores_are_said_to_be() -> None:
-    shown = text(result(causal(stopped=Ending.BUDGET, notes=notes("the budget ended"))))
-    assert "inconclusive: 1 of 1 score" in shown
-    assert "note: the budget ended" in shown
 
 
 NASTY = (
@@ -298,11 +231,6 @@ def test_the_overview_cuts_no_number(width: int) -> None:
         assert flat.count(number) >= 2, flat
 
 
-def test_piped_output_has_no_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    assert "\x1b" not in text(result(causal(), group()))
-
-
 READABLE = {"1", "2", "31", "32", "35"}  # bold, dim, red, green, magenta: on light and on dark
 
 
@@ -338,27 +266,6 @@ def test_no_color_is_respected_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NO_COLOR", "1")
     shown = render_result(result(causal()), file=Terminal(), width=80)
     assert not re.search(r"\x1b\[[\d;]*3\dm", shown)
-
-
-def test_rows_of_the_table_that_differ_in_people_or_statistic_are_told_apart() -> None:
-    kinds = [
-        kind_words(each)
-        for each in (
-            causal(),
-            causal(population="rows"),
-            causal(population="rows", counterfactuals="within"),
-            group(),
-            group(statistic="mean"),
-            group(output="limit"),
-        )
-    ]
-    assert len(set(kinds)) == len(kinds)
-    shown = render_result(
-        result(causal(population="rows"), causal(), causal(against=("sex",))),
-        width=100,
-        everything=True,
-    )
-    assert "causal, in the rows" in shown
 
 
 def test_a_label_that_is_too_long_keeps_every_value() -> None:

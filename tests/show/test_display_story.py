@@ -13,20 +13,14 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-import themis
 from tests.projects import enter, run
 from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
-from themis.results.model import CheckResult, Score
-from themis.results.notes import Ending
+from themis.results.model import CheckResult
 from themis.results.parts import Group
 from themis.show.terminal.checks import limit_text, render_checks
 from themis.show.terminal.parts import IntervalBar, Sentence, make_console, render
-from themis.show.terminal.results import render_result
-from themis.show.terminal.searches import render_search
 from themis.show.words.headlines import interval
-from themis.show.words.verdicts import clauses
-from themis.show.words.wording import PLAIN
 
 CHECK = CheckResult(
     name="causal race at most 0.05", measure="causal", against=("race",), search=False,
@@ -42,97 +36,6 @@ def bar(width: int, **fields: Any) -> str:
 
 
 # --- verdicts -----------------------------------------------------------------------------
-
-
-FAIR = causal(against=("sex",), score=0.0, low=0.0, high=0.02)
-
-
-@pytest.mark.parametrize(
-    ("scores", "said"),
-    [
-        ([causal()], "The decision changes with race (for 11.3 % of test inputs)"),
-        (
-            [causal(), causal(against=("sex", "age")), causal(against=("job",))],
-            "The decision changes with race (for 11.3 % of test inputs), sex and age together "
-            "(11.3 %) and job (11.3 %)",
-        ),
-        (
-            [causal(), FAIR],
-            "The decision changes with race (for 11.3 % of test inputs); "
-            "no difference found for sex (an effect above 2.0 % is ruled out)",
-        ),
-        ([FAIR], "No difference found for sex (an effect above 2.0 % is ruled out)"),
-        (
-            [causal(score=0.008, low=0.0, high=0.058), FAIR],  # seen, and not certain
-            "No difference found for sex (an effect above 2.0 % is ruled out); "
-            "undecided for race (changes seen: 0.8 %, at most 5.8 %)",
-        ),
-        (
-            [FAIR, group(against=("sex",), low=0.0)],
-            "No difference found for sex "
-            "(an effect above 2.0 % and a gap above 25.0 points are ruled out)",
-        ),
-        (
-            [replace(FAIR, stopped=Ending.BUDGET), replace(FAIR, against=("job",), samples=0)],
-            "Undecided for sex and job",
-        ),
-        (
-            [group(), group(against=("race", "sex"), score=0.4, low=0.25, high=0.5)],
-            "Rates of favourable decisions differ by race and sex together (40.0 points) and race "
-            "(20.0 points)",
-        ),
-        (
-            [group(), group(against=("race", "sex"))],  # the pair shows nothing that race does not
-            "Rates of favourable decisions differ by race (20.0 points)",
-        ),
-        (
-            [causal(), replace(FAIR, method="exact", high=0.0)],
-            "The decision changes with race (for 11.3 % of test inputs); "
-            "no difference found for sex (exactly none)",
-        ),
-        (
-            [causal(lower_bound=True, high=1.0), group()],
-            "The decision changes with race (for at least 6.3 % of test inputs); "
-            "rates of favourable decisions differ by race (20.0 points)",
-        ),
-        (
-            [group(), group(against=("sex",), low=0.0)],
-            "Rates of favourable decisions differ by race (20.0 points); "
-            "no difference found for sex (a gap above 25.0 points is ruled out)",
-        ),
-        (
-            [causal(output="loan"), causal(output="rate", against=("sex",))],
-            "The output loan changes with race (for 11.3 % of test inputs); "
-            "the output rate changes with sex (for 11.3 % of test inputs)",
-        ),
-        (
-            [group(output="sum", statistic="mean", scale=(0, 1000))],
-            "Means of sum differ by race (200)",
-        ),
-    ],
-)
-def test_the_verdict_says_what_is_certain_and_no_more(scores: list[Score], said: str) -> None:
-    assert clauses(scores, PLAIN) == said
-
-
-def test_one_set_begins_with_its_verdict() -> None:
-    shown = text(result(causal(), group())).splitlines()
-    assert shown[0].startswith("For 11.3 % of test inputs the decision changes when only race")
-    assert text(result(causal())).startswith("For 11.3 % of test inputs the decision changes when")
-
-
-DOUBTFUL: dict[str, Any] = {
-    "failures": {"crash": {"count": 3, "input": {"age": 30}, "message": "no"}},
-    "notes": notes("no output was favourable"),
-}
-
-
-@pytest.mark.parametrize("scores", [[causal(), FAIR], [causal()]])
-def test_doubts_come_before_the_details_and_once(scores: list[Score]) -> None:
-    shown = text(result(*scores, **DOUBTFUL))
-    assert shown.count("failed: crash 3 times") == 1
-    assert shown.count("warning: no output was favourable") == 1
-    assert shown.index("11.3 %") < shown.index("failed: ") < shown.index("Pairs who differ")
 
 
 # --- bars ---------------------------------------------------------------------------------
@@ -226,11 +129,3 @@ def test_a_word_with_a_hyphen_is_whole_in_a_failed_test() -> None:
     lines = limit_text(answer, named).splitlines()
     assert any(line.split()[:1] == ["non-binary"] for line in lines)
     assert max(map(cell_len, lines)) <= 72
-
-
-def test_a_search_draws_its_threshold() -> None:
-    schema = themis.Schema(race=["green", "purple"], income=range(10))
-    audit = themis.Audit(lambda p: p["income"] > (3 if p["race"] == "green" else 5), schema)
-    shown = render_search(audit.search_all(0.1), file=io.StringIO(), width=80)
-    assert render_result(audit.search_all(0.1), file=io.StringIO(), width=80)
-    assert all("┃" in line for line in shown.splitlines() if "█" in line)

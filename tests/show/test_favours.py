@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_headlines, render_result
-from themis.show.words.headlines import headline
-from themis.show.words.verdicts import verdict
 from themis.show.words.wording import favour_remedy
 
 WRITE = "write favourable = [1]"
@@ -60,27 +57,6 @@ def test_no_favourable_output_is_said_instead_of_equal_rates(name: str) -> None:
     assert WRITE in text
     assert "No difference found" not in text
     assert "ruled out" not in text
-
-
-def test_the_verdict_is_open_and_the_causal_score_stays_as_it_is() -> None:
-    calm = samples.causal(against=("sex",), score=0.0, low=0.0, high=0.05, witnesses=())
-    found = verdict(of(calm, rates(0), replace(rates(0), against=("sex",))))
-    assert (found.state, found.word) == ("open", "undecided")
-    assert "no difference found for sex (an effect above 5.0 % is ruled out)" in plain(
-        found.sentence.lower()
-    )
-    assert found.sentence.count("o output was favourable") == 1
-    assert "for race" not in found.sentence  # of which nothing is known
-
-
-def test_every_output_favourable_tells_nothing_either() -> None:
-    text = headline(rates(1))
-    assert text == (
-        "Every output was favourable, so that rates of favourable decisions tell nothing about race"
-    )
-    assert verdict(of(rates(1), notes=())).word == "undecided"
-    rows = rates(1, population="rows", method="exact", high=0.0)
-    assert "are equal" in headline(rows)  # a fact about these people
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests import report_results as samples
 from tests.show.test_report_page import Document
 from themis.results.model import CheckResult, Result, Score
 from themis.results.notes import Ending
-from themis.results.parts import Harm, Naming
+from themis.results.parts import Naming
 from themis.show.reports.findings import hundred_text, mark_of, of_hundred
 from themis.show.reports.page import render_page
 from themis.show.svg import dots
@@ -76,28 +76,6 @@ def test_the_dots_up_to_a_limit_are_outlined() -> None:
     assert 'class="limit"' not in render_page(samples.result(samples.causal()))
 
 
-def test_who_loses_is_told_for_each_direction() -> None:
-    harm = Harm({"race": "green"}, {"race": "purple"}, 0.3, 0.1, 10, 3, 1)
-    (card,) = cards(samples.result(samples.causal(direction=(harm,))))
-    assert "3 of 10 get the favourable decision as green but not as purple" in card
-    assert "1 of 10 get the favourable decision as purple but not as green" in card
-    one_way = replace(harm, gained=0.0, gained_count=0)
-    (card,) = cards(samples.result(samples.causal(direction=(one_way,))))
-    assert "3 of 10 get the favourable decision as green but not as purple" in card
-    assert "as purple but not as green" not in card  # nobody
-
-
-def test_a_combination_has_a_card_only_if_it_shows_more_than_its_parts() -> None:
-    part = samples.causal(score=0.1, low=0.08, high=0.12)
-    both = samples.causal(against=("race", "sex"), score=0.1, low=0.08, high=0.12)
-    assert len(cards(samples.result(part, both))) == 1
-    more = replace(both, score=0.3, low=0.28, high=0.32)
-    assert len(cards(samples.result(part, more))) == 2
-    calm = replace(both, score=0.0, low=0.0, high=0.05)
-    assert len(cards(samples.result(part, calm))) == 1
-    assert len(cards(samples.result(both))) == 1  # its parts are not there
-
-
 def test_protected_characteristics_are_in_view_and_others_are_folded() -> None:
     result = samples.result(samples.causal(against=("age",), low=0.1), samples.causal())
     schema = {"inputs": {"race": {"values": [0, 1], "protected": True}, "age": [1, 2]}}
@@ -107,17 +85,6 @@ def test_protected_characteristics_are_in_view_and_others_are_folded() -> None:
     assert "1 set that is not protected" in page
     plain = {"inputs": {"race": [0, 1], "age": [1, 2]}}
     assert len(cards(replace(result, schema=plain))) == 2
-
-
-def test_given_people_stand_beside_all_inputs_and_come_first() -> None:
-    rows = samples.causal(score=0.3, low=0.25, high=0.35, population="rows")
-    within = replace(rows, counterfactuals="within", score=0.2)
-    (card,) = cards(samples.result(samples.causal(), rows, within))
-    assert "30 of 100 in the rows" in card
-    assert "11 of 100 of test inputs" in card
-    assert "20 of 100" not in card
-    assert "For 30.0 % of the people in the rows" in card
-    assert "For 11.3 %" not in card
 
 
 def test_a_report_begins_with_what_was_tested() -> None:

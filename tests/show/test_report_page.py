@@ -23,18 +23,15 @@ from hypothesis import strategies as st
 from tests import report_results as samples
 from tests.projects import enter, run, write_project
 from themis.results.model import Result
-from themis.results.notes import Ending
 from themis.results.parts import Group, Noise, Witness
 from themis.results.saved import read_result
 from themis.show.intervals import Axis
-from themis.show.parts.cautions import cautions
 from themis.show.parts.groups import four_fifths_line, ratios
 from themis.show.reports.annex import render_annex
 from themis.show.reports.document import LIMIT_BYTES, STYLE
 from themis.show.reports.method import RECIPE, command_again, digest
 from themis.show.reports.page import render_page
 from themis.show.words import values as display_words
-from themis.show.words.verdicts import verdict
 from themis.show.words.wording import PLAIN
 
 LIGHT, DARK = (
@@ -171,22 +168,6 @@ def test_no_text_becomes_markup(first: str, second: str) -> None:
         assert page.tags["style"] == 1
 
 
-def test_the_verdict_of_a_search_is_its_headline_with_the_sets() -> None:
-    shown = words(samples.small_search())
-    searched = "Among race, sex, children and city, 2 minimal combinations change the decision "
-    assert f"{searched}for more than 20 %" in shown
-    assert "Found: race and sex; children." in shown
-    assert "How to read this: a combination changes the decision if the same test input" in shown
-
-
-def test_the_verdict_of_scores_names_every_finding_the_largest_first() -> None:
-    mild, grave = samples.causal(against=("age",), low=0.01), samples.causal(low=0.06)
-    page = samples.plain(render_page(samples.result(mild, grave)))
-    heading = re.search('<p class="sentence">.*?</p>', page)
-    assert heading is not None
-    assert "changes with race (for 11.3 % of test inputs) and age (11.3 %)" in heading.group()
-
-
 def test_a_note_of_the_whole_result_is_not_repeated_for_each_score() -> None:
     (note,) = samples.notes("some rows were left out")
     noted = samples.result(samples.causal(notes=(note,)), notes=(note,))
@@ -214,12 +195,6 @@ def test_what_voids_a_verdict_stands_before_the_scores(changes: Any, said: str) 
     assert "Before you rely on this" in before
     assert said in before
     assert "with reservations" in before
-
-
-def test_budget_noise_and_unfinished_searches_void_a_verdict() -> None:
-    kinds = {each.kind for each in cautions(samples.all_facts())}
-    assert {"failed", "noise", "inconclusive", "warning", "few rows", "not certified"} <= kinds
-    assert "undecided" in {each.kind for each in cautions(samples.wide_search())}
 
 
 def test_facts_that_may_be_there_are_shown_when_they_are() -> None:
@@ -435,11 +410,3 @@ def _luminance(colour: str) -> float:
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
               for part in parts]  # fmt: skip
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_an_inconclusive_score_is_no_verdict() -> None:
-    unsure = samples.causal(stopped=Ending.BUDGET, score=0.0, low=0.0)
-    assert verdict(samples.result(unsure)).word == "undecided"
-    assert verdict(samples.result(replace(unsure, stopped=Ending.DONE))).word != "undecided"
-    seen = samples.causal(stopped=Ending.DONE, low=0.0)  # for 11.3 %, and perhaps for nobody else
-    assert verdict(samples.result(seen)).word == "undecided"

@@ -10,73 +10,17 @@ import pytest
 import themis
 from tests import report_results as samples
 from themis.results.model import GroupScore, Result
-from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Naming
+from themis.results.parts import Group
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld, withheld_check
 from themis.show.parts.groups import group_table, rate_interval
-from themis.show.reports.page import render_page
 from themis.show.terminal.checks import render_checks
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import make_console, render
-from themis.show.terminal.searches import show_people
-from themis.show.words.explanations import change_sentence, flip_rate_sentence, losing_sentences
 from themis.show.words.headlines import headline, interval
-from themis.show.words.scores import impact
-from themis.show.words.searches import check_interval, search_headline
+from themis.show.words.searches import check_interval
 from themis.show.words.verdicts import clauses
 from themis.show.words.wording import Wording
-
-APPROVAL = Wording(Naming(decision="approval"))
-
-
-def test_the_word_for_the_decision_is_not_used_of_other_outputs() -> None:
-    score = samples.causal(output="limit", distance="threshold 100")
-    lost = change_sentence(score.direction[0], APPROVAL, score.output)
-    assert "6.6 % lose a favourable output of limit, 1.0 % gain it" in lost
-    assert "approval" not in " ".join(losing_sentences(score, APPROVAL, most=1))
-    assert flip_rate_sentence(score).endswith("alters 11.0 % of outputs of limit by more than 100")
-    assert flip_rate_sentence(samples.causal()).endswith("alters 11.0 % of decisions")
-    assert "lose approval" in change_sentence(score.direction[0], APPROVAL)
-
-
-def test_a_group_that_is_too_small_to_judge_decides_nothing_about_four_fifths() -> None:
-    groups = (
-        Group({"race": "green"}, 1.0, 1.0, 1.0, 1, few=True),
-        Group({"race": "purple"}, 0.5, 0.5, 0.5, 90),
-        Group({"race": "blue"}, 0.45, 0.45, 0.45, 90),
-    )
-    ratio = {"impact_ratio": 0.45, "impact_ratio_low": 0.45, "impact_ratio_high": 0.45}
-    small = samples.group(groups=groups, **ratio)
-    assert str(impact(small)).endswith("so it is not held against four fifths")
-    judged = replace(small, groups=(replace(groups[0], few=False), *groups[1:]))
-    assert "below four fifths (0.80)" in str(impact(judged))
-
-
-GROUPS = (
-    Group({"race": "green"}, 1.0, 1.0, 1.0, 1, few=True, people=1),
-    Group({"race": "purple"}, 0.5, 0.5, 0.5, 90, people=90),
-    Group({"race": "blue"}, 0.45, 0.45, 0.45, 90, people=90),
-)
-EXACT = {"method": "exact", "population": "rows", "score": 0.55, "low": 0.55, "high": 0.55}
-
-
-def test_a_headline_that_rests_on_one_person_names_the_difference_without_them() -> None:
-    score = samples.group(groups=GROUPS, **EXACT)
-    without = "5.0 points without groups of too few people to judge"
-    assert f"differ by race (55.0 points; {without})" in clauses([score], Wording())
-    assert (
-        "the lowest and highest of 3 groups of race in the rows, and by 5.0 percentage points "
-        "without groups of too few people to judge: green (exact" in headline(score)
-    )
-    page = samples.plain(render_page(samples.result(score)))
-    assert "too few people to judge</small>" in page
-    few = samples.group(groups=GROUPS[:2], **EXACT)
-    assert "(55.0 points; it rests on too few people to judge)" in clauses([few], Wording())
-    unlisted = replace(score, notes=(Note.of("groups-not-listed", groups=900, listed=3),))
-    assert "5.0 points without" not in clauses([unlisted], Wording())
-    many = samples.group(groups=(*GROUPS[1:], replace(GROUPS[0], rate=0.48)), **EXACT)
-    assert "differ by race (55.0 points)" in clauses([many], Wording())
 
 
 def _of_two_outputs() -> Result:
@@ -114,18 +58,6 @@ def _few_at_the_top(**changes: Any) -> GroupScore:
     )
     ends = {"score": 0.55, "low": 0.55, "high": 0.55, "method": "exact"}
     return samples.group(**{"groups": groups, "population": "profile", **ends, **changes})
-
-
-def test_a_search_says_which_sets_rest_on_few_people() -> None:
-    search = replace(
-        samples.small_search().searches[0], measure="group", found=(("race",),), threshold=0.3,
-        minimal_sets=(_few_at_the_top(),), undecided=(), stopped=Ending.DONE,
-    )  # fmt: skip
-    rests = "; for race this rests on groups of too few people to judge"
-    assert search_headline(search).endswith(rests)
-    assert rests not in search_headline(replace(search, threshold=0.04))  # others differ as much
-    shown = render(drawn(show_people(_few_at_the_top())), make_console(width=80))
-    assert "5.0 points without groups of too few people to judge" in " ".join(shown.split())
 
 
 def test_a_mean_of_few_people_is_not_shown_and_said_not_to_be() -> None:

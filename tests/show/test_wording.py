@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,15 +15,12 @@ from tests import report_results as samples
 from themis.config.reader import read_config
 from themis.errors import ConfigError
 from themis.results.model import Result
-from themis.results.notes import Ending
-from themis.results.parts import Group, Harm, Naming, Region
-from themis.show.reports.ci import findings, render_annotations, render_junit
+from themis.results.parts import Group, Naming
+from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_headlines, render_result
-from themis.show.words.explanations import where_losing
 from themis.show.words.headlines import headline
-from themis.show.words.verdicts import verdict
 from themis.show.words.wording import PLAIN, Wording
 
 FILE = """
@@ -143,65 +139,6 @@ def test_a_program_has_a_name_of_its_own_without_secrets(
 
 
 # --- one verdict --------------------------------------------------------------------------
-CALM: dict[str, Any] = {"score": 0.0, "low": 0.0, "high": 0.02}
-
-
-def test_a_finding_of_either_measure_is_in_the_verdict() -> None:
-    calm, found = samples.causal(**CALM), samples.group()
-    assert verdict(samples.result(calm, found)).word == "difference found"
-    both = samples.result(
-        samples.causal(), samples.group(against=("age",)), samples.causal(against=("sex",), **CALM)
-    )
-    said = verdict(both).sentence
-    assert "changes with race" in said
-    assert "differ by age" in said
-    assert "no difference found for sex" in said
-
-
-def test_the_verdict_on_given_people_comes_before_that_on_generated_inputs() -> None:
-    rows = samples.causal(score=0.3, low=0.25, high=0.35, population="rows")
-    found = verdict(samples.result(samples.causal(), rows))
-    assert "For 30.0 % of the people in the rows" in found.sentence
-    assert "11.3" not in found.sentence
-    assert "On test inputs: the decision changes with race" in found.behind
-    calm = replace(rows, **CALM)
-    assert verdict(samples.result(samples.causal(), calm)).word == "no difference found"
-
-
-def test_what_was_hardly_measured_is_undecided_in_every_format() -> None:
-    little = samples.causal(**CALM, stopped=Ending.BUDGET)
-    missing = samples.causal(against=("age",), samples=0, stopped=Ending.BUDGET)
-    cut = samples.result(little, missing)
-    assert verdict(cut).sentence == "Undecided for race and age"
-    assert verdict(samples.result(little)).sentence.startswith("Undecided for race: the decision")
-    assert "No effect" not in render_page(samples.result(little))
-
-
-@pytest.mark.parametrize(
-    ("values", "shown"), [({}, "sad 'x'"), ({"mood": {"sad 'x'": "the sad"}}, "The sad")]
-)
-def test_a_sentence_never_changes_the_value_that_it_begins_with(
-    values: dict[str, Any], shown: str
-) -> None:
-    named = Naming(values=values)
-    mood = {"against": ("mood",), "witnesses": ()}
-    harm = Harm({"mood": "sad 'x'"}, {"mood": "glad"}, 0.3, 0.1, 100)
-    region = Region(("age ≤ 47",), 0.6, 0.5, 0.7, 0.2, 3.0, 140, loses={"mood": "sad 'x'"})
-    score = samples.causal(**mood, direction=(harm,), regions=(region,))
-    result = samples.result(score, report=named)
-    (found,) = findings(result)
-    assert f". {shown} → glad: " in found.text
-    assert str(where_losing(score, Wording(named))).startswith(f"{shown} lose where ")
-
-
-def test_every_format_has_the_same_verdict() -> None:
-    shown = samples.result(samples.causal(), samples.group(against=("age",)))
-    said = verdict(shown).sentence
-    for text in (render_page(shown), render_markdown(shown), shown._repr_html_()):
-        assert said in samples.plain(text)
-    assert said in " ".join(
-        render_result(shown, file=io.StringIO(), width=400, everything=True).split()
-    )
 
 
 def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:
@@ -217,19 +154,3 @@ def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:
         audit.group("sex").assert_below(0.1)
     assert "test applicants" in audit.causal("sex")._repr_html_()
     assert "naming" not in audit.causal("sex").to_dict()
-
-
-@pytest.mark.parametrize(
-    ("distance", "said"),
-    [
-        ("ranking", "Among the rows the output differs by 11.3 % on average with race"),
-        ("ranking 0.2", "but whose output differs by more than 0.2"),
-        ("threshold 5", "but whose output differs by more than 5"),
-        ("exact", "but gets a different decision"),
-    ],
-)
-def test_a_tolerance_counts_rows_and_does_not_average(distance: str, said: str) -> None:
-    score = samples.causal(population="rows", counterfactuals="within", distance=distance)
-    line = headline(score)
-    assert said in line
-    assert ("on average" in line) == (distance == "ranking")
