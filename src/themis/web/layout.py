@@ -8,7 +8,13 @@ from typing import Any
 from themis.show.html import Html, empty, tag
 
 # What the bar at the top leads to: addresses and names.
-PLACES = (("/", "Results"), ("/run", "Measure"), ("/try", "Try"), ("/describe", "Describe"))
+PLACES = (
+    ("/", "Results"),
+    ("/run", "Measure"),
+    ("/try", "Try"),
+    ("/describe", "Describe"),
+    ("/compare", "Compare"),
+)
 
 
 def shell(

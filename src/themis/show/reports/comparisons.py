@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from themis.results.parts import Naming
 from themis.results.replays import Replay
 from themis.results.withheld import withheld
 from themis.show.blocks import Statement
-from themis.show.html import cut, tag
+from themis.show.html import Html, cut, tag
 from themis.show.parts.comparisons import comparison_tables, headline_of, remarks, state_of
 from themis.show.reports import markdown
 from themis.show.reports.document import document, section
@@ -64,22 +65,34 @@ def render_comparison(found: Differences | Replay, path: Path, topic: Topic | No
 
 
 def _page(found: Differences | Replay, hashed: str, topic: Topic) -> str:
-    name = "Comparison" if isinstance(found, Differences) else "Replay"
-    state, headline = state_of(found), headline_of(found)
-    verdict = tag(
+    name = _name(found)
+    title = cut(f"{name}: {headline_of(found)}", 120)
+    return document(title, name, hashed, header(found, topic), *sections(found, topic))
+
+
+def _name(found: Differences | Replay) -> str:
+    return "Comparison" if isinstance(found, Differences) else "Replay"
+
+
+def header(found: Differences | Replay, topic: Topic) -> Iterator[Html]:
+    """What was compared, and the verdict."""
+    name, state = _name(found), state_of(found)
+    yield tag("h1", tag("bdi", topic.title or name))
+    if topic.about:
+        yield tag("p", capital(topic.about), class_="about")
+    yield tag(
         "div",
         tag("p", chip(state, WORDS[name][state]), class_="chips"),
-        tag("p", sentence(headline), class_="sentence"),
+        tag("p", sentence(headline_of(found)), class_="sentence"),
         class_=f"verdict {state}",
     )
-    about = [tag("p", capital(topic.about), class_="about")] if topic.about else []
-    header = [tag("h1", tag("bdi", topic.title or name)), *about, verdict]
-    parts = (
-        section(each.title.split()[0].lower(), each.title, drawn(each.blocks))
-        for each in comparison_tables(found, topic.words)
-    )
-    notes = section("notes", "Notes", drawn(remarks(found)))
-    return document(cut(f"{name}: {headline}", 120), name, hashed, header, *parts, notes)
+
+
+def sections(found: Differences | Replay, topic: Topic) -> Iterator[Html]:
+    """What differs, and what is to be said of it."""
+    for each in comparison_tables(found, topic.words):
+        yield section(each.title.split()[0].lower(), each.title, drawn(each.blocks))
+    yield section("notes", "Notes", drawn(remarks(found)))
 
 
 def _markdown(found: Differences | Replay, topic: Topic) -> str:
