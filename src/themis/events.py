@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a measurement stands."""
+    """Where a measurement stands. The ends hold at any time; of those that don't, 0 and 1 do."""
 
     measure: str
     against: tuple[str, ...]
@@ -18,6 +18,7 @@ class Progress:
     low: float
     high: float
     executions: int
+    output: str | None = None  # of several
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Activity:
     purpose: str  # sampling, noise or explanations
     executions: int
     planned: int | None = None  # the most executions that are left of it, where that is known
+    failures: Mapping[str, int] = field(default_factory=dict)  # so far, by kind
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
@@ -19,12 +21,14 @@ SELDOM = 0.1  # between two lines of one kind: a vectorised subject tells of tho
 class EventLines:
     """Writes each event into a file as it happens; without a file, nothing.
 
-    A line is `{"event": "Progress", "seconds": 1.2, …}`, with the fields of the event. Between
+    A line is `{"event": "Progress", "seconds": 1.2, "line": "…", …}`, with the fields of the event
+    and what a terminal shows meanwhile. Between
     events there is a line with what the run is at. Of those that come quickly the last is written.
     """
 
     def __init__(self, place: Path | None) -> None:
         self._file = None if place is None else _opened(place)
+        self.shown: Callable[[], str] = str  # on a terminal
         self._began, self._lock = time.monotonic(), threading.Lock()
         self._written: dict[str, float] = {}  # when, by kind
         self._late: Event | None = None  # not yet written
@@ -56,10 +60,10 @@ class EventLines:
     def _write(self, event: Event | Activity) -> None:
         assert self._file is not None
         seconds = round(time.monotonic() - self._began, 3)
-        line = {"event": type(event).__name__, "seconds": seconds, **asdict(event)}
-        with self._lock:
+        about = {"event": type(event).__name__, "seconds": seconds, "line": self.shown()}
+        with self._lock, suppress(OSError):  # a full disk does not end the run
             if not self._file.closed:
-                self._file.write(f"{json.dumps(line)}\n")
+                self._file.write(f"{json.dumps({**about, **asdict(event)})}\n")
                 self._file.flush()
 
     def close(self) -> None:
@@ -70,7 +74,8 @@ class EventLines:
         if self._file is not None:
             if self._late is not None:
                 self._write(self._late)
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
 
 
 def _opened(place: Path) -> TextIO:

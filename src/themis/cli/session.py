@@ -346,6 +346,7 @@ class Watch:
         self.line = ProgressLine(enabled=live, say=say if talks or quiet else None)
         reading = ReadingLines(say) if talks and not live else ignore
         self._written = written or EventLines(None)
+        self._written.shown = lambda: self.line.line().plain
         self._listeners = (self.line.listen, reading, listen, self._written.listen)
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False

@@ -239,7 +239,8 @@ class Runner:
     @property
     def activity(self) -> Activity:
         """What the latest executions are for."""
-        return Activity(self.ledger.latest, self.executions, self.ledger.planned)
+        ledger, failures = self.ledger, dict(self.failures.counts)
+        return Activity(ledger.latest, self.executions, ledger.planned, failures)
 
     def counting_as(self, purpose: Purpose) -> AbstractContextManager[None]:
         """Within, executions are counted as made for this purpose."""

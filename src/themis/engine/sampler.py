@@ -87,6 +87,7 @@ class Trials:
         return cells
 
 
+AnyTimeEnds = Callable[[], tuple[float, float]]  # of an interval, which hold at any time
 CELLS = 2**19  # outputs held at once: memory stays flat
 COARSE_CELLS = 2**15  # up to so many, few calls are worth more than few executions
 
@@ -210,13 +211,16 @@ class Sampler:
         assignments: Assignments,
         samples: int,
         expected: int,
-        ends: Callable[[], tuple[float, float]],
+        ends: AnyTimeEnds | None = None,
     ) -> None:
         """Send a progress event; the interval is only computed where somebody listens."""
         self.runner.heed()
         if self.listen is not ignore:
-            done = self.runner.executions
-            self.listen(Progress(measure, assignments.names, samples, expected, *ends(), done))
+            done, output = self.runner.executions, self.reading.output
+            name = None if output is None else output.name
+            low, high = (0.0, 1.0) if ends is None else ends()
+            names = assignments.names
+            self.listen(Progress(measure, names, samples, expected, low, high, done, name))
 
 
 @dataclass

@@ -58,7 +58,7 @@ def measure_group(question: Question) -> Scored:
     state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         step = rows.next_step(looks)
-        question.tell("group", 0, step[-1], lambda: (0.0, 1.0))
+        question.tell("group", 0, step[-1])
         while rows.advance(step):
             if state.crossed:
                 stopped = Ending.INCONSISTENT
@@ -165,7 +165,8 @@ class _MeasuredRows(GroupRows):
     def _tell(self, target: int) -> None:
         """Report progress."""
         expected = max(target, _expected(self.state, self.count))
-        ends = (self.state.low, self.state.high)
+        # Groups that are not run may be further apart.
+        ends = (self.state.low, self.state.high if self.question.variants.complete else 1.0)
         if self.question.reading.statistic == "mean" and self.sampler.population.profile:
             ends = (0.0, 1.0)  # of few people, they would tell the mean
         self.question.tell("group", self.count, expected, lambda: ends)

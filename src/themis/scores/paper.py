@@ -30,16 +30,12 @@ def paper_causal(question: Question) -> Scored:
     variants = paper_variants(question)
     tally, stopped = CausalTally(question, variants), Ending.BUDGET
 
-    def ends() -> tuple[float, float]:
-        share, margin = tally.apart / tally.count, rule.margin(tally.apart, tally.count)
-        return max(0.0, share - margin), min(1.0, share + margin)
-
     while True:
         target = tally.count + rule.safe_steps(tally.apart, tally.count)
         with suppress(BudgetEndedError):
             for first, last in question.sampler.blocks(tally.count, target, variants.width):
                 tally.add(*algorithm_2_rows(question.sampler, variants, first, last))
-                question.tell("causal", last, rule.max_samples, ends)
+                question.tell("causal", last, rule.max_samples)
         if tally.count < target:
             break
         if rule.stops(tally.apart, tally.count):
@@ -104,16 +100,13 @@ def paper_group(question: Question) -> Scored:
         spread = max(rates) - min(rates) if rates else 0.0
         return Interval(spread, max(0.0, spread - rule.error), min(1.0, spread + rule.error))
 
-    def ends() -> tuple[float, float]:
-        return interval().low, interval().high
-
     for place in range(variants.width):
         group, finished = _paper_rate(question.sampler, variants, place, rule, opened)
         groups += [] if group is None else [group]
         if not finished:
             stopped = Ending.BUDGET
             break
-        question.tell("group", place + 1, variants.width, ends)
+        question.tell("group", place + 1, variants.width)
     known = interval()
     if not stopped.is_conclusive:
         known = Interval(known.score, 0.0, 1.0)

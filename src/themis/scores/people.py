@@ -144,4 +144,4 @@ class PeopleRun:
     def tell(self, assignments: Assignments, measure: Measure, share: float) -> None:
         """Report that this share of the rows is done."""
         rows = self.people.rows
-        self.sampler.tell(measure, assignments, round(share * rows), rows, lambda: (0.0, 1.0))
+        self.sampler.tell(measure, assignments, round(share * rows), rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
-from themis.engine.sampler import Cost, Sampler
+from themis.engine.sampler import AnyTimeEnds, Cost, Sampler
 from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
 from themis.inputs.assignments import Assignments
@@ -71,7 +71,7 @@ class Question:
         return all_variants(self.assignments)
 
     def tell(
-        self, measure: Measure, samples: int, expected: int, ends: Callable[[], tuple[float, float]]
+        self, measure: Measure, samples: int, expected: int, ends: AnyTimeEnds | None = None
     ) -> None:
         """Report progress."""
         self.sampler.tell(measure, self.assignments, samples, expected, ends)
