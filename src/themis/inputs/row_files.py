@@ -114,7 +114,7 @@ class _Reading:
         """Append rows of these names, with the cells of the columns that are wanted."""
         self.names |= dict.fromkeys(names)
         for name, cells in columns.items():
-            encoder = self._encoders.setdefault(name, Encoder("" if self._kind == "csv" else None))
+            encoder = self._encoders.setdefault(name, Encoder(are_texts=self._kind == "csv"))
             encoder.pad(self.length)
             encoder.add(cells)
         self.length += length
@@ -185,12 +185,16 @@ def _csv_rows(reading: _Reading, text: Any) -> Iterator[None]:
 def _plain_cells(piece: str, delimiter: str, width: int) -> list[str] | None:
     """The cells of lines that are rows as they stand, in order; None where some are not."""
     piece = piece.replace("\r\n", "\n").removesuffix("\n")
-    lines = piece.split("\n")
-    if '"' in piece or "\r" in piece or {each.count(delimiter) for each in lines} != {width - 1}:
+    if '"' in piece or "\r" in piece:
         return None
-    cells = piece.replace("\n", delimiter).split(delimiter)
-    filled = all(map(str.strip, cells[::width]))
-    return cells if filled or all(each.replace(delimiter, "").strip() for each in lines) else None
+    cells = piece.replace("\n", f"{delimiter}\n").split(delimiter)
+    first = "".join(cells[::width]).split("\n")  # if all lines are as wide, each begins with one
+    if not len(first) * width == len(cells) == piece.count("\n") * width + width:
+        return None
+    cells[::width] = first
+    filled = all(map(str.strip, first))
+    lines = () if filled else zip(*[iter(cells)] * width, strict=True)
+    return cells if all("".join(line).strip() for line in lines) else None
 
 
 def _delimiter(path: Path, header: str) -> str:

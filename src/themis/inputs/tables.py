@@ -97,15 +97,17 @@ class Table:
 class Encoder:
     """Builds a column piece by piece; its values are numbered as they first appear."""
 
-    def __init__(self, nothing: Any = None) -> None:
+    def __init__(self, *, are_texts: bool = False) -> None:
+        nothing = "" if are_texts else None
         self._numbers: dict[Any, int] = defaultdict(count().__next__, {nothing: MISSING})
+        self._are_texts = are_texts
         self._parts: list[NDArray[Any]] = []
         self._length = 0
 
     def add(self, cells: Sequence[Any] | Column) -> None:
         """Append these values."""
         values = cells.values if isinstance(cells, Column) else cells
-        if not _PLAIN.issuperset(map(type, values)):
+        if not self._are_texts and not _PLAIN.issuperset(map(type, values)):
             values = [*map(_key, values)]
         numbers = np.fromiter(map(self._numbers.__getitem__, values), np.int32, len(values))
         if isinstance(cells, Column):
@@ -124,7 +126,7 @@ class Encoder:
     def column(self) -> Column:
         """The column."""
         keys = list(self._numbers)[1:]  # without what is missing
-        if tuple in {*map(type, keys)}:
+        if not self._are_texts and tuple in {*map(type, keys)}:
             keys = [key[0] if isinstance(key, tuple) else key for key in keys]
         return Column(keys, np.concatenate(self._parts) if self._parts else np.empty(0, np.int8))
 
