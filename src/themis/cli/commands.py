@@ -144,6 +144,14 @@ def demo(options: Options) -> int:
     return run_demo(options)
 
 
+@with_options("config", "trust_pickle")
+def answer(options: Options) -> int:
+    """Answer what-if questions of the page: lines of JSON."""
+    from themis.cli.answering import answer_lines
+
+    return answer_lines(options)
+
+
 def schema(
     of_result: Annotated[
         bool, typer.Option("--result", help="Of a saved result instead of the file.")
@@ -163,4 +171,5 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command()(ends_properly(command))
+app.command(hidden=True)(ends_properly(answer))
 app.add_typer(cache_app)
