@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 from themis.engine.replacing import write_whole
-from themis.errors import ThemisError
-from themis.results.model import Result
-from themis.results.saved import read_result
+from themis.errors import RequestError, ThemisError
+from themis.results.model import CausalScore, Result
+from themis.results.parts import Witness
+from themis.results.saved import read_result, result_from_dict
 from themis.results.withheld import withheld
 from themis.show.reports.method import digest
 from themis.show.words.verdicts import line
@@ -148,10 +149,18 @@ class History:
         place = self.place_of(run)
         return None if place is None else read_result(place)
 
-    def open_result(self, title: str, result: Result) -> Run:
-        """Keep a result that was measured elsewhere, as documents may show it."""
+    def open_result(self, title: str, result: Result, *, rows: bool = False) -> Run:
+        """Keep a result that was measured elsewhere, as documents may show it unless `rows` may be.
+
+        Raises RequestError where too little of it is left to be read again.
+        """
+        text = json.dumps((result if rows else _without_rows(result)).to_dict(), indent=2)
+        try:
+            result_from_dict(json.loads(text))
+        except ThemisError:
+            problem = "it tells of few people, which may not be kept"
+            raise RequestError.one("rows", title, problem, "start the page with --rows") from None
         run = self.begin(title, (), "opened")
-        text = json.dumps(withheld(result).to_dict(), indent=2)
         write_whole(self.folder(run) / RESULT, text.encode())
         return self.keep(replace(run.about(result), ended=run.began))
 
@@ -162,6 +171,22 @@ class History:
             if (result := self.result(run)) is not None:
                 ended = ended.about(result)
         return self.keep(ended)
+
+
+def _without_rows(result: Result) -> Result:
+    """The result as documents may show it; of pairs of people is no more left than a few values."""
+    shown = withheld(result)
+    scores = tuple(
+        replace(each, witnesses=tuple(pair for pair in each.witnesses if _is_whole(pair, shown)))
+        if isinstance(each, CausalScore)
+        else each
+        for each in shown.scores
+    )
+    return replace(shown, scores=scores)
+
+
+def _is_whole(pair: Witness, result: Result) -> bool:
+    return len(pair.inputs[0]) == len(result.schema["inputs"])
 
 
 def _run(row: Sequence[object]) -> Run:

@@ -11,17 +11,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from themis.results.model import Result
 from themis.results.saved import result_from_dict
-from themis.results.withheld import withheld
 from themis.show.html import Html, empty, table, tag
 from themis.show.reports.document import Space
 from themis.show.reports.formats import FORMATS
-from themis.show.reports.page import SECTIONS, header
+from themis.show.reports.page import SECTIONS, contents, header
+from themis.show.reports.sections import pairs_section
 from themis.show.words.wording import subject_title
 from themis.web.history import Run
 from themis.web.layout import shell
-from themis.web.site import Site, check_change, posted, site_of
+from themis.web.opened import address, asked_run, shown_result
+from themis.web.pairs import preview
+from themis.web.site import check_change, posted, site_of
 
 LARGEST_RESULT = 50_000_000
 
@@ -55,11 +56,6 @@ def _list(runs: list[Run]) -> Html:
     return table("What was measured", ("Run", "When", "Verdict", "Hash"), rows)
 
 
-def address(run: Run) -> str:
-    """Where a run is shown: its result, if it is over."""
-    return f"/results/{run.name}" if run.hash else f"/runs/{run.name}"
-
-
 async def take_result(request: Request) -> Response:
     """Keep a result that somebody opens; the file's name is in a header."""
     site = site_of(request)
@@ -69,37 +65,27 @@ async def take_result(request: Request) -> Response:
         result = result_from_dict(json.loads(await request.body()))
     except (ValueError, RecursionError):
         raise HTTPException(400, f"{name} is no JSON.") from None
-    run = site.history.open_result(name, result)
+    run = site.history.open_result(name, result, rows=site.rows)
     return Response(address(run), media_type="text/plain")
 
 
-def asked_run(request: Request) -> Run:
-    """The run that an address names."""
-    run = site_of(request).history.find(request.path_params["name"])
-    if run is None:
-        raise HTTPException(404, "There is no such run.")
-    return run
-
-
-def shown_result(site: Site, run: Run) -> Result:
-    """What a run learned, as it may be shown."""
-    result = site.history.result(run)
-    if result is None:
-        raise HTTPException(404, "This run learned nothing.")
-    return result if site.rows else withheld(result)
-
-
-async def read(request: Request) -> Response:
-    """One result: the sections of the report."""
+def read(request: Request) -> Response:
+    """One result: the sections of the report, of which pairs and combinations have more pages."""
     site, run = site_of(request), asked_run(request)
     result = shown_result(site, run)
     title = subject_title(result)
-    content = (show(result, Space()) for show in SECTIONS)
+    shown = [
+        preview(run, result, tries=not site.read_only)
+        if show is pairs_section
+        else show(result, Space())
+        for show in SECTIONS
+    ]
     return HTMLResponse(
         shell(
             title,
+            contents(shown),
             tag("p", *_exports(run), class_="actions"),
-            *content,
+            *shown,
             header=header(result, title),
             form_token=site.keys.form,
         )

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from themis.show.html import tag
 from themis.web.layout import button, choice, labelled, posting, shell
-from themis.web.reading import address, asked_run
+from themis.web.opened import address, asked_run
 from themis.web.runs import EVENTS, lines_from
 from themis.web.site import Site, posted, site_of
 

@@ -65,13 +65,13 @@ def _render(result: Result, space: Space) -> str:
         "Report",
         digest(result),
         header(result, title),
-        _contents(shown := [show(result, space) for show in SECTIONS]),
+        contents(shown := [show(result, space) for show in SECTIONS]),
         *shown,
         tag("p", PAPER, class_="paper faint"),
     )
 
 
-def _contents(sections: Iterable[Html]) -> Html:
+def contents(sections: Iterable[Html]) -> Html:
     """Links to the sections, for wide screens."""
     found = (each for shown in sections for each in HEADING.findall(shown))
     links = (tag("li", tag("a", Html(title), href=f"#{name}")) for name, title in found)

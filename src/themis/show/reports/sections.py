@@ -235,19 +235,23 @@ def pairs_section(result: Result, space: Space) -> Html:
     if not scores:
         return Html()
     most = space.pairs if len(scores) <= FEW else max(space.pairs // 2, 1)
+    words = wording(result)
+    shown = (_pairs(each, words, most) for each in scores[: space.people])
+    hidden = left_out(len(scores) - space.people, "set")
+    return section("people", "Pairs", tag("p", pairs_intro(scores)), *shown, *hidden, fold=True)
+
+
+def pairs_intro(scores: Sequence[CausalScore]) -> str:
+    """What the cards of these scores' pairs show."""
     noise = MAYBE_NOISE if any(each.placebo is not None for each in scores) else ""
     numbers = [_is_number(each) for each in scores]
     higher = "he one with the higher output comes first"
     first = f"T{higher}" if all(numbers) else "The favoured one comes first"
     first += f"; of numbers, t{higher}" if any(numbers) and not all(numbers) else ""
-    intro = (
+    return (
         "Each card shows a pair that differs only in the set but gets different "
         f"{'outputs' if all(numbers) else 'decisions'}. {first}.{noise}"
     )
-    words = wording(result)
-    shown = (_pairs(each, words, most) for each in scores[: space.people])
-    hidden = left_out(len(scores) - space.people, "set")
-    return section("people", "Pairs", tag("p", intro), *shown, *hidden, fold=True)
 
 
 def _pairs(score: CausalScore, words: Wording, most: int) -> Html:

@@ -1,0 +1,307 @@
+"""The pairs of a result: all of them, by set, by who loses, and by where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
+from themis.results.model import CausalScore, Result
+from themis.results.parts import Region, Witness
+from themis.show.html import Html, cut, tag
+from themis.show.parts.scores import protected_scores, score_name
+from themis.show.reports.document import section
+from themis.show.reports.sections import pair_card, pairs_intro
+from themis.show.words.explanations import other_changes_first
+from themis.show.words.scores import lesser
+from themis.show.words.values import count, visible
+from themis.show.words.wording import Wording, subject_title, wording
+from themis.web.history import Run
+from themis.web.layout import choice, labelled, shell
+from themis.web.opened import address, asked_run, run_named, shown_result
+from themis.web.site import site_of
+
+PAGE, PREVIEWED = 100, 4
+ALL = ("", "all")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One pair of a result, and where it is in it."""
+
+    score: CausalScore
+    witness: Witness
+    key: str  # the places of its score and of itself: "3.0"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all values: of given people only what differs may be shown."""
+        return len(self.witness.inputs[0]) > len(self.witness.differs_in)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of a result, as its report orders them."""
+
+    result: Result
+
+    @cached_property
+    def all(self) -> list[Pair]:
+        """Each of them, those of protected characteristics first."""
+        return [pair for place, score in self.scores.items() for pair in _of(score, place)]
+
+    @cached_property
+    def scores(self) -> dict[str, CausalScore]:
+        """The scores that have some, by their places in the result."""
+        places = {id(each): str(place) for place, each in enumerate(self.result.scores)}
+        ranked = protected_scores(self.result, self.result.scores)
+        causal = [e for e in ranked if isinstance(e, CausalScore) and e.witnesses]
+        among_rows = {*map(id, lesser(causal))}
+        return {places[id(each)]: each for each in causal if id(each) not in among_rows}
+
+    @cached_property
+    def schema(self) -> Schema:
+        """That of the result."""
+        return Schema.from_dict(self.result.schema)
+
+    @cached_property
+    def words(self) -> Wording:
+        """The words of the result."""
+        return wording(self.result)
+
+    def find(self, key: str) -> Pair | None:
+        """The pair of this key."""
+        return next((each for each in self.all if each.key == key), None)
+
+    def loser(self, pair: Pair) -> str:
+        """Who loses: what the second one is, by the levels of the set."""
+        own = pair.witness.inputs[1]
+        return self.words.label({n: self._level(n, own[n]) for n in pair.score.against if n in own})
+
+    def _level(self, name: str, value: Value) -> Value:
+        each = self.schema.characteristics[self.schema.column_by_name[name]]
+        code = each.encode(value)
+        return value if code is None else each.level_label(int(each.level_of(np.array([code]))[0]))
+
+    def regions(self, chosen: str) -> dict[str, Region]:
+        """The regions of one score, or of all, by the places of both."""
+        own = {chosen: self.scores[chosen]} if chosen in self.scores else self.scores
+        found = ((f"{p}.{n}", each) for p, s in own.items() for n, each in enumerate(s.regions))
+        return dict(found)
+
+
+def _of(score: CausalScore, place: str) -> Iterator[Pair]:
+    places = {id(each): number for number, each in enumerate(score.witnesses)}
+    for each in other_changes_first(score.witnesses):
+        yield Pair(score, each, f"{place}.{places[id(each)]}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which pairs are wanted."""
+
+    score: str = ""
+    loses: str = ""
+    region: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, request: Request) -> Asked:
+        """What the query says."""
+        given = request.query_params
+        page = given.get("page", "1")
+        number = int(page) if page.isdecimal() and len(page) < 9 else 1
+        return cls(given.get("score", ""), given.get("loses", ""), given.get("region", ""), number)
+
+    def query(self, page: int) -> str:
+        """The address of another page of these."""
+        chosen = {"score": self.score, "loses": self.loses, "region": self.region, "page": page}
+        return f"?{urlencode({name: each for name, each in chosen.items() if each})}"
+
+
+def chosen_pairs(pairs: Pairs, asked: Asked) -> list[Pair]:
+    """The pairs that are wanted."""
+    found = pairs.all
+    if asked.score:
+        found = [each for each in found if each.key.split(".")[0] == asked.score]
+    if asked.loses:
+        found = [each for each in found if pairs.loser(each) == asked.loses]
+    if asked.region:
+        region = pairs.regions("").get(asked.region)
+        if region is None:
+            return []
+        score = asked.region.split(".")[0]
+        found = [
+            each
+            for each in found
+            if each.key.split(".")[0] == score
+            and all(meets(each.witness.inputs[0], condition) for condition in region.conditions)
+        ]
+    return found
+
+
+def meets(inputs: Mapping[str, Value], condition: str) -> bool:
+    """Whether an input meets a condition of a region, as it is written: `age ≥ 40`."""
+    for name in sorted(inputs, key=len, reverse=True):  # one name may begin another
+        own, shown = inputs[name], visible(inputs[name])
+        low, between, rest = condition.partition(f" ≤ {name}")
+        if between and (not rest or rest.startswith(" ≤ ")):
+            high = rest.removeprefix(" ≤ ")
+            return _at_most(low, own) and (not high or _at_most(own, high))
+        sign, _, end = condition.removeprefix(f"{name} ").partition(" ")
+        if not condition.startswith(f"{name} ") or sign not in ("=", "≠", "≤", "≥", "is"):
+            continue
+        if sign in ("≤", "≥"):
+            return _at_most(own, end) if sign == "≤" else _at_most(end, own)
+        if sign in ("=", "≠"):
+            return (_same(own, shown, end)) == (sign == "=")
+        kind, _, listed = end.partition(" of ")
+        if kind in ("one", "none"):
+            return any(_same(own, shown, e) for e in listed.split(", ")) == (kind == "one")
+        return (own is None) == (end == "missing")
+    return False
+
+
+def _same(own: Value, shown: str, written: str) -> bool:
+    return written == shown or (
+        not isinstance(own, str | None) and _number(own) == _number(written)
+    )
+
+
+def _at_most(low: Any, high: Any) -> bool:
+    ends = _number(low), _number(high)
+    return ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+# Pages ------------------------------------------------------------------------------------
+def page(request: Request) -> Response:
+    """The pairs that are wanted, a hundred at a time."""
+    site, run = site_of(request), asked_run(request)
+    pairs, asked = Pairs(shown_result(site, run)), Asked.of(request)
+    found = chosen_pairs(pairs, asked)
+    first = PAGE * (min(asked.page, max(-(-len(found) // PAGE), 1)) - 1)
+    shown = found[first : first + PAGE]
+    cards = (card(each, pairs, run, tries=not site.read_only) for each in shown)
+    return HTMLResponse(
+        shell(
+            f"Pairs: {subject_title(pairs.result)}",
+            tag("p", tag("a", "← The result", href=address(run))),
+            _form(pairs, asked),
+            _pager(asked, first, len(shown), len(found)),
+            tag("div", *cards, class_="cards"),
+            _pager(asked, first, len(shown), len(found)) if len(found) > PAGE else "",
+            form_token=site.keys.form,
+        )
+    )
+
+
+def _form(pairs: Pairs, asked: Asked) -> Html:
+    """The choices; who loses and where depend on the set."""
+    own = chosen_pairs(pairs, Asked(asked.score))
+    names = [ALL, *((place, cut(score_name(each), 80)) for place, each in pairs.scores.items())]
+    losers = [ALL, *((each, each) for each in sorted({*map(pairs.loser, own)}))]
+    regions = [
+        (key, cut(pairs.words.conditions(each), 80))
+        for key, each in pairs.regions(asked.score).items()
+    ]
+    fields = [
+        labelled("score", "Set", choice("score", names, asked.score)),
+        labelled("loses", "Who loses", choice("loses", losers, asked.loses)),
+    ]
+    if regions:
+        shown = choice("region", [("", "anywhere"), *regions], asked.region)
+        fields.append(labelled("region", "Where", shown))
+    return tag("form", *fields, tag("button", "Show", type="submit"), class_="filters")
+
+
+def _pager(asked: Asked, first: int, shown: int, total: int) -> Html:
+    """Which of how many are shown, and links to those before and behind."""
+    said = f"{first + 1:,} to {first + shown:,} of {total:,} pairs" if total > shown else ""
+    parts: list[Any] = [said or count(total, "pair")]
+    number = first // PAGE + 1
+    if first:
+        parts.append(tag("a", "← Before", href=asked.query(number - 1), rel="prev"))
+    if first + shown < total:
+        parts.append(tag("a", "Next →", href=asked.query(number + 1), rel="next"))
+    return tag("nav", *(tag("span", each) for each in parts), class_="pager", aria_label="Pairs")
+
+
+def card(pair: Pair, pairs: Pairs, run: Run, *, tries: bool) -> Html:
+    """One pair, of which each can be the start of a what-if."""
+    links: Iterable[Html] = ()
+    if tries and pair.is_whole:
+        links = (
+            tag("a", text, href=try_address(run, pair, side))
+            for side, text in enumerate(("Try the first", "Try the second"))
+        )
+    return tag(
+        "article",
+        tag("h3", tag("bdi", score_name(pair.score))),
+        pair_card(pair.witness, pair.score, pairs.words),
+        tag("p", *links, class_="actions"),
+        class_="one",
+        id=f"pair-{pair.key}",
+    )
+
+
+def try_address(run: Run, pair: Pair, side: int) -> str:
+    """Where a what-if begins with one of a pair."""
+    return f"/try?{urlencode({'result': run.name, 'pair': pair.key, 'side': side})}"
+
+
+@dataclass(frozen=True)
+class Started:
+    """The values that a what-if begins with, and a link to where they are from."""
+
+    values: Mapping[str, Value]
+    link: Html
+    fingerprint: str  # of the subject that got them
+
+
+def asked_pair(request: Request) -> Started | None:
+    """The one of a pair that an address names, if it names any."""
+    given = request.query_params
+    if "pair" not in given:
+        return None
+    site = site_of(request)
+    run = run_named(site, given.get("result", ""))
+    pairs = Pairs(shown_result(site, run))
+    found = pairs.find(given["pair"])
+    if found is None or not found.is_whole:
+        raise HTTPException(404, "There is no such pair, or its values may not be shown.")
+    side = 1 if given.get("side") == "1" else 0
+    link = tag("a", "a pair of this result", href=f"{address(run)}/pairs")
+    return Started(found.witness.inputs[side], link, run.fingerprint)
+
+
+def preview(run: Run, result: Result, *, tries: bool) -> Html:
+    """The section of a result with the first pair of each set, and a link to all pairs."""
+    pairs = Pairs(result)
+    if not pairs.all:
+        return Html()
+    first = {each.key.split(".")[0]: each for each in reversed(pairs.all)}
+    shown = [first[place] for place in [*pairs.scores][:PREVIEWED]]
+    every = tag("a", f"All {count(len(pairs.all), 'pair')}", href=f"{address(run)}/pairs")
+    cards = (card(each, pairs, run, tries=tries) for each in shown)
+    intro = tag("p", pairs_intro([*pairs.scores.values()]), " ", every)
+    return section("people", "Pairs", intro, tag("div", *cards, class_="cards"))
+
+
+ROUTES = [Route("/results/{name}/pairs", page)]

@@ -1,0 +1,128 @@
+"""The pairs of a result: by set, by who loses and by where they are, a hundred at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import themis
+from tests.web.serving import Server, serving
+
+EVIL = "<script>alert(1)</script>"
+
+
+def decide(person: dict[str, Any]) -> str:
+    if person["city"] == EVIL:
+        return "yes" if person["sex"] == "male" else "no"
+    return "yes" if person["sex"] == "female" or person["income"] < 50 else "no"
+
+
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    """A result whose pairs were made many."""
+    schema = themis.Schema(
+        sex=themis.Values(["female", "male"], protected=True),
+        city=["Ulm", EVIL],
+        income=range(0, 100),
+    )
+    with themis.Audit(decide, schema, favourable=["yes"], seed=1) as audit:
+        data: dict[str, Any] = audit.score([["sex"], ["city"]]).to_dict()
+    for score in data["scores"]:
+        score["witnesses"] *= 12
+    return data
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("pairs")) as found:
+        yield found
+
+
+def opened(server: Server, result: Any) -> str:
+    """The address of a result that was opened from its file."""
+    headers = {
+        "X-Themis-Token": server.form_token(),
+        "X-Themis-Name": "result.json",
+        "Origin": server.base,
+    }
+    answer = server.client.post("/results", content=json.dumps(result), headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def cards(page: str) -> list[tuple[list[str], list[str]]]:
+    """What differs in each pair that is shown, and what the two get."""
+    tables = re.findall(r'<table class="pair".*?</table>', page, re.DOTALL)
+    rows = [re.findall(r"<bdi>([^<]*)</bdi>", each)[-6:] for each in tables]
+    return [(each[1:3], each[4:6]) for each in rows]
+
+
+def test_pairs_are_shown_a_hundred_at_a_time(server: Server, result: Any) -> None:
+    place = opened(server, result)
+    first = server.get(f"{place}/pairs").text
+    total = sum(len(each["witnesses"]) for each in result["scores"])
+    assert total > 100
+    assert len(cards(first)) == 100
+    assert f"1 to 100 of {total} pairs" in first
+    last = server.get(f"{place}/pairs?page=99").text
+    assert len(cards(last)) == total % 100
+    assert EVIL not in first + last
+
+
+def test_pairs_are_filtered_by_set_loser_and_place(server: Server, result: Any) -> None:
+    place = f"{opened(server, result)}/pairs"
+    score = next(n for n, each in enumerate(result["scores"]) if each["witnesses"])
+    assert result["scores"][score]["against"] == ["sex"]
+    losing = cards(server.get(f"{place}?score={score}&loses=female").text)
+    assert losing
+    assert all(differs == ["male", "female"] for differs, _ in losing)
+    of_sex = cards(server.get(f"{place}?score={score}").text)
+    assert 0 < len(losing) < len(of_sex)
+    regions = result["scores"][score]["regions"]
+    assert regions
+    page = server.get(f"{place}?region={score}.0").text
+    assert 0 < len(cards(page)) <= len(of_sex)
+    for condition in regions[0]["conditions"]:
+        name, sign, value = condition.split(" ", 2)
+        if sign == "=":
+            common = f"{name} {value}".replace("<", "&lt;").replace(">", "&gt;")
+            assert page.count(common) >= len(cards(page))
+
+
+def test_a_filter_that_nothing_meets_shows_no_pair(server: Server, result: Any) -> None:
+    place = f"{opened(server, result)}/pairs"
+    for query in ("score=77", "loses=nobody", "region=0.99", "page=-1&score=x"):
+        assert not cards(server.get(f"{place}?{query}").text)
+
+
+def test_a_result_leads_to_all_of_its_pairs(server: Server, result: Any) -> None:
+    place = opened(server, result)
+    page = server.get(place).text
+    assert f'href="{place}/pairs"' in page
+    assert 'href="#people"' in page  # of the contents
+    assert "/try?result=" in page
+
+
+def test_given_people_are_shown_and_tried_with_rows_only(
+    tmp_path: Path,
+) -> None:
+    schema = themis.Schema(sex=["female", "male"], city=["Ulm", EVIL], income=range(0, 100))
+    rows = [
+        {"sex": sex, "city": "Ulm", "income": income}
+        for income in range(50, 90)
+        for sex in ("female", "male")
+    ]
+    with themis.Audit(decide, schema, favourable=["yes"], seed=1) as audit:
+        found = audit.apparent(rows, ["sex"], counterfactuals="within", only_data=True).to_dict()
+    for score in found["scores"]:  # without those that were made up
+        score["witnesses"] = [each for each in score["witnesses"] if not each["generated"]]
+    for options, may in ((), False), (("--rows",), True):
+        with serving(tmp_path, *options) as server:
+            page = server.get(f"{opened(server, found)}/pairs").text
+            assert bool(cards(page)) == ("/try?result=" in page) == may
+            assert ("income 71" in page) == may
