@@ -17,6 +17,7 @@ from themis.web.guard import Keys
 from themis.web.history import History
 from themis.web.runs import Runs
 from themis.web.site import Site
+from themis.web.warm import Warm
 
 HOST = "127.0.0.1"
 
@@ -43,6 +44,7 @@ def serve(
         keys=keys,
         history=history,
         runs=Runs(history, project),
+        warm=Warm(trust_pickle=trust_pickle),
         read_only=read_only,
         rows=rows,
         trust_pickle=trust_pickle,
@@ -67,6 +69,7 @@ def serve(
         pass
     finally:
         signal.signal(signal.SIGINT, before)
+        site.warm.close()
         site.runs.close()
 
 
@@ -75,6 +78,7 @@ def _listener(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        listener.listen()  # a browser may be quicker than the server
     except OSError as error:
         listener.close()
         problem = f"port {port} can't be used: {error.strerror}"

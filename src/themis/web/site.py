@@ -15,6 +15,7 @@ from themis.config.reader import Config, load_config
 from themis.web.guard import Keys
 from themis.web.history import History
 from themis.web.runs import Runs
+from themis.web.warm import Warm
 
 
 @dataclass
@@ -26,6 +27,7 @@ class Site:
     keys: Keys
     history: History
     runs: Runs
+    warm: Warm
     read_only: bool = False
     rows: bool = False  # rows of people may be shown
     trust_pickle: bool = False
