@@ -236,6 +236,8 @@ def test_a_causal_score_of_what_is_not_given_is_said_to_hold_by_construction(
     assert headline(score) == (
         "Sex is not an input of this program: its causal score is 0 by construction"
     )
+    told = "causal score against sex: not given to the subject, 0 by construction"
+    assert str(score) == told
     checked = judge_score(Check(against=("sex",), max_score=0.05), score, 0.99)
     assert checked.verdict == "not enough evidence"
     assert [each.code for each in checked.reasons] == ["not-an-input"]

@@ -97,14 +97,18 @@ class Score(Plotted):
         return self.stopped.is_conclusive
 
     def __str__(self) -> str:
-        shown = hook("withheld")(self)
+        about, shown = (
+            f"{self.measure} score against {','.join(self.against)}",
+            hook("withheld")(self),
+        )
         if shown.low is None:
-            about = f"{self.measure} score against {','.join(self.against)}"
             return f"{about}: not shown, as it would tell of few people"
+        if self.method == "exact" and not self.samples:
+            return f"{about}: not given to the subject, 0 by construction"
         bound = "at least " if self.lower_bound else ""
         together = "" if self.family in (None, 1) else f" for all {self.family} together"
         return (
-            f"{self.measure} score against {','.join(self.against)}: {bound}{self.score:.3f} "
+            f"{about}: {bound}{self.score:.3f} "
             f"[{self.low:.3f}, {self.high:.3f}] at {100 * self.confidence:.10g}%{together} "
             f"({self.method}, {count_of(self.executions, 'execution')})"
         )
