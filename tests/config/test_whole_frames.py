@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,18 @@ def test_an_unprotected_file_can_be_measured_by_a_column_of_the_rows(
     of_profile = run("apparent", "--against", "gender,degree", "--trust-pickle")
     assert of_profile.exit_code == 0, of_profile.output
     assert "degree, gender" in of_profile.output
-    assert run("score", "--trust-pickle").exit_code == 0
-    assert run("score", "--trust-pickle", "--against", "gender").exit_code == 2
+    scored = run("score", "--against", "gender", "--trust-pickle", "--json")
+    of_rows = run("apparent", "--against", "gender", "--trust-pickle", "--json")
+    assert scored.exit_code == of_rows.exit_code == 0, scored.output
+    causal, group = json.loads(scored.stdout)["scores"]
+    assert causal["score"] == 0 == causal["samples"]
+    assert group["score"] == json.loads(of_rows.stdout)["scores"][1]["score"] > 0
+    tried = run("validate", "--for", "score", "--against", "gender", "--trust-pickle")
+    assert "gender: exact scores" in tried.output
+    assert "as each row has it" in tried.output
+    misspelt = run("score", "--against", "gendr", "--trust-pickle")
+    assert misspelt.exit_code == 2
+    assert "no column of this name in the rows; did you mean 'gender'?" in misspelt.output
 
 
 NAMES = ["id", "born", "degree", "years"]

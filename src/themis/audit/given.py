@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -138,6 +139,15 @@ def profile_of(
             label=label,
             where="profile.data",
         )
+
+
+def with_columns(config: Config, names: Iterable[str]) -> Config:
+    """The same with these columns of its profile that the schema lacks: groups of people."""
+    lacking = [name for name in names if name and name not in config.schema.column_by_name]
+    if config.profile is None or not lacking:
+        return config
+    rows = read_table(config.folder / config.profile.data, only=lacking)
+    return replace(config, schema=with_groups(config.schema, rows, lacking))
 
 
 def given_people(

@@ -40,7 +40,7 @@ def score(options: Options, against: Against = None, measure: Measured = "both")
 
     document = None if options.output is None else document_of(options.output)
     counts = document is not None and document.name == "annex"  # it shows observed rates
-    session = Session.open(options)
+    session = Session.open(options, against=against or ())
 
     def work(audit: Audit) -> Result:
         sets, measures = parse_sets(audit, against or ()), measures_of(measure)
@@ -191,7 +191,7 @@ def apparent(
             rows = _rows(data, audit, weights, label, against or ())
             return audit.apparent(
                 rows,
-                parse_sets(audit, against or (), rows, of_rows=True),
+                parse_sets(audit, against or (), rows),
                 measures=measures_of(measure),
                 output=of,
                 counterfactuals=counterfactuals,
@@ -204,7 +204,8 @@ def apparent(
                 proxies=proxies,
             )
 
-    session = Session.open(options, {"the data": data})
+    of_profile = against if data is None else None
+    session = Session.open(options, {"the data": data}, of_profile or ())
     return session.run(work, render_result, render_headlines, score_exit_code)
 
 
@@ -231,11 +232,11 @@ def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
 
 
 def parse_sets(
-    audit: Audit, against: Iterable[str], rows: Table | None = None, *, of_rows: bool = False
+    audit: Audit, against: Iterable[str], rows: Table | None = None
 ) -> Sequence[Sequence[str]]:
     """The sets that `--against` names, or those that the file makes the default.
 
-    Sets of rows, given ones or those of the profile, may have columns that the schema lacks.
+    Sets of given rows may have columns that the schema lacks.
     """
     schema = audit.schema
     named = [[name.strip() for name in text.split(",")] for text in against]
@@ -244,8 +245,6 @@ def parse_sets(
         from themis.inputs.beside import with_groups
 
         schema = with_groups(schema, rows, asked)
-    elif of_rows and (others := asked & {*(audit.profile_facts or {}).get("ignored", ())}):
-        schema = schema.extended({name: [0] for name in others})
     if not named and not audit.default_sets:
         problem = "nothing is said to be protected, so there is nothing to measure by default"
         remedy = f"name a set, e.g. --against {schema.names[0]}, or write protected = true in "

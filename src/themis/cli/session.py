@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +20,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from themis.audit.audit import Audit
+from themis.audit.given import with_columns
 from themis.cli.costs import say_forecast
 from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import in_options
 from themis.cli.event_lines import EventLines
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
-from themis.cli.options import Options
+from themis.cli.options import Options, split_names
 from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config
 from themis.errors import Exit, Mistake, RequestError, SubjectError
@@ -53,12 +54,14 @@ class Session:
     config: Config | None = None  # of the demonstration there is none
 
     @classmethod
-    def open(cls, options: Options, reads: Files | None = None) -> Session:
+    def open(
+        cls, options: Options, reads: Files | None = None, against: Iterable[str] = ()
+    ) -> Session:
         """The session that the command line and its file describe.
 
         Refuses to overwrite what the command reads: `reads` by what they are, in words.
         """
-        config = open_config(options)
+        config = open_config(options, against)
         writes = {"--output": options.output, "--suite": options.suite}
         check_targets(writes, {**(reads or {}), "the cache": options.cache})
         make_audit = partial(
@@ -237,11 +240,15 @@ def _say_interrupted(audit: Audit) -> None:
     say(f"interrupted; {remedy}", command=shlex.join(["themis", *sys.argv[1:]]))
 
 
-def open_config(options: Options) -> Config:
-    """The file that is meant; the only place where a command that runs the subject reads it."""
+def open_config(options: Options, against: Iterable[str] = ()) -> Config:
+    """The file that is meant; the only place where a command that runs the subject reads it.
+
+    Sets that people are compared `against` may have columns of the profile that the file lacks.
+    """
     config = load_config(options.config or Path())
-    with naming({"constraints": "--without-constraint"}):
-        return replace(config, schema=config.schema.without(*options.without_constraint or ()))
+    with naming({"constraints": "--without-constraint", "against": "--against"}):
+        config = replace(config, schema=config.schema.without(*options.without_constraint or ()))
+        return with_columns(config, split_names(list(against)))
 
 
 def check_places(output: Path | None, suite: Path | None) -> None:

@@ -60,7 +60,7 @@ def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
     """Run a few inputs of the file's subject, and show what was found."""
     if wish.command == "audit" and options.family is None:
         options = replace(options, family=True)
-    config = open_config(options)
+    config = open_config(options, against)
     make = Audit.from_config
     is_live = sys.__stderr__ is not None and sys.__stderr__.isatty()
     with (
@@ -177,6 +177,8 @@ def _characteristics(plan: Plan, width: int) -> Table:
 
 
 def _describe(each: Characteristic) -> str:
+    if each.is_open:
+        return "as each row has it"
     missing = "" if each.missing is None else f"{percent(each.missing)} missing; "
     if isinstance(each, Values):
         values = missing + ", ".join(visible(value) for value in each.values[:20])

@@ -151,6 +151,8 @@ class _Reader:
         self._read_constraints()
         schema = self._read_schema()
         self._check_sets()
+        if schema is not None:
+            self._check_groups(schema)
         for section in ("checks", "accepted"):
             self._check_outputs(section)
         self._check_labels()
@@ -318,6 +320,16 @@ class _Reader:
             for each in map(self._characteristics.get, names):
                 if each is not None and (mistake := outside_sets(each, "")) is not None:
                     self._found.add(path, mistake)
+
+    def _check_groups(self, schema: Schema) -> None:
+        """Whether a limit is on the causal score of what the subject is not given: always 0."""
+        unread = {schema.names[column] for column in schema.unread}
+        for number, table in self._sets("checks"):
+            if table.get("measure", "causal") == "causal" and unread.issuperset(table["against"]):
+                problem = "the causal score of what the program is not given is 0 by construction"
+                names = " and ".join(map(quote, table["against"]))
+                remedy = f'write measure = "group", or remove role = "group" from {names}'
+                self._found.add(("checks", number), Mistake("check-unread", "", problem, remedy))
 
     def _all_sets(self) -> Iterator[tuple[KeyPath, list[str]]]:
         """The sets of the whole file that can be read, with their places."""
