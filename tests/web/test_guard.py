@@ -134,7 +134,10 @@ def test_two_servers_share_a_browser(loan: Server, tmp_path: Path) -> None:
 
 def test_read_only_refuses_every_change(tmp_path: Path) -> None:
     with serving(example(tmp_path), "--read-only") as server:
-        for path in ("/run", "/confirm", "/results"):
+        described = server.get("/describe?section=inputs&name=age").text
+        assert "6 characteristics" in described
+        assert "<form" not in described
+        for path in ("/run", "/confirm", "/results", "/describe", "/describe/files", "/trial"):
             answer = server.post(path)
             assert answer.status_code == 403
             assert "--read-only" in answer.text

@@ -32,7 +32,16 @@ from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.meanings import favourable_mistakes, label_mistakes, listed
 from themis.subjects.outputs import Output
 
-__all__ = ["Config", "find_config", "format_schema", "load_config", "placing", "read_config"]
+__all__ = [
+    "Config",
+    "config_of",
+    "find_config",
+    "format_schema",
+    "load_config",
+    "placing",
+    "prefix_of",
+    "read_config",
+]
 
 FILE_NAME = "themis.toml"
 PROJECT_FILE_NAME = "pyproject.toml"
@@ -79,11 +88,15 @@ def load_config(place: Path) -> Config:
 
 def read_config(path: Path) -> Config:
     """The configuration that a file describes; raises ConfigError with all of its mistakes."""
-    prefix: KeyPath = ("tool", "themis") if path.name == PROJECT_FILE_NAME else ()
     if kind_of(path) is not None:
         problem, remedy = "it is a table, not a themis.toml", f"rows are given as --data {path}"
         raise ConfigError([Mistake("no-config", "", problem, remedy, file=str(path))])
-    text = _read_text(path)
+    return config_of(_read_text(path), path)
+
+
+def config_of(text: str, path: Path) -> Config:
+    """The configuration that a text describes where it is, or would be, the file at a path."""
+    prefix = prefix_of(path)
     try:
         data = _section(parse_toml(text), prefix)
     except ConfigError as error:
@@ -94,6 +107,11 @@ def read_config(path: Path) -> Config:
         raise ConfigError([Mistake("empty-file", "", what, INIT_REMEDY, str(path))])
     hashed = hashlib.sha256(text.encode("utf-8")).hexdigest()
     return replace(_Reader(data, found).read(path), sha256=hashed)
+
+
+def prefix_of(path: Path) -> KeyPath:
+    """The table of a file that holds the whole configuration; empty where the file does."""
+    return ("tool", "themis") if path.name == PROJECT_FILE_NAME else ()
 
 
 class _Findings:

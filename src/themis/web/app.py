@@ -13,7 +13,7 @@ from starlette.routing import Route
 from themis.errors import MistakesError, ThemisError
 from themis.show.html import tag
 from themis.show.reports.document import STYLE
-from themis.web import comparing, pairs, reading, running, trying
+from themis.web import comparing, describing, pairs, reading, running, trial, trying, uploads
 from themis.web.guard import Guard
 from themis.web.layout import problems, shell
 from themis.web.site import Site, site_of
@@ -32,6 +32,9 @@ def make_app(site: Site) -> Guard:
             *comparing.ROUTES,
             *pairs.ROUTES,
             *trying.ROUTES,
+            *describing.ROUTES,
+            *uploads.ROUTES,
+            *trial.ROUTES,
         ],
         exception_handlers={HTTPException: refused, ThemisError: mistaken},
     )

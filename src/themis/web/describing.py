@@ -1,0 +1,256 @@
+"""The page that describes a subject: forms and the text of the themis.toml that they edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from themis.config.fields import kinds_of, shown
+from themis.config.parts import NAMED, Part, Source
+from themis.engine.replacing import write_whole
+from themis.errors import ConfigError, Mistake
+from themis.inputs.population import Population
+from themis.inputs.schema import Schema
+from themis.show.html import Html, empty, join, tag, value
+from themis.show.words.values import count, size
+from themis.web.forms import PREFIX, area, controls
+from themis.web.layout import button, labelled, posting, problems, shell, written
+from themis.web.site import Site, posted, site_of
+from themis.web.uploads import beginnings, upload_field
+
+SECTIONS = {  # their titles, and what one of several is called
+    "subject": ("What is tested", ""),
+    "inputs": ("Characteristics", "a characteristic"),
+    "constraints": ("Constraints", "a constraint"),
+    "outputs": ("Outputs", "an output"),
+    "profile": ("Real people", ""),
+    "report": ("Words for reports", ""),
+    "run": ("Confidence and cost", ""),
+}
+STALE = "It was changed after this page was made and nothing was saved: make your change again here"
+
+
+def describe(request: Request) -> Response:
+    """The forms of the file, beside its text."""
+    site = site_of(request)
+    return _Page(site, Source.of(site.file), dict(request.query_params)).answer()
+
+
+async def save(request: Request) -> Response:
+    """Edit the file: the keys of a form, or all of its text."""
+    given, site = await _sent(request), site_of(request)
+    source = Source.of(site.file)
+    if given.get("mark") != source.mark:
+        return _Page(site, source, {}).answer(409, [Mistake("stale", site.file.name, STALE)])
+    try:
+        new = _edited(source, given)
+    except ConfigError as error:
+        return _Page(site, source, given).answer(400, error.mistakes)
+    before = {(each.where, each.problem) for each in _mistakes(source)}
+    fresh = [each for each in _mistakes(new) if (each.where, each.problem) not in before]
+    if fresh and "anyway" not in given:
+        return _Page(site, source, given).answer(400, fresh)
+    write_whole(site.file, new.text.encode())
+    return RedirectResponse(f"/describe#{given.get('section', 'file')}", 303)
+
+
+async def check(request: Request) -> Response:
+    """What a form would make of the file, and what is wrong with that; nothing is saved."""
+    given, source = await _sent(request), Source.of(site_of(request).file)
+    return JSONResponse(await run_in_threadpool(_checked, source, given))
+
+
+async def _sent(request: Request) -> dict[str, str]:
+    """What a form holds; browsers send lines with ends of their own."""
+    fields = await posted(request)
+    return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}
+
+
+def _checked(source: Source, given: Mapping[str, str]) -> dict[str, str]:
+    if given.get("mark") != source.mark:
+        return {"state": problems([STALE])}
+    try:
+        new = _edited(source, given)
+    except ConfigError as error:
+        return {"state": problems(map(_told, error.mistakes))}
+    return {"state": _state(new), "text": new.plain}
+
+
+def _edited(source: Source, given: Mapping[str, str]) -> Source:
+    """What a form makes of the file."""
+    if "text" in given:
+        return source.rewritten(given["text"])
+    part = _part(source, given)
+    if given.get("do") == "remove":
+        return source.without(part)
+    texts = {key: given[PREFIX + key] for key in part.keys if PREFIX + key in given}
+    return source.filled_in(part, texts)
+
+
+def _part(source: Source, given: Mapping[str, str]) -> Part:
+    """The part that a form, or an address, names."""
+    section, name, kind = (given.get(key, "") for key in ("section", "name", "kind"))
+    section = section if section in SECTIONS else "subject"
+    return source.part(section, name, kind, is_new="new" in given)
+
+
+def _mistakes(source: Source) -> Iterable[Mistake]:
+    try:
+        source.config()
+    except ConfigError as error:
+        return error.mistakes
+    return ()
+
+
+def _told(mistake: Mistake) -> str:
+    line = f"Line {mistake.line}, " if mistake.line else ""
+    return f"{line}{mistake.at(file='', line=None)}"
+
+
+def _state(source: Source) -> Html:
+    """What is wrong with the file, or else how many inputs it describes."""
+    mistakes = [*map(_told, _mistakes(source))]
+    return problems(mistakes) or tag("p", _domain(source.config().schema), class_="clear")
+
+
+def _domain(schema: Schema) -> str:
+    free = Population.of(schema.with_constraints(())).size or schema.size
+    text = f"{count(len(schema), 'characteristic')}, {size(free)} possible inputs"
+    if not schema.constraints:
+        return f"{text}."
+    valid = Population.of(schema).size
+    leave = count(len(schema.constraints), "constraint leaves", "constraints leave")
+    return f"{text}; {leave} {'too many to count' if valid is None else size(valid)}."
+
+
+class _Page:
+    """The page, with the form that is open, as it was filled in."""
+
+    def __init__(self, site: Site, source: Source, given: Mapping[str, str]) -> None:
+        self._site, self._source, self._given = site, source, given
+        self._may_insist = False
+
+    def answer(self, status: int = 200, mistakes: Iterable[Mistake] = ()) -> Response:
+        """The page with what is wrong with an edit that was not saved."""
+        self._may_insist = status == 400
+        content = [problems(map(_told, mistakes)), *self._content()]
+        scripts, token = ["describe.js", "send.js"], self._site.keys.form
+        page = shell("Describe", *content, here="/describe", form_token=token, scripts=scripts)
+        return HTMLResponse(page, status)
+
+    def _content(self) -> Iterator[Html]:
+        is_there, site = self._site.file.exists(), self._site
+        state = tag("div", _state(self._source) if is_there else "", id="state", aria_live="polite")
+        if site.read_only:
+            yield state
+            yield tag("pre", tag("code", Html(escape(self._source.plain))), tabindex="0")
+            return
+        if not is_there:
+            yield from beginnings(site)
+        yield state
+        if is_there:
+            yield posting("/trial", site.keys.form, button("Try a few inputs"))
+        yield tag("div", tag("div", *self._sections()), self._text(), class_="described")
+        if is_there:
+            yield upload_field(site)
+
+    def _text(self) -> Html:
+        """The file as it is, to be read and edited."""
+        text = self._given.get("text", self._source.plain)
+        rows = str(min(max(text.count("\n") + 2, 12), 40))
+        label = tag("label", tag("h2", self._site.file.name), for_="text")
+        return self._form([label, area("text", text, rows=rows)], "Save the text", id_="file")
+
+    def _form(self, content: Iterable[Any], save: str, *others: Html, **attributes: str) -> Html:
+        """A form that is checked while it is filled in."""
+        mark = _hidden(mark=self._source.mark)
+        box = empty("input", type="checkbox", name="anyway", value="yes")
+        insist = [tag("p", tag("label", box, " Save it all the same"))] if self._may_insist else []
+        send = tag("p", button(save), *others, class_="actions")
+        form = posting(
+            "/describe", self._site.keys.form, mark, *content, *insist, send, kind="checked"
+        )
+        return tag("div", form, **attributes)
+
+    def _sections(self) -> Iterator[Html]:
+        try:
+            assert self._source.data is not None
+        except ConfigError:  # only the text can be edited
+            return
+        for section, (title, one) in SECTIONS.items():
+            names = [*self._source.table(section)] if section in NAMED else [""]
+            head = [tag("h2", title)] if one else []
+            yield tag("section", *head, *self._entries(section, names, title), id=section)
+
+    def _entries(self, section: str, names: Iterable[str], title: str) -> Iterator[Html]:
+        """What a section holds, one of them perhaps as a form."""
+        asked = self._given if self._given.get("section") == section else None
+        for name in names:
+            own = {"section": section, "name": name}
+            if asked is not None and "new" not in asked and asked.get("name", "") == name:
+                yield self._edit(_part(self._source, asked))
+            else:
+                link = _link(value(name) if name else title, own)
+                yield tag("p", link, " ", _summary(_part(self._source, own)), class_="entry")
+        if asked is not None and "new" in asked:
+            yield self._edit(_part(self._source, asked))
+        elif one := SECTIONS[section][1]:
+            yield tag("p", _link(f"Add {one}", {"section": section, "new": "yes"}))
+
+    def _edit(self, part: Part) -> Html:
+        """The form of a part, with its kinds to choose from."""
+        own = {"section": part.section, "name": part.name}
+        own |= {"new": "yes"} if part.is_new else {}
+        kinds = [
+            tag("li", _link(about, {**own, "kind": kind}, kind == part.kind))
+            for kind, about in kinds_of(part.section).items()
+        ]
+        content = [tag("ul", *kinds, class_="kinds")] if kinds else []
+        if part.is_new:
+            del own["name"]
+            name = written("name", self._given.get("name", ""), required="required")
+            content += [labelled("name", "Name", name)]
+        else:
+            content += [tag("h3", value(part.name or SECTIONS[part.section][0]))]
+        texts = {
+            key: self._given.get(PREFIX + key, shown(about, part.spec.get(key)))
+            for key, about in part.keys.items()
+        }
+        content += [_hidden(**own, kind=part.kind), *controls(part.keys, texts)]
+        remove = button("Remove", kind="quiet", name="do", value="remove")
+        cancel = tag("a", "Cancel", href=f"/describe#{part.section}")
+        others = [cancel] if part.is_new or part.section == "subject" else [remove, cancel]
+        return self._form(content, "Save", *others, id_="edit")
+
+
+def _summary(part: Part) -> Html:
+    """What the file says of a part, on a line."""
+    told = [
+        name if each is True else said if name in ("values", "condition") else f"{name} {said}"
+        for name, each in part.spec.items()
+        if name in part.keys and (said := shown(part.keys[name], each).replace("\n", ", "))
+    ]
+    return tag("span", value(" · ".join(told)), class_="faint") if told else Html("")
+
+
+def _link(text: Any, asked: Mapping[str, str], is_here: bool | None = None) -> Html:
+    query = urlencode({key: each for key, each in asked.items() if each})
+    return tag("a", text, href=f"/describe?{query}#edit", aria_current="true" if is_here else None)
+
+
+def _hidden(**values: str) -> Html:
+    return join(empty("input", type="hidden", name=key, value=each) for key, each in values.items())
+
+
+ROUTES = [
+    Route("/describe", describe),
+    Route("/describe", save, methods=["POST"]),
+    Route("/describe/check", check, methods=["POST"]),
+]

@@ -1,0 +1,164 @@
+"""Files that somebody uploads to describe a subject, and the first draft that is made of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from themis.inputs.row_files import KINDS, kind_of, read_table
+from themis.show.html import Html, empty, tag, value
+from themis.web.asking import ask_command
+from themis.web.layout import button, choice, labelled, posting, problems, shell, written
+from themis.web.site import Site, check_change, posted, site_of
+
+SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
+PICKLES = (".joblib", ".pkl", ".pickle")
+MODELS = (*PICKLES, ".onnx", ".skops", ".ubj", ".cbm", ".txt", ".pt", ".pth", ".keras")
+MOST_FILES = 1_000  # of one name
+
+
+def upload_field(site: Site) -> Html:
+    """Where a file is chosen, or dropped."""
+    accepted = ",".join((".toml", *SOURCES, *MODELS))
+    kept = f"A table, an API description, a model or a themis.toml; kept in {site.project.name}."
+    field = empty("input", type="file", id="upload", accept=accepted, data_send="/describe/files")
+    label = tag("label", "Upload a file", for_="upload")
+    return tag("p", label, field, tag("span", kept, class_="hint"), class_="drop field")
+
+
+async def take_file(request: Request) -> Response:
+    """Keep a file in the project's folder; answers with the address where it is used."""
+    site = site_of(request)
+    check_change(request)
+    name = cleaned(unquote(request.headers.get("x-themis-name", "")))
+    suffix, is_new = Path(name).suffix.lower(), not site.file.exists()
+    if suffix not in (".toml", *SOURCES, *MODELS):
+        raise HTTPException(400, f"{name} is of no kind that can be used here.")
+    if suffix == ".toml" and not is_new:
+        raise HTTPException(409, f"{site.file.name} is there already; rename it first.")
+    place = await _keep(request, site.file if suffix == ".toml" else site.project / name)
+    there = "/describe"
+    if suffix in SOURCES and is_new:
+        there = f"/describe/draft?from={quote(place.name)}"
+    elif suffix != ".toml":
+        there = f"/describe?section={'profile' if suffix in KINDS else 'subject'}#edit"
+    return Response(there, media_type="text/plain")
+
+
+def cleaned(name: str) -> str:
+    """A file's name without folders and without what shells and other systems mind."""
+    last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
+    stem, dot, suffix = re.sub(r"[^\w.-]+", "_", last).strip("._-").rpartition(".")
+    return f"{stem[:80] or 'file'}{dot}{suffix[:10]}"
+
+
+async def _keep(request: Request, place: Path) -> Path:
+    """Write what is sent beside what is there: `people.csv`, or else `people-2.csv`."""
+    for number in range(1, MOST_FILES):
+        new = place if number == 1 else place.with_stem(f"{place.stem}-{number}")
+        with suppress(FileExistsError), new.open("xb") as file:
+            try:
+                async for piece in request.stream():
+                    file.write(piece)
+            except BaseException:
+                new.unlink()
+                raise
+            return new
+    raise HTTPException(409, f"There are too many files {place.name}.")
+
+
+def _found(site: Site, suffixes: tuple[str, ...]) -> list[str]:
+    """The files of these kinds in the project's folder."""
+    files = (each.name for each in site.project.iterdir() if each.suffix.lower() in suffixes)
+    return sorted(each for each in files if not each.startswith("."))
+
+
+def beginnings(site: Site) -> Iterator[Html]:
+    """What a first draft can be made of: a file that is uploaded, or one of the folder."""
+    yield tag("p", "Upload a file to begin with, or describe everything in the forms below.")
+    yield upload_field(site)
+    if names := _found(site, SOURCES):
+        links = (tag("a", value(e), href=f"/describe/draft?from={quote(e)}") for e in names)
+        yield tag("p", f"Or begin with a file of {site.project.name}:")
+        yield tag("ul", *(tag("li", each) for each in links))
+
+
+def ask_draft(request: Request) -> Response:
+    """What must be known of a file to draft a themis.toml from it."""
+    site = site_of(request)
+    return HTMLResponse(_page(site, _asked(site, request.query_params.get("from", ""))))
+
+
+def _asked(site: Site, name: str) -> Path:
+    if name not in _found(site, SOURCES):
+        raise HTTPException(404, "There is no such file in the folder.")
+    return site.project / name
+
+
+def _page(site: Site, place: Path, mistakes: Iterable[str] = ()) -> str:
+    fields = _of_table(site, place) if kind_of(place) else _of_description()
+    source = empty("input", type="hidden", name="from", value=place.name)
+    form = posting("/describe/draft", site.keys.form, source, *fields, button("Draft themis.toml"))
+    intro = tag("p", "A first description is drafted from this file. You can change all of it.")
+    title, token = f"Begin with {place.name}", site.keys.form
+    return shell(title, problems(mistakes), intro, form, here="/describe", form_token=token)
+
+
+def _of_table(site: Site, place: Path) -> Iterator[Html]:
+    columns = list(read_table(place, most=1).columns)
+    boxes = (empty("input", type="checkbox", name="protected", value=each) for each in columns)
+    labels = (tag("label", box, " ", value(e)) for box, e in zip(boxes, columns, strict=True))
+    hint = tag("p", "None: they are guessed from the names.", class_="hint")
+    yield tag("fieldset", tag("legend", "Protected columns"), hint, *labels, class_="boxes")
+    known = [("", "guess it"), *((each, each) for each in columns)]
+    yield labelled("target", "The column with what was decided", choice("target", known))
+    if models := _found(site, MODELS):
+        known = [("", "none of these"), *((each, each) for each in models)]
+        yield labelled("model", "The model that decides", choice("model", known))
+        box = empty("input", type="checkbox", name="trusted", value="yes")
+        said = " I trust this model: loading it may run code on this machine"
+        yield tag("p", tag("label", box, said))
+
+
+def _of_description() -> Iterator[Html]:
+    hint = "Names, with commas between; none: they are guessed where the file says enough."
+    yield labelled("protected", "Protected characteristics", written("protected"), hint)
+    hint = "Where the file describes several, for example /components/schemas/Applicant"
+    yield labelled("pointer", "The part that describes an input", written("pointer"), hint)
+
+
+async def draft(request: Request) -> Response:
+    """Draft the file as `themis init` does, in a process of its own."""
+    fields, site = await posted(request), site_of(request)
+    given = {name: values[0] for name, values in fields.items() if values[0]}
+    place, model = _asked(site, given.get("from", "")), given.get("model", "")
+    if model and "trusted" not in given:
+        mistakes = ["Loading a model may run code on this machine: confirm that you trust it."]
+    elif model.lower().endswith(PICKLES) and not site.trust_pickle:
+        mistakes = [f"{model} is a pickle: start the page with themis ui --trust-pickle for it."]
+    else:
+        source = "#".join(filter(None, (str(place), given.get("pointer"))))
+        options = [f"--protected={each}" for each in fields.get("protected", ())]
+        options += [f"--{name}={given[name]}" for name in ("target", "model") if name in given]
+        _, mistakes = await ask_command(
+            site, "init", f"--from={source}", f"-o{site.file.name}", *options
+        )
+        if site.file.exists():
+            return RedirectResponse("/describe", 303)
+    return HTMLResponse(_page(site, place, mistakes), 400)
+
+
+ROUTES = [
+    Route("/describe/files", take_file, methods=["POST"]),
+    Route("/describe/draft", ask_draft),
+    Route("/describe/draft", draft, methods=["POST"]),
+]
