@@ -22,7 +22,7 @@ from themis.inputs.streams import MIXING, Branch
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
-from themis.scores.explanations.shrinking import Flipping, Kin, Pair, Plain, plain_witnesses
+from themis.scores.explanations.shrinking import Flipping, Kin, Plain, plain_witnesses
 from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
@@ -219,13 +219,13 @@ def _candidates(seen: NDArray[Any], base: NDArray[Any], kin: Kin) -> NDArray[Any
     changes, and some flips need more.
     """
     count, schema = len(base) // 2, kin.schema
-    pairs = np.stack([base[:count], base[:count]], axis=1)
-    for place in range(count):
-        drawn = base[[place, count + place]]
-        like = drawn if place % 2 and len(kin.columns) > 1 else seen[place % len(seen)]
-        one, other = _assignments(like, drawn, kin)
-        pair = kin.changed(pairs[place], [0], kin.columns, one)
-        pairs[place] = kin.changed(pair, [1], kin.columns, other)
+    drawn = np.stack([base[:count], base[count : 2 * count]], axis=1)
+    places = np.arange(count)
+    odd = (places % 2 > 0) & (len(kin.columns) > 1)
+    like = np.where(odd[:, None, None], drawn, seen[places % len(seen)])
+    values = _assignments(like, drawn, kin)
+    pairs = kin.all_changed(np.stack([base[:count]] * 2, axis=1), [0], kin.columns, values[:, 0])
+    pairs = kin.all_changed(pairs, [1], kin.columns, values[:, 1])
     first, second = pairs[:, 0], pairs[:, 1]
     levels = kin.assignments.own_levels(first), kin.assignments.own_levels(second)
     valid = (levels[0] != levels[1]).any(axis=1) & schema.valid(first)
@@ -233,13 +233,15 @@ def _candidates(seen: NDArray[Any], base: NDArray[Any], kin: Kin) -> NDArray[Any
     return np.asarray(pairs[valid])
 
 
-def _assignments(seen: Pair, drawn: Pair, kin: Kin) -> NDArray[Any]:
-    """Two assignments of a set: as a pair of people has them, but numbers are drawn."""
+def _assignments(seen: NDArray[Any], drawn: NDArray[Any], kin: Kin) -> NDArray[Any]:
+    """Two assignments of a set for each pair: as people have them, but numbers are drawn."""
     each = [kin.schema.characteristics[column] for column in kin.columns]
     ordered = np.array([one.ordered for one in each])
-    own = (seen[:, kin.columns] >= [one.first_extra for one in each]).any(axis=0)
-    found = np.where(ordered | own, drawn[:, kin.columns], seen[:, kin.columns])
-    levels = [one.level_of(found[:, place]) for place, one in enumerate(each)]
-    same = np.array([first == second for first, second in levels])
-    found[1, same] = found[0, same]  # values of one bin are no counterfactuals
+    seen, drawn = seen[:, :, kin.columns], drawn[:, :, kin.columns]
+    own = (seen >= [one.first_extra for one in each]).any(axis=1, keepdims=True)
+    found = np.where(ordered | own, drawn, seen)
+    for place, one in enumerate(each):
+        first, second = found[:, 0, place], found[:, 1, place]
+        same = one.level_of(first) == one.level_of(second)
+        second[same] = first[same]  # values of one bin are no counterfactuals
     return found

@@ -108,21 +108,29 @@ class Kin:
         self, pair: Pair, sides: Sequence[int], columns: Sequence[int], values: Any
     ) -> Pair:
         """The pair with other values on these sides, and with what follows them."""
-        candidate = pair.copy()
+        return np.asarray(self.all_changed(pair[None], sides, columns, values)[0])
+
+    def all_changed(
+        self, pairs: NDArray[Any], sides: Sequence[int], columns: Sequence[int], values: Any
+    ) -> NDArray[Any]:
+        """Many pairs, each with its own row of values, or all with the same."""
+        candidates = pairs.copy()
         for side in sides:
-            candidate[side, columns] = values
+            candidates[:, side, columns] = values
         if not self.schema.ties:
-            return candidate
-        first, second = candidate[:1], candidate[:1].copy()
+            return candidates
+        first = candidates[:, 0]
         free = [tie for tie in self.schema.ties if tie.follower not in self.columns]
-        follow(free, pair[:1], first)
-        if not as_drawn(free, first).all():
-            rewrite(free, first)
-        second[:, :] = first
-        second[:, self.columns] = candidate[1, self.columns]
+        follow(free, pairs[:, 0], first)
+        other = ~as_drawn(free, first)
+        drawn = first[other]
+        rewrite(free, drawn)
+        first[other] = drawn
+        second = first.copy()
+        second[:, self.columns] = candidates[:, 1][:, self.columns]
         follow(self.assignments.followed, first, second)
-        candidate[1] = second[0]
-        return candidate
+        candidates[:, 1] = second
+        return candidates
 
 
 class Plainness:
