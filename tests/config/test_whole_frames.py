@@ -14,10 +14,11 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import themis
 from tests.projects import enter, run
@@ -121,6 +122,40 @@ def test_an_unprotected_file_can_be_measured_by_a_column_of_the_rows(
     misspelt = run("score", "--against", "gendr", "--trust-pickle")
     assert misspelt.exit_code == 2
     assert "no column of this name in the rows; did you mean 'gender'?" in misspelt.output
+
+
+DATES = ["applied_on", "date_of_birth"]
+
+
+def age_in_days(frame: pd.DataFrame) -> pd.DataFrame:
+    return (frame["applied_on"] - frame["date_of_birth"]).dt.days.to_frame()
+
+
+def test_dates_reach_a_model_as_it_was_trained_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    rows = hiring()
+    rows.loc[7, "date_of_birth"] = None
+    rows.to_csv("hiring.csv", index=False)
+    frame = pd.read_csv("hiring.csv", parse_dates=DATES)
+    age = make_pipeline(FunctionTransformer(age_in_days), SimpleImputer(), StandardScaler())
+    columns = make_column_transformer((age, DATES), (StandardScaler(), ["years"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["hired"])
+    joblib.dump(model, "model.joblib")
+    asked = ("--from", "hiring.csv", "--model", "model.joblib", "--trust-pickle")
+    asked = (*asked, "--protected", "gender", "--target", "hired")
+    assert run("init", *asked).exit_code == 0
+    audit = themis.Audit.from_file(trust_pickle=True)
+    found = audit.apparent(measures=["group"], only_data=True).scores[0].score
+    rates = pd.Series(model.predict(frame) == "yes").groupby(frame["gender"]).mean()
+    assert found == pytest.approx(abs(rates["male"] - rates["female"]))
+    rows.assign(applied_on=rows["applied_on"] + " o'clock").to_csv("hiring.csv", index=False)
+    untyped = run("score", "--trust-pickle")
+    assert untyped.exit_code == 2
+    assert "some values of 'applied_on' can't be made datetime64" in untyped.output
+    told = " ".join(run("init", *asked, "--force").output.split())
+    assert "the model answers none of the rows that it was tried on: TypeError: " in told
 
 
 NAMES = ["id", "born", "degree", "years"]

@@ -126,6 +126,10 @@ def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
     if draft.order is not None:
         print_line(one_line(str(draft.order)))
+    if draft.failure:
+        print_line(
+            one_line(f"the model answers none of the rows that it was tried on: {draft.failure}")
+        )
     if draft.rare:
         print_line(f"texts of few rows, perhaps personal: {one_line(', '.join(draft.rare))}")
     own = "look" if draft.is_complete else "put your own subject into it, and look"

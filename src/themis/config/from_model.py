@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +45,8 @@ class ModelFacts:
     cut: float | None = None  # from where on its answer is usually a yes
     module: str | None = None  # whose weights are in the file, as module:Class
     cut_reason: str = UNTRIED
+    dtypes: Mapping[str, str] = field(default_factory=dict)  # of dates that it takes as such
+    failure: str = ""  # why it answers none of the rows
     trained: Trained | None = None  # to be tried
 
 
@@ -138,3 +141,41 @@ def tried_on(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
     probable = bool(((numbers >= 0) & (numbers <= 1)).all())
     reason = PROBABILITIES if probable else OTHERS
     return replace(model, cut=0.5 if probable else 0.0, cut_reason=reason)
+
+
+def fed(model: ModelFacts, rows: Table, schema: Schema, dates: Sequence[str]) -> ModelFacts:
+    """The same, with the type of these columns where it fails on texts, or with how it fails."""
+    if model.trained is None:
+        return model
+    failure = _failure(model, rows, schema, None)
+    if failure and dates:
+        dtypes = dict.fromkeys(dates, _date_type())
+        if not _failure(model, rows, schema, dtypes):
+            return replace(model, dtypes=dtypes)
+    return replace(model, failure=failure)
+
+
+def _failure(
+    model: ModelFacts, rows: Table, schema: Schema, dtypes: Mapping[str, str] | None
+) -> str:
+    """Why a model answers none of some rows, in words that several share; empty if it does."""
+    assert model.trained is not None
+    try:
+        people = people_of(rows, schema)
+        subject = Model(model.trained.model, people.schema.given, dtypes=dtypes)
+        subject.structured = True  # what it answers does not matter
+        failures = at_door(subject, people.schema).load(people.codes).run().failures.values()
+    except MistakesError as error:
+        return str(error)
+    if len(failures) < len(people):
+        return ""
+    lines = Counter(each.message.partition("\n")[0] for each in failures)
+    (line, times), *_ = lines.most_common(1)
+    return line if times >= SHARED else next(iter(failures)).plain
+
+
+def _date_type() -> str:
+    """What pandas reads dates as."""
+    import pandas as pd
+
+    return str(pd.to_datetime(["2024-01-01"]).dtype)

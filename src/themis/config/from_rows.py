@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
-from themis.config.from_model import ModelFacts, order_of, tried_on, word_of
+from themis.config.from_model import ModelFacts, fed, order_of, tried_on, word_of
 from themis.config.toml import spell_value
 from themis.errors import Mistake, RequestError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Typed, type_column
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
 from themis.inputs.numbers import exact, round_step
-from themis.inputs.personal import SHARED, words_of
+from themis.inputs.personal import SHARED, are_dates, words_of
 from themis.inputs.schema import Schema, characteristic_from
 from themis.inputs.tables import Table
 
@@ -87,7 +87,7 @@ def draft_from_data(
     if model is not None:
         schema = _schema_of(drafts)
         some = some_rows(rows)
-        model = tried_on(model, some, schema)
+        model = fed(tried_on(model, some, schema), some, schema, _dates(drafts, typed))
         order = order_of(model, some, schema, found)
     scale = _scale(None if found is None else typed[found], model)
     return DraftFile(
@@ -103,6 +103,7 @@ def draft_from_data(
         cut=None if model is None or model.classes else model.cut,
         cut_reason="" if model is None else model.cut_reason,
         order=order,
+        failure="" if model is None else model.failure,
         rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
         asked=[each.name for each in drafts if each.name in asked and not each.left_out],
     )
@@ -113,6 +114,13 @@ def _subject(model: ModelFacts) -> Iterator[str]:
     yield f'[subject]\nkind = "model"\nfile = {spell_value(model.file)}'
     if model.module is not None:
         yield f"object = {spell_value(model.module)}"
+    if model.dtypes:
+        yield "# dtypes: the model fails on these dates as texts, not as pandas reads dates"
+        yield f"dtypes = {spell_value(dict(model.dtypes))}"
+
+
+def _dates(drafts: Sequence[Draft], typed: Mapping[str, Typed]) -> list[str]:
+    return [each.name for each in drafts if not each.left_out and are_dates(typed[each.name])]
 
 
 def some_rows(rows: Table) -> Table:

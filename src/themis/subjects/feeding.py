@@ -59,7 +59,14 @@ class FrameColumns:
             return pd.Categorical.from_codes(places[codes], dtype=self._dtypes[each.name])
         series = pd.Series(_framed(each, codes))
         dtype = self._dtypes.get(each.name)
-        return series.array if dtype is None else series.astype(dtype).array
+        if dtype is None:
+            return series.array
+        try:
+            return series.astype(dtype).array
+        except (TypeError, ValueError, OverflowError):  # its text may hold values of people
+            problem = f"some values of {each.name!r} can't be made {dtype}"
+            remedy = "give the type that the model was trained on, and values of this type"
+            raise RequestError.one("model-dtypes", "dtypes", problem, remedy) from None
 
 
 def _given(dtypes: Any, schema: Schema) -> dict[str, Any]:
