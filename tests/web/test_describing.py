@@ -113,7 +113,7 @@ def server(bare: Server) -> Iterator[Server]:
 
 def test_the_loan_example_is_described_by_forms_from_nothing(server: Server) -> None:
     file = server.folder / "themis.toml"
-    assert "Upload a file to begin with" in server.get("/describe").text
+    assert "Begin with a file" in server.get("/describe").text
     assert not file.exists()
     subject = {"key_function": "loan:decide", "key_favourable": "approved"}
     assert fill_in(server, "/describe?section=subject", **subject).status_code == 303

@@ -23,7 +23,7 @@ from themis.show.words.values import count, size
 from themis.web.forms import PREFIX, area, controls
 from themis.web.layout import button, labelled, posting, problems, shell, written
 from themis.web.site import Site, posted, site_of
-from themis.web.uploads import beginnings, upload_field
+from themis.web.uploads import ANY, beginnings, upload_field
 
 SECTIONS = {  # their titles, and what one of several is called
     "subject": ("What is tested", ""),
@@ -140,7 +140,8 @@ class _Page:
     def answer(self, status: int = 200, mistakes: Iterable[Mistake] = ()) -> Response:
         """The page with what is wrong with an edit that was not saved."""
         self._may_insist = status == 400
-        content = [problems(map(_told, mistakes)), *self._content()]
+        refused = tag("h2", "Not saved") if status != 200 else ""
+        content = refused, problems(map(_told, mistakes)), *self._content()
         scripts, token = ["describe.js", "send.js"], self._site.keys.form
         page = shell("Describe", *content, here="/describe", form_token=token, scripts=scripts)
         return HTMLResponse(page, status)
@@ -159,7 +160,7 @@ class _Page:
             yield posting("/trial", site.keys.form, button("Try a few inputs"))
         yield tag("div", tag("div", *self._sections()), self._text(), class_="described")
         if is_there:
-            yield upload_field(site)
+            yield upload_field(site, "Upload a table, a model or an API description", ANY)
 
     def _text(self) -> Html:
         """The file as it is, to be read and edited."""

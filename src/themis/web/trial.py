@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from themis.show.html import Html, folded, table, tag, value
 from themis.show.words.wording import Wording
-from themis.web.asking import ask_command
+from themis.web.commands import ask_command
 from themis.web.layout import problems, shell
 from themis.web.site import posted, site_of
 

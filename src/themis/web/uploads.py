@@ -16,23 +16,23 @@ from starlette.routing import Route
 
 from themis.inputs.row_files import KINDS, kind_of, read_table
 from themis.show.html import Html, empty, tag, value
-from themis.web.asking import ask_command
+from themis.web.commands import ask_command
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
 from themis.web.site import Site, check_change, posted, site_of
 
 SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
 PICKLES = (".joblib", ".pkl", ".pickle")
 MODELS = (*PICKLES, ".onnx", ".skops", ".ubj", ".cbm", ".txt", ".pt", ".pth", ".keras")
+ANY = (".toml", *SOURCES, *MODELS)
 MOST_FILES = 1_000  # of one name
 
 
-def upload_field(site: Site) -> Html:
-    """Where a file is chosen, or dropped."""
-    accepted = ",".join((".toml", *SOURCES, *MODELS))
-    kept = f"A table, an API description, a model or a themis.toml; kept in {site.project.name}."
-    field = empty("input", type="file", id="upload", accept=accepted, data_send="/describe/files")
-    label = tag("label", "Upload a file", for_="upload")
-    return tag("p", label, field, tag("span", kept, class_="hint"), class_="drop field")
+def upload_field(site: Site, what: str, kinds: Iterable[str], source: str = "") -> Html:
+    """Where a file is chosen, or dropped; of a draft, beside its source."""
+    there = f"/describe/files?from={quote(source)}"
+    field = empty("input", type="file", id="upload", accept=",".join(kinds), data_send=there)
+    hint = f"It is copied to the folder {site.project.name}, and goes nowhere else."
+    return tag("div", labelled("upload", what, field, hint), class_="drop")
 
 
 async def take_file(request: Request) -> Response:
@@ -41,14 +41,15 @@ async def take_file(request: Request) -> Response:
     check_change(request)
     name = cleaned(unquote(request.headers.get("x-themis-name", "")))
     suffix, is_new = Path(name).suffix.lower(), not site.file.exists()
-    if suffix not in (".toml", *SOURCES, *MODELS):
+    if suffix not in ANY:
         raise HTTPException(400, f"{name} is of no kind that can be used here.")
     if suffix == ".toml" and not is_new:
         raise HTTPException(409, f"{site.file.name} is there already; rename it first.")
     place = await _keep(request, site.file if suffix == ".toml" else site.project / name)
     there = "/describe"
-    if suffix in SOURCES and is_new:
-        there = f"/describe/draft?from={quote(place.name)}"
+    source = place.name if suffix in SOURCES else request.query_params.get("from")
+    if source and is_new:
+        there = f"/describe/draft?from={quote(source)}"
     elif suffix != ".toml":
         there = f"/describe?section={'profile' if suffix in KINDS else 'subject'}#edit"
     return Response(there, media_type="text/plain")
@@ -84,8 +85,8 @@ def _found(site: Site, suffixes: tuple[str, ...]) -> list[str]:
 
 def beginnings(site: Site) -> Iterator[Html]:
     """What a first draft can be made of: a file that is uploaded, or one of the folder."""
-    yield tag("p", "Upload a file to begin with, or describe everything in the forms below.")
-    yield upload_field(site)
+    yield tag("p", "Begin with a file that you upload, or describe everything in the forms below.")
+    yield upload_field(site, "A table of people, an API description, or a themis.toml", ANY)
     if names := _found(site, SOURCES):
         links = (tag("a", value(e), href=f"/describe/draft?from={quote(e)}") for e in names)
         yield tag("p", f"Or begin with a file of {site.project.name}:")
@@ -110,7 +111,18 @@ def _page(site: Site, place: Path, mistakes: Iterable[str] = ()) -> str:
     form = posting("/describe/draft", site.keys.form, source, *fields, button("Draft themis.toml"))
     intro = tag("p", "A first description is drafted from this file. You can change all of it.")
     title, token = f"Begin with {place.name}", site.keys.form
-    return shell(title, problems(mistakes), intro, form, here="/describe", form_token=token)
+    what = "Upload the model that decides, if it is a file"
+    model = upload_field(site, what, MODELS, place.name) if kind_of(place) else ""
+    return shell(
+        title,
+        problems(mistakes),
+        intro,
+        model,
+        form,
+        here="/describe",
+        form_token=token,
+        scripts=["send.js"],
+    )
 
 
 def _of_table(site: Site, place: Path) -> Iterator[Html]:
@@ -118,7 +130,8 @@ def _of_table(site: Site, place: Path) -> Iterator[Html]:
     boxes = (empty("input", type="checkbox", name="protected", value=each) for each in columns)
     labels = (tag("label", box, " ", value(e)) for box, e in zip(boxes, columns, strict=True))
     hint = tag("p", "None: they are guessed from the names.", class_="hint")
-    yield tag("fieldset", tag("legend", "Protected columns"), hint, *labels, class_="boxes")
+    chosen = tag("p", *labels, class_="boxes")
+    yield tag("fieldset", tag("legend", "Protected columns"), hint, chosen)
     known = [("", "guess it"), *((each, each) for each in columns)]
     yield labelled("target", "The column with what was decided", choice("target", known))
     if models := _found(site, MODELS):
