@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -54,6 +55,13 @@ class Server:
         """Send a form, as a page of this server does."""
         data = {"token": self.form_token(), **(fields or {})}
         return self.client.post(path, data=data, headers={"Origin": self.base})
+
+    def open_result(self, result: Any) -> str:
+        """The address of a result that is opened from its file."""
+        headers = {"X-Themis-Token": self.form_token(), "Origin": self.base}
+        answer = self.client.post("/results", content=json.dumps(result), headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.text
 
     def end(self) -> None:
         """End it as Ctrl-C does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import themis
@@ -19,17 +18,9 @@ def sample(share: float) -> dict[str, Any]:
     return themis.Audit(decide, schema, seed=1).score(["sex"]).to_dict()
 
 
-def sent(server: Server, result: dict[str, Any]) -> str:
-    """The name that a result has in the history."""
-    headers = {"X-Themis-Token": server.form_token(), "Origin": server.base}
-    answer = server.client.post("/results", content=json.dumps(result), headers=headers)
-    assert answer.status_code == 200, answer.text
-    return answer.text.rpartition("/")[2]
-
-
 def test_two_results_are_compared_as_by_themis_diff(loan: Server) -> None:
     assert "Two results are needed" in loan.get("/compare").text
-    before, after = sent(loan, sample(0.1)), sent(loan, sample(0.5))
+    before, after = (loan.open_result(sample(share)).rpartition("/")[2] for share in (0.1, 0.5))
     form = loan.get("/compare").text
     assert form.count("<option") == 4
     assert f'value="{after}"' in form

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,18 +42,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield found
 
 
-def opened(server: Server, result: Any) -> str:
-    """The address of a result that was opened from its file."""
-    headers = {
-        "X-Themis-Token": server.form_token(),
-        "X-Themis-Name": "result.json",
-        "Origin": server.base,
-    }
-    answer = server.client.post("/results", content=json.dumps(result), headers=headers)
-    assert answer.status_code == 200, answer.text
-    return answer.text
-
-
 def cards(page: str) -> list[tuple[list[str], list[str]]]:
     """What differs in each pair that is shown, and what the two get."""
     tables = re.findall(r'<table class="pair".*?</table>', page, re.DOTALL)
@@ -63,7 +50,7 @@ def cards(page: str) -> list[tuple[list[str], list[str]]]:
 
 
 def test_pairs_are_shown_a_hundred_at_a_time(server: Server, result: Any) -> None:
-    place = opened(server, result)
+    place = server.open_result(result)
     first = server.get(f"{place}/pairs").text
     total = sum(len(each["witnesses"]) for each in result["scores"])
     assert total > 100
@@ -75,7 +62,7 @@ def test_pairs_are_shown_a_hundred_at_a_time(server: Server, result: Any) -> Non
 
 
 def test_pairs_are_filtered_by_set_loser_and_place(server: Server, result: Any) -> None:
-    place = f"{opened(server, result)}/pairs"
+    place = f"{server.open_result(result)}/pairs"
     score = next(n for n, each in enumerate(result["scores"]) if each["witnesses"])
     assert result["scores"][score]["against"] == ["sex"]
     losing = cards(server.get(f"{place}?score={score}&loses=female").text)
@@ -95,13 +82,13 @@ def test_pairs_are_filtered_by_set_loser_and_place(server: Server, result: Any) 
 
 
 def test_a_filter_that_nothing_meets_shows_no_pair(server: Server, result: Any) -> None:
-    place = f"{opened(server, result)}/pairs"
+    place = f"{server.open_result(result)}/pairs"
     for query in ("score=77", "loses=nobody", "region=0.99", "page=-1&score=x"):
         assert not cards(server.get(f"{place}?{query}").text)
 
 
 def test_a_result_leads_to_all_of_its_pairs(server: Server, result: Any) -> None:
-    place = opened(server, result)
+    place = server.open_result(result)
     page = server.get(place).text
     assert f'href="{place}/pairs"' in page
     assert 'href="#people"' in page  # of the contents
@@ -123,6 +110,6 @@ def test_given_people_are_shown_and_tried_with_rows_only(
         score["witnesses"] = [each for each in score["witnesses"] if not each["generated"]]
     for options, may in ((), False), (("--rows",), True):
         with serving(tmp_path, *options) as server:
-            page = server.get(f"{opened(server, found)}/pairs").text
+            page = server.get(f"{server.open_result(found)}/pairs").text
             assert bool(cards(page)) == ("/try?result=" in page) == may
             assert ("income 71" in page) == may

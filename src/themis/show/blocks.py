@@ -26,11 +26,16 @@ class Statement:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is in one place of a table; `small` stands below it, `state` colours it."""
+    """What is in one place of a table; `small` stands below it, `state` colours it.
+
+    A page may link it to an address, with words for those who don't see the place.
+    """
 
     text: str
     small: str = ""
     state: str = ""
+    link: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True)

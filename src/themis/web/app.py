@@ -13,7 +13,17 @@ from starlette.routing import Route
 from themis.errors import MistakesError, ThemisError
 from themis.show.html import tag
 from themis.show.reports.document import STYLE
-from themis.web import comparing, describing, pairs, reading, running, trial, trying, uploads
+from themis.web import (
+    combinations,
+    comparing,
+    describing,
+    pairs,
+    reading,
+    running,
+    trial,
+    trying,
+    uploads,
+)
 from themis.web.guard import Guard
 from themis.web.layout import problems, shell
 from themis.web.site import Site, site_of
@@ -31,6 +41,7 @@ def make_app(site: Site) -> Guard:
             *running.ROUTES,
             *comparing.ROUTES,
             *pairs.ROUTES,
+            *combinations.ROUTES,
             *trying.ROUTES,
             *describing.ROUTES,
             *uploads.ROUTES,

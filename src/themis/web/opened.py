@@ -11,6 +11,7 @@ from starlette.requests import Request
 from themis.results.model import Result
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
+from themis.show.html import Html, tag
 from themis.web.history import Run
 from themis.web.site import Site, site_of
 
@@ -18,6 +19,11 @@ from themis.web.site import Site, site_of
 def address(run: Run) -> str:
     """Where a run is shown: its result, if it is over."""
     return f"/results/{run.name}" if run.hash else f"/runs/{run.name}"
+
+
+def back_to(run: Run) -> Html:
+    """The way from a page about a result to the result."""
+    return tag("p", tag("a", "← The result", href=address(run)))
 
 
 def asked_run(request: Request) -> Run:

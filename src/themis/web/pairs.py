@@ -28,10 +28,11 @@ from themis.show.words.values import count, visible
 from themis.show.words.wording import Wording, subject_title, wording
 from themis.web.history import Run
 from themis.web.layout import choice, labelled, shell
-from themis.web.opened import address, asked_run, run_named, shown_result
+from themis.web.opened import address, asked_run, back_to, run_named, shown_result
+from themis.web.paging import filters, paged
 from themis.web.site import site_of
 
-PAGE, PREVIEWED = 100, 4
+PREVIEWED = 4
 ALL = ("", "all")
 
 
@@ -113,20 +114,12 @@ class Asked:
     score: str = ""
     loses: str = ""
     region: str = ""
-    page: int = 1
 
     @classmethod
     def of(cls, request: Request) -> Asked:
         """What the query says."""
         given = request.query_params
-        page = given.get("page", "1")
-        number = int(page) if page.isdecimal() and len(page) < 9 else 1
-        return cls(given.get("score", ""), given.get("loses", ""), given.get("region", ""), number)
-
-    def query(self, page: int) -> str:
-        """The address of another page of these."""
-        chosen = {"score": self.score, "loses": self.loses, "region": self.region, "page": page}
-        return f"?{urlencode({name: each for name, each in chosen.items() if each})}"
+        return cls(given.get("score", ""), given.get("loses", ""), given.get("region", ""))
 
 
 def chosen_pairs(pairs: Pairs, asked: Asked) -> list[Pair]:
@@ -195,18 +188,16 @@ def page(request: Request) -> Response:
     """The pairs that are wanted, a hundred at a time."""
     site, run = site_of(request), asked_run(request)
     pairs, asked = Pairs(shown_result(site, run)), Asked.of(request)
-    found = chosen_pairs(pairs, asked)
-    first = PAGE * (min(asked.page, max(-(-len(found) // PAGE), 1)) - 1)
-    shown = found[first : first + PAGE]
-    cards = (card(each, pairs, run, tries=not site.read_only) for each in shown)
+    found = paged(request, chosen_pairs(pairs, asked), "pair")
+    cards = (card(each, pairs, run, tries=not site.read_only) for each in found.things)
     return HTMLResponse(
         shell(
             f"Pairs: {subject_title(pairs.result)}",
-            tag("p", tag("a", "← The result", href=address(run))),
+            back_to(run),
             _form(pairs, asked),
-            _pager(asked, first, len(shown), len(found)),
-            tag("div", *cards, class_="cards"),
-            _pager(asked, first, len(shown), len(found)) if len(found) > PAGE else "",
+            found.pager,
+            tag("div", *cards, class_="cards many"),
+            found.pager,
             form_token=site.keys.form,
         )
     )
@@ -228,19 +219,7 @@ def _form(pairs: Pairs, asked: Asked) -> Html:
     if regions:
         shown = choice("region", [("", "anywhere"), *regions], asked.region)
         fields.append(labelled("region", "Where", shown))
-    return tag("form", *fields, tag("button", "Show", type="submit"), class_="filters")
-
-
-def _pager(asked: Asked, first: int, shown: int, total: int) -> Html:
-    """Which of how many are shown, and links to those before and behind."""
-    said = f"{first + 1:,} to {first + shown:,} of {total:,} pairs" if total > shown else ""
-    parts: list[Any] = [said or count(total, "pair")]
-    number = first // PAGE + 1
-    if first:
-        parts.append(tag("a", "← Before", href=asked.query(number - 1), rel="prev"))
-    if first + shown < total:
-        parts.append(tag("a", "Next →", href=asked.query(number + 1), rel="next"))
-    return tag("nav", *(tag("span", each) for each in parts), class_="pager", aria_label="Pairs")
+    return filters(*fields)
 
 
 def card(pair: Pair, pairs: Pairs, run: Run, *, tries: bool) -> Html:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from themis.results.model import Result
 from themis.results.saved import result_from_dict
-from themis.show.html import Html, empty, table, tag
+from themis.show.html import Html, empty, folded, table, tag
 from themis.show.reports.document import Space
 from themis.show.reports.formats import FORMATS
 from themis.show.reports.page import SECTIONS, contents, header
-from themis.show.reports.sections import pairs_section
+from themis.show.reports.sections import pairs_section, sets_section
+from themis.show.words.headlines import capital
 from themis.show.words.wording import subject_title
+from themis.web import combinations, pairs
 from themis.web.history import Run
 from themis.web.layout import shell
 from themis.web.opened import address, asked_run, shown_result
-from themis.web.pairs import preview
 from themis.web.site import check_change, posted, site_of
 
-LARGEST_RESULT = 50_000_000
+SAVED = ("json", ".json", "the result itself, to open again or to compare")
 
 
 async def home(request: Request) -> Response:
@@ -74,17 +76,16 @@ def read(request: Request) -> Response:
     site, run = site_of(request), asked_run(request)
     result = shown_result(site, run)
     title = subject_title(result)
-    shown = [
-        preview(run, result, tries=not site.read_only)
-        if show is pairs_section
-        else show(result, Space())
-        for show in SECTIONS
-    ]
+    own: dict[object, Callable[[], Html]] = {
+        pairs_section: lambda: pairs.preview(run, result, tries=not site.read_only),
+        sets_section: lambda: combinations.preview(run, result),
+    }
+    shown = [own[show]() if show in own else show(result, Space()) for show in SECTIONS]
     return HTMLResponse(
         shell(
             title,
+            _actions(run, result),
             contents(shown),
-            tag("p", *_exports(run), class_="actions"),
             *shown,
             header=header(result, title),
             form_token=site.keys.form,
@@ -92,26 +93,42 @@ def read(request: Request) -> Response:
     )
 
 
-def _exports(run: Run) -> Iterator[Html]:
-    yield Html("Export: ")
-    for each in FORMATS.values():
-        if each.suffix:
-            yield tag("a", each.name, href=f"/results/{run.name}/export/{each.name}")
-            yield Html(" ")
+def _actions(run: Run, result: Result) -> Html:
+    """What can be done with a result, before its sections."""
+    here = address(run)
+    links = [(f"/compare?after={run.name}", "Compare")]
+    if result.searches:
+        links.insert(0, (f"{here}/combinations", "Combinations"))
+    if pairs.Pairs(result).all:
+        links.insert(0, (f"{here}/pairs", "Pairs"))
+    made = (tag("a", text, href=place) for place, text in links)
+    return tag("nav", *made, _exports(here), class_="doing", aria_label="This result")
+
+
+def _exports(here: str) -> Html:
+    """Every format as a file, and what it is for."""
+    known = [(each.name, each.suffix, each.about) for each in FORMATS.values() if each.suffix]
+    items = (
+        tag("li", tag("a", capital(about), href=f"{here}/export/{name}"), " ", tag("small", suffix))
+        for name, suffix, about in (*known, SAVED)
+    )
+    return folded("Export", tag("ul", *items), kind="menu")
 
 
 async def export(request: Request) -> Response:
-    """A result in one of the formats of the report, as a file."""
+    """A result in one of the formats of the report, or as it is saved, as a file."""
     site, run = site_of(request), asked_run(request)
-    chosen = FORMATS.get(request.path_params["format"])
-    result = site.history.result(run)
-    if chosen is None or result is None:
+    name, result = request.path_params["format"], shown_result(site, run)
+    if name == SAVED[0]:
+        suffix, text = SAVED[1], f"{json.dumps(result.to_dict(), indent=2)}\n"
+    elif name in FORMATS:
+        suffix, text = FORMATS[name].suffix, FORMATS[name].render(result, rows=site.rows)
+    else:
         raise HTTPException(404, "There is no such format.")
-    name = f"{run.name}{chosen.suffix}"
     return Response(
-        chosen.render(result, rows=site.rows),
+        text,
         media_type="application/octet-stream",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        headers={"Content-Disposition": f'attachment; filename="{run.name}{suffix}"'},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -104,9 +104,14 @@ def undecided_blocks(search: SearchResult, *, most: int = OPEN) -> Iterator[Bloc
 
 def reasons_table(search: SearchResult, *, most: int) -> Table:
     """Why each set is in or out: all if they are few, else what was found, open, or nearly so."""
+    return reasons_of(search, _told(search, most))
+
+
+def reasons_of(search: SearchResult, sets: Iterable[Names]) -> Table:
+    """Why each of these sets is in or out."""
     known = {frozenset(each.against): each for each in search.tested}
     rows: list[Sequence[Content]] = []
-    for names in _told(search, most):
+    for names in sets:
         tested = known.get(frozenset(names))
         kind = kind_of(search, names, tested)
         word = "follows" if kind == "pruned" else word_of(kind, search)
@@ -115,14 +120,24 @@ def reasons_table(search: SearchResult, *, most: int) -> Table:
     return Table("Why combinations are in or out", ("Set", "Decision", "Reason"), rows)
 
 
+def looked_at(search: SearchResult) -> dict[Kind, list[Names]]:
+    """The sets that were found, undecided and below, the largest first."""
+    below = [each for each in search.tested if each.decision == "below"]
+    below.sort(key=lambda each: (each.estimate is None, -(each.estimate or 0.0)))
+    return {
+        "found": [*search.found],
+        "undecided": [*search.undecided],
+        "below": [each.against for each in below],
+    }
+
+
 def _told(search: SearchResult, most: int) -> list[Names]:
     sizes = range(1, search.max_size + 1)
     if sum(math.comb(len(search.among), number) for number in sizes) <= FEW:
         return [each for number in sizes for each in combinations(search.among, number)]
-    first = [*search.found, *search.undecided][: 2 * most // 3]
-    below = [each for each in search.tested if each.decision == "below"]
-    below.sort(key=lambda each: (each.estimate is None, -(each.estimate or 0.0)))
-    return [*first, *(each.against for each in below[: most - len(first)])]
+    found, undecided, below = looked_at(search).values()
+    first = [*found, *undecided][: 2 * most // 3]
+    return [*first, *below[: most - len(first)]]
 
 
 def _why(search: SearchResult, names: Names, tested: TestedSet | None) -> str:
@@ -148,8 +163,11 @@ def word_of(kind: Kind, search: SearchResult) -> str:
     return unlisted_words(search) if kind == "below" else kind
 
 
-def lattice(search: SearchResult) -> Iterator[Block]:
-    """What became of single characteristics (on the diagonal) and of pairs, and of larger sets."""
+def lattice(search: SearchResult, link: Callable[[Names], str] = lambda _: "") -> Iterator[Block]:
+    """What became of single characteristics (on the diagonal) and of pairs, and of larger sets.
+
+    On a page, each may link to more about it.
+    """
     telling = sorted((*search.found, *search.undecided), key=len)
     ranked = list(dict.fromkeys([*(name for each in telling for name in each), *search.among]))
     names = ranked[:MATRIX]
@@ -160,7 +178,8 @@ def lattice(search: SearchResult) -> Iterator[Block]:
         both = tuple(name for name in search.among if name in {one, other})
         kind = kind_of(search, both, known.get(frozenset(both)))
         kinds.add(kind)
-        return Cell(SIGNS[kind], state=f"cell {kind}")
+        about = f"{set_text(both)}: {MEANINGS.get(kind, word_of(kind, search))}"
+        return Cell(SIGNS[kind], state=f"cell {kind}", link=link(both), about=about)
 
     rows: list[Sequence[Content]] = [
         [

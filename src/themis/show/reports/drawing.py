@@ -111,6 +111,8 @@ def _cell(content: Content) -> Any:
     if isinstance(content, str):
         return tag("bdi", cut(content, LONGEST))
     shown = tag("bdi", cut(content.text, LONGEST))
+    if content.link:
+        shown = tag("a", shown, href=content.link, title=content.about, aria_label=content.about)
     if content.small:
         shown = join([shown, " ", tag("small", cut(content.small, LONGEST))])
     return (shown, content.state) if content.state else shown

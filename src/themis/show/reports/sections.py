@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from themis.results.finding import finding
-from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.show.blocks import Block, Fold, Part, Statement
 from themis.show.html import Html, tag
 from themis.show.parts.cautions import all_clear, caution_blocks, cautions
@@ -39,6 +39,7 @@ from themis.show.words.outcomes import NO_VERDICT, beside_causal
 from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import by_set, impact, lesser
 from themis.show.words.searches import (
+    Names,
     amount,
     guarantee,
     harms,
@@ -283,15 +284,31 @@ def sets_section(result: Result, space: Space) -> Html:
     """All searches of a result; nothing if there was none."""
     if not result.searches:
         return Html()
-    words, shown = wording(result), []
-    for search in map(protected_first(result), result.searches[: space.searches]):
-        title = f"{search.measure} search, threshold {amount(search.threshold, search)}"
-        blocks: list[Block] = [
-            Statement(f"{search_headline(search, words)}. {set_counts(search, words)}."),
-            *lattice(search),
-            Fold("Why combinations are in or out", [reasons_table(search, most=space.sets)]),
-            Statement(guarantee(search), "faint"),
-        ]
-        shown.append(drawn([Part(capital(title), blocks)]))
+    words = wording(result)
+    shown = (
+        search_part(each, words, why=[reasons_table(each, most=space.sets)])
+        for each in map(protected_first(result), result.searches[: space.searches])
+    )
     # Of a whole audit the cards show the same sets.
-    return section("sets", "Combinations", *shown, fold=result.command == "audit")
+    return section("sets", "Combinations", drawn(shown), fold=result.command == "audit")
+
+
+def search_part(
+    search: SearchResult, words: Wording, *, why: Sequence[Block] = (),
+    link: Callable[[Names], str] = lambda _: "",
+) -> Part:  # fmt: skip
+    """What a search found, the pairs of characteristics, and what is certain about the list."""
+    return Part(
+        search_title(search),
+        [
+            Statement(f"{search_headline(search, words)}. {set_counts(search, words)}."),
+            *lattice(search, link),
+            *([Fold("Why combinations are in or out", why)] if why else []),
+            Statement(guarantee(search), "faint"),
+        ],
+    )
+
+
+def search_title(search: SearchResult) -> str:
+    """What was searched for: `Causal search, threshold 20 %`."""
+    return capital(f"{search.measure} search, threshold {amount(search.threshold, search)}")
