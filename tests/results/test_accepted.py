@@ -216,7 +216,7 @@ def test_acceptance_is_read_as_it_is_meant(project: Project) -> None:
         ({"against": "[]"}, "14: accepted[1].against: is empty"),
         ({"against": '["race", "race"]'}, "14: accepted[1].against: 'race' appears twice"),
         ({"max_score": "1.5"}, "17: accepted[1].max_score: must be at most 1, got 1.5"),
-        ({"measure": '"causl"'}, "17: accepted[1].measure: must be 'causal' or 'group'"),
+        ({"measure": '"causl"'}, "17: accepted[1].measure: must be 'causal', 'group' or 'excess'"),
         ({"output": '"limit"'}, "17: accepted[1].output: there is no output 'limit'; declare it"),
         ({"untill": "1"}, "17: accepted[1].untill: there is no such key; did you mean 'until'?"),
     ],

@@ -41,7 +41,15 @@ from themis.inputs.people import People, Unknown
 from themis.inputs.population import Population
 from themis.inputs.schema import Inputs, Schema
 from themis.results.hooks import hook
-from themis.results.model import CausalScore, GroupScore, Measure, Result, Score, SearchResult
+from themis.results.model import (
+    CausalScore,
+    ExcessScore,
+    GroupScore,
+    Measure,
+    Result,
+    Score,
+    SearchResult,
+)
 from themis.results.notes import Note
 from themis.results.parts import Naming, Noise
 from themis.scores.explanations.failing import failed_inputs
@@ -311,6 +319,15 @@ class Audit:
         view = self._views.for_groups(output, statistic)
         score = self._measure(against, "group", view, settings)
         assert isinstance(score, GroupScore)
+        return score
+
+    def excess(self, *against: OneSet, output: str | None = None, **settings: Any) -> ExcessScore:
+        """How much more often decisions differ with another value of a set than when asked again.
+
+        For subjects that answer at random: what is measured is each input, asked several times.
+        """
+        score = self._measure(against, "excess", self._views.of(output), settings)
+        assert isinstance(score, ExcessScore)
         return score
 
     def score(

@@ -10,7 +10,8 @@ from themis.results.model import CheckResult, Measure, Result, Score, SearchResu
 from themis.settings import Settings
 
 Shares = TypeVar("Shares", Score, CheckResult)
-STATEMENTS: dict[Measure, int] = {"causal": 1, "group": 2}  # the groups' spread, and their rates
+# The groups' spread, and their rates; the excess, and what it is the difference of.
+STATEMENTS: dict[Measure, int] = {"causal": 1, "group": 2, "excess": 4}
 
 
 @dataclass(frozen=True)

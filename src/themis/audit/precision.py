@@ -13,6 +13,7 @@ from themis.audit.views import View
 from themis.results.model import Measure
 from themis.scores.group import shares_contexts
 from themis.settings import Settings, Stopping
+from themis.statistics.excess import FEWEST_TIMES, ExcessRule
 from themis.statistics.groups import GroupRule
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.reruns import interval_confidence
@@ -79,6 +80,7 @@ def _of_samples(
     most = {
         "causal": ProportionRule(settings.confidence, settings.error).max_samples,
         "group": GroupRule(alpha, settings.error).most_contexts,
+        "excess": FEWEST_TIMES * ExcessRule(alpha, settings.error).most_contexts,
     }
     rows = [most[measure] for measure in {measure for measure, _ in views}]
     together = max(rows) if shares_contexts(sampler, assignments) else sum(rows)

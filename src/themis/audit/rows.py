@@ -58,6 +58,10 @@ class RowRequest:
         if given is not None and given not in known:
             problem = f"there are no counterfactuals {given!r}"
             yield Mistake("counterfactuals", "counterfactuals", problem, suggest(given, known))
+        if "excess" in self.measures:
+            problem = "given rows are run once each, and the excess asks again"
+            remedy = "measure it on inputs that are drawn from them: a profile, and audit.excess"
+            yield Mistake("excess", "measure", problem, remedy)
         if self.draw and given in ("within", "both"):
             yield Mistake(
                 "draw-within",

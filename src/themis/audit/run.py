@@ -32,9 +32,9 @@ from themis.audit.views import View
 from themis.engine.account import Budget
 from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Runner
-from themis.errors import SubjectError
+from themis.errors import RequestError, SubjectError
 from themis.inputs.characteristics import Value
-from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
+from themis.results.model import ExcessScore, GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
@@ -63,6 +63,12 @@ class Sought:
     prune: bool = True
     decide_only: bool = False
     accepted: Accepted | None = None
+
+    def __post_init__(self) -> None:
+        if "excess" in self.measures:
+            problem = "searches compare single decisions, and the excess asks again"
+            remedy = "search by causal or group, or measure the excess of single sets"
+            raise RequestError.one("excess", "measure", problem, remedy)
 
     def find(self, apparatus: Apparatus, settings: Settings) -> tuple[SearchResult, ...]:
         """What there is, within the budget."""
@@ -119,6 +125,7 @@ class Work:
         self, columns: tuple[int, ...], measure: Measure, view: View, limit: float | None = None
     ) -> object:
         """Keep a score, measured unless it was asked for before; gives the question."""
+        check_excess(self._apparatus, measure)
         question = question_of(columns, measure, view, self._scored, limit)
         if not self.add_known(self._apparatus.asked.answers(question)):
             self.add(view.scorer.measure(columns, measure, self._scored), limit)
@@ -181,8 +188,9 @@ class Work:
         try:
             with ending_early(keeps_interrupts=self._sampler.keep_on_interrupt) as early:
                 measure(self)
-                with self._runner.spending_reserve():
-                    self._probe.look(self._settings)
+                if not self._counts_noise:
+                    with self._runner.spending_reserve():
+                        self._probe.look(self._settings)
                 self._weigh()
                 weighed = True
             self._ended = early.ending
@@ -197,6 +205,12 @@ class Work:
         is_over = self._problem is not None or self._ended is Ending.INTERRUPTED
         if self._runner.failures.total and not is_over:
             self._failing = tuple(self._told_failing())
+
+    @property
+    def _counts_noise(self) -> bool:
+        """Whether all that was measured is what changes do beyond noise."""
+        only = all(isinstance(each, ExcessScore) for each in self._scores)
+        return only and bool(self._scores) and not self._searches
 
     def _told_failing(self) -> Iterator[Note]:
         """Under which condition inputs fail, if one is confirmed."""
@@ -343,6 +357,19 @@ def in_words(score: Score, naming: Naming | None) -> Score:
     return score if naming is None else replace(score, naming=naming)
 
 
+def check_excess(apparatus: Apparatus, measure: Measure) -> None:
+    """Raise RequestError where an excess can't be measured: nothing would differ when asked again.
+
+    With repeats a decision is that of most runs, and a subject for which somebody vouches has none.
+    """
+    handling = apparatus.handling
+    if measure != "excess" or not (handling.deterministic or handling.repeats > 1):
+        return
+    key = "deterministic" if handling.deterministic else "repeats"
+    problem = f"with {key} nothing shows how often a decision differs when asked again"
+    raise RequestError.one("excess", key, problem, "leave it out, or measure the causal score")
+
+
 def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = None) -> None:
     """Begin a measurement with the budget that the settings allow.
 
@@ -365,14 +392,16 @@ class Alone:
     def score(self, columns: tuple[int, ...], measure: Measure, view: View) -> Score:
         """The score of a set of columns; the same question again executes nothing."""
         apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
+        check_excess(apparatus, measure)
         question = question_of(columns, measure, view, own)
         for known in apparatus.asked.answers(question):
             return probe.weigh(asked_again(known), own, may_run=False)
         start_budget(apparatus.runner, own, probe)
         found = view.scorer.measure(columns, measure, own)
         found = found.then(lambda score: of_rows(score, apparatus.facts))
-        measured = probe.reruns.confirm(found, own)
-        weighed = self._weighed(lambda: probe.weigh(measured, own), measured.output)
+        measured = weighed = probe.reruns.confirm(found, own)
+        if not isinstance(measured, ExcessScore):
+            weighed = self._weighed(lambda: probe.weigh(measured, own), measured.output)
         score = with_commands(weighed, apparatus.runner.subject)
         score = in_words(self.family.score(score), self.naming)
         self._check(score)

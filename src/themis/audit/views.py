@@ -113,7 +113,7 @@ class Views:
         for output in self.outputs or (None,):
             name = None if output is None else output.name
             for measure in measures:
-                if measure == "causal" or output is None:
+                if measure != "group" or output is None:
                     yield measure, self.of(name)
                 else:
                     for statistic in output.statistics:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 MeasureChoice = Literal["causal", "group", "both"]
+ScoreChoice = Literal["causal", "group", "both", "excess"]
 
 Against = Annotated[
     list[str] | None,
@@ -30,10 +31,14 @@ Against = Annotated[
     ),
 ]
 Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
+ScoreMeasured = Annotated[
+    ScoreChoice,
+    typer.Option(help="Which scores; excess is for programs that answer at random."),
+]
 
 
 @with_options(helps={"error": AT_ONCE})
-def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
+def score(options: Options, against: Against = None, measure: ScoreMeasured = "both") -> int:
     """Measure how much decisions differ."""
     from themis.cli.session import Session, document_of, score_exit_code
     from themis.show.terminal.results import render_headlines, render_result
@@ -226,7 +231,7 @@ def _rows(
     return read_table(data, only=wanted, listen=audit.sampler.listen)
 
 
-def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
+def measures_of(choice: ScoreChoice) -> tuple[Measure, ...]:
     """The scores that a choice stands for."""
     return ("causal", "group") if choice == "both" else (choice,)
 

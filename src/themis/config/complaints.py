@@ -247,6 +247,10 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
             remedy = 'write against = ["race"], or search = true'
             yield _complaint("nothing-to-check", path, "there is nothing to check", remedy)
         limit = check.get("max_score")
+        if search is True and check.get("measure") == "excess":
+            problem = "searches compare single decisions, and the excess asks again"
+            remedy = "name the sets of each check: against = [...]"
+            yield _complaint("excess", (*path, "measure"), problem, remedy)
         if search is True and isinstance(limit, int | float) and limit in (0, 1):
             problem = f"a search needs a limit between 0 and 1, got {_show(limit)}"
             yield _complaint("threshold", (*path, "max_score"), problem, "write 0.05 for 5 %")

@@ -26,6 +26,7 @@ from themis.results.parts import (
     Placebo,
     Region,
     Reruns,
+    Share,
     TestedSet,
     Witness,
 )
@@ -35,7 +36,7 @@ ROUNDING = 1e-9  # a saved result has twelve digits
 FORMAT = 2  # of the JSON result
 FOUR_FIFTHS = 0.8  # the line below which an impact ratio is taken as evidence of adverse impact
 
-Measure = Literal["causal", "group"]
+Measure = Literal["causal", "group", "excess"]
 Verdict = Literal["holds", "violated", "accepted", "not enough evidence"]
 
 SEARCH_KEYS = {"found": "minimal_sets", "tested": "sets"}  # fields of a search: keys of the JSON
@@ -128,7 +129,7 @@ class Score(Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """The score as the JSON result has it."""
-        data = {"witnesses": [], "groups": [], **plain(self)}  # one of them is of the other kind
+        data = {"witnesses": [], "groups": [], **plain(self)}  # each is of one kind alone
         if self.whole is not None:
             data["withheld"] = "few-people"
         return data
@@ -194,6 +195,33 @@ class GroupScore(Score):
         if self.impact_ratio_low is not None and self.impact_ratio_low >= FOUR_FIFTHS:
             return "above"
         return "unclear"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExcessScore(Score):
+    """How often a change of the set alters decisions beyond what asking again does.
+
+    Of subjects that answer at random: `across` minus `within`, of the `pair` of assignments for
+    which that is largest. Each of them, and `gap`, has ends of its own.
+    """
+
+    pair: tuple[dict[str, Any], dict[str, Any]] | None = None  # None: nothing could be compared
+    within: Share | None = None  # how often the same input, asked again, got another decision
+    across: Share | None = None  # how often it did when the first of the pair became the second
+    gap: Share | None = None  # the first one's rate of favourable decisions minus the second's
+    times: int = 2  # that each input of a context was asked, in the end
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether what it rests on was run again: that is what it is made of."""
+        return True
+
+    @property
+    def floor(self) -> float:
+        """The score is at least this: asking again is part of the measure."""
+        return self.low
+
+    __repr__ = withheld_repr
 
 
 @dataclass(frozen=True, kw_only=True)

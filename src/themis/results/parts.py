@@ -98,6 +98,15 @@ class Joint:
 
 
 @dataclass(frozen=True)
+class Share:
+    """How often something was seen, or a difference of that, with its ends."""
+
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Noise:
     """How often a subject answers differently when it is run again on the same input."""
 

@@ -25,6 +25,7 @@ from themis.results.model import (
     FORMAT,
     SEARCH_KEYS,
     CausalScore,
+    ExcessScore,
     GroupScore,
     Result,
     Score,
@@ -195,11 +196,14 @@ class _Data:
 
 
 def _measure(score: Any) -> str:
-    return "group" if isinstance(score, Mapping) and score.get("measure") == "group" else "causal"
+    found = score.get("measure") if isinstance(score, Mapping) else None
+    return found if found in ("group", "excess") else "causal"
 
 
 _AnyScore = Annotated[
-    Annotated[CausalScore, Tag("causal")] | Annotated[GroupScore, Tag("group")],
+    Annotated[CausalScore, Tag("causal")]
+    | Annotated[GroupScore, Tag("group")]
+    | Annotated[ExcessScore, Tag("excess")],
     Discriminator(_measure),
 ]
 _CHECKED = ("failures", "timing", "subject", "source", "data")  # and kept with all their keys
@@ -248,7 +252,7 @@ def _place(error: ErrorDetails, data: Mapping[str, Any]) -> str:
     """Where it is in the file: `scores[0].low`."""
     first, *rest = error["loc"]
     if first == "scores" and len(rest) > 1:
-        del rest[1]  # which of the two kinds of scores
+        del rest[1]  # which of the kinds of scores
     if first == "searches":
         first, rest = "search", [SEARCH_KEYS.get(str(each), each) for each in rest]
         rest = rest if isinstance(data.get("search"), list) else rest[1:]
@@ -372,7 +376,7 @@ def result_schema() -> dict[str, Any]:
     kinds, own = whole["$defs"], whole["properties"]
     del kinds["Score"], own["searches"]
     del own["whole"], kinds["Group"]["properties"]["runs"]
-    for kind in ("CausalScore", "GroupScore"):
+    for kind in ("CausalScore", "GroupScore", "ExcessScore"):
         del kinds[kind]["properties"]["naming"], kinds[kind]["properties"]["whole"]
     search = kinds["SearchResult"]["properties"]
     del search["cache_hits"]
@@ -380,8 +384,11 @@ def result_schema() -> dict[str, Any]:
         search[key] = search.pop(name)
     search["ties"] = search["minimal_sets"]
     kinds["Inventory"]["properties"]["others"] = {"type": "integer"}
-    for kind, other in (("causal", "groups"), ("group", "witnesses")):  # empty, where of the other
-        more = {"measure": {"const": kind}, other: {"type": "array", "maxItems": 0}}
+    lists = {"causal": "witnesses", "group": "groups", "excess": ""}
+    for kind, its in lists.items():  # those of others are empty
+        others = {each: {"type": "array", "maxItems": 0} for each in lists.values() if each != its}
+        more = {"measure": {"const": kind}, **others}
+        more.pop("", None)
         kinds[f"{kind.capitalize()}Score"]["properties"] |= more
     one = {"$ref": "#/$defs/SearchResult"}
     own["search"] = {"oneOf": [one, {"type": "array", "items": one}]}

@@ -134,6 +134,8 @@ class Scorer:
         Of all that the schema allows, one run serves all sets.
         """
         assignments, run = self.sampler.assignments(columns), self._run
+        if measure == "excess":
+            return math.inf
         if run is not None:
             fits = assignments.count <= settings.max_assignments and not assignments.binned
             width = 1 if measure == "group" else assignments.count if fits else math.inf
@@ -168,6 +170,8 @@ class Scorer:
         if (known := by_construction(question, measure)) is not None:
             population = "inputs" if self._run is None else "profile"
             return known.then(lambda score: replace(score, population=population))
+        if measure == "excess":
+            return self._excess(question)
         if self._run is not None:
             return self._of_profile(self._run, question, measure, settings)
         if settings.stopping is Stopping.PAPER:
@@ -186,6 +190,15 @@ class Scorer:
         note = () if reason is None else (Note.of("exact-not-possible", reason=reason),)
         measured = _sampled(question, measure)
         return measured.then(lambda score: replace(score, notes=(*score.notes, *note)))
+
+    def _excess(self, question: Question) -> Scored:
+        from themis.scores.excess import measure_excess
+
+        measured, run = measure_excess(question), self._run
+        if run is None:
+            return measured
+        reading = self.sampler.reading
+        return measured.then(lambda score: of_people(score, "profile", run, reading))
 
     def _exactly(
         self, question: Question, measure: Measure, domain: Domain | None = None
@@ -325,6 +338,8 @@ class Scorer:
     def is_exact(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
         """Whether a score is exact anyway, as long as no budget ends it."""
         assignments = self.sampler.assignments(columns)
+        if measure == "excess":
+            return False
         if self._run is not None:
             return self._runs_all(self._run, assignments, measure, settings)
         cost = self.cost_of_all(columns, measure, settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from themis.results.model import CausalScore, Measure
+from themis.results.model import CausalScore, ExcessScore, Measure
 from themis.results.notes import Ending, Note
 from themis.scores.group_tally import group_score
 from themis.scores.question import Question, Scored
@@ -23,9 +23,10 @@ def by_construction(question: Question, measure: Measure) -> Scored | None:
     if not population.schema.unread.issuperset(question.assignments.columns):
         return None
     ended: dict[str, Any] = {"method": "exact", "samples": 0, "stopped": Ending.EXHAUSTED}
-    if measure == "causal":
+    if measure != "group":
+        kind = CausalScore if measure == "causal" else ExcessScore
         notes = (Note.of("not-an-input", against=names),)
-        return Scored(CausalScore(**question.fields(measure, ZERO), **ended, notes=notes))
+        return Scored(kind(**question.fields(measure, ZERO), **ended, notes=notes))
     if population.profile or not population.is_independent(question.assignments.columns):
         return None
     notes = (Note.of("groups-need-people", against=names),)

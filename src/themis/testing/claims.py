@@ -95,6 +95,11 @@ class AuditInTest:
         __tracebackhide__ = True
         return plainly(lambda: ScoreInTest(self, "group", against, output, settings))
 
+    def excess(self, *against: str, output: str | None = None, **settings: Any) -> ScoreInTest:
+        """The excess of a set, of an audit that answers at random, measured when it is used."""
+        __tracebackhide__ = True
+        return plainly(lambda: ScoreInTest(self, "excess", against, output, settings))
+
     def search(
         self,
         threshold: float,
@@ -219,8 +224,8 @@ class ScoreInTest(ClaimInTest[Score]):
 
     def _ask(self) -> Score:
         with self._test.measuring_once(self._settings, self._measure) as audit:
-            measure = audit.causal if self._measure == "causal" else audit.group
-            return measure(*self._against, output=self._output)
+            score: Score = getattr(audit, self._measure)(*self._against, output=self._output)
+            return score
 
     def __repr__(self) -> str:
         known = self._known

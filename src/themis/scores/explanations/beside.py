@@ -17,7 +17,7 @@ from themis.engine.variants import all_variants, mark_impossible
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import follow
-from themis.results.model import CausalScore, Score
+from themis.results.model import CausalScore, ExcessScore, Score
 from themis.results.notes import Ending, Note
 from themis.statistics.intervals import Floats, clopper_pearson
 from themis.subjects.base import BudgetEndedError
@@ -46,8 +46,8 @@ def fixed_share(sampler: Sampler, columns: tuple[int, ...]) -> float:
 
 
 def told_unchangeable(score: Score, sampler: Sampler, columns: tuple[int, ...]) -> Score:
-    """The score; a causal one of a set that can't be changed in any input says so."""
-    if not isinstance(score, CausalScore) or not score.samples or score.score > 0:
+    """The score; one of changes, of a set that can't be changed in any input, says so."""
+    if not isinstance(score, CausalScore | ExcessScore) or not score.samples or score.score > 0:
         return score
     if fixed_share(sampler, columns) < 1:
         return score

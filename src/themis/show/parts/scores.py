@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from themis.results.finding import finding
-from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score
 from themis.results.withheld import is_told
 from themis.show.blocks import (
     Block,
@@ -32,7 +32,14 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import beyond, headline, interval, kind_words, point
+from themis.show.words.headlines import (
+    beyond,
+    excess_sentences,
+    headline,
+    interval,
+    kind_words,
+    point,
+)
 from themis.show.words.scores import impact, method, seen
 from themis.show.words.searches import amount, protection, set_text
 from themis.show.words.units import ends_of
@@ -48,6 +55,9 @@ MEANINGS = {
     "causal": "The causal score (counterfactual flip rate) is the share of inputs for which the "
     "decision changes when only this is changed; of numbers that are compared by degrees, by how "
     "much of their scale they change on average.",
+    "excess": "The excess is how often the decision differs when only this is changed, minus how "
+    "often it differs when the same input is asked again. It has a scale of its own: 5 points are "
+    "a shift of 22 points for everybody, or certainty that is turned round for one in twenty.",
     "group": "The group score (statistical parity difference) is the largest difference between "
     "the groups’ rates of favourable decisions; of numbers, between their means.",
 }
@@ -221,6 +231,8 @@ def score_blocks(score: Score, words: Wording = PLAIN, *, groups: int) -> Iterat
             noise = " Changes by noise alone may be among these."
             shows = noise if score.direction or score.witnesses else ""
             yield Statement(f"{placebo_sentence(score, words)}.{shows}", "warning")
+    elif isinstance(score, ExcessScore):
+        yield from map(Statement, excess_sentences(score, words))
     elif isinstance(score, GroupScore):
         if score.groups:
             yield group_table(score, words, most=groups)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from themis.inputs.personal import SHARED
 from themis.results.finding import State, finding, idle_favour
-from themis.results.model import CausalScore, GroupScore, Result, Score, is_by_degrees
+from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score, is_by_degrees
 from themis.results.withheld import is_told
 from themis.show.blocks import Cell, Content, Number, Table
 from themis.show.intervals import ends_text
 from themis.show.words.headlines import (
     differ_in_tests,
+    gap_text,
     interval,
     output_noun,
     point,
@@ -111,10 +112,16 @@ def score_lines(score: Score, words: Wording) -> Iterator[Line]:
         text = nothing.format(ended=how_it_ended(score.stopped), favour=idle_favour(score) or "no")
         yield Line(what, "–", "", text, found.state)
         return
-    detail = _groups(score, words) if isinstance(score, GroupScore) else _losing(score, words)
+    detail = _detail(score, words)
     yield Line(what, _shorter(point(score)), _ends(score), detail, found.state)
     if isinstance(score, GroupScore) and score.impact_ratio is not None:
         yield _ratio(score, words)
+
+
+def _detail(score: Score, words: Wording) -> str:
+    if isinstance(score, ExcessScore):
+        return _beside(score, words)
+    return _groups(score, words) if isinstance(score, GroupScore) else _losing(score, words)
 
 
 NOTHING = {
@@ -132,6 +139,8 @@ def _what(score: Score) -> str:
     if isinstance(score, GroupScore):
         of = "" if score.output is None else f" of {cut_name(visible(score.output))}"
         text = f"{score.statistic}s{of} differ"
+    elif isinstance(score, ExcessScore):
+        text = f"{output_noun(score)} changes beyond chance"
     else:
         text = f"{output_noun(score)} changes{' by' if is_by_degrees(score) else ''}"
     if score.counterfactuals == "within":
@@ -169,6 +178,16 @@ def _losing(score: Score, words: Wording) -> str:
     if score.placebo is not None:
         parts.append(f"noise alone gives {percent(score.placebo.high, 'up')} or less")
     return "; ".join(parts)
+
+
+def _beside(score: ExcessScore, words: Wording) -> str:
+    """`asked again 12.0 % differ, changed 19.0 %; male is favoured 7.1 points more often …`."""
+    if score.within is None or score.across is None:
+        return ""
+    within, across = percent(score.within.score), percent(score.across.score)
+    text = f"asked again {within} differ, changed {across}"
+    gap = gap_text(score, words, LABEL) if finding(score).state != "calm" else ""
+    return f"{text}; {gap}" if gap else text
 
 
 def _groups(score: GroupScore, words: Wording) -> str:

@@ -27,6 +27,11 @@ _RULES: dict[Measure, tuple[str, str]] = {
         "The causal score is the share of test inputs whose output changes when nothing but the "
         "named characteristics is changed, or by which share of its scale a number then changes.",
     ),
+    "excess": (
+        "Changing only these characteristics alters the output beyond chance",
+        "The excess is how often the output differs when nothing but the named characteristics is "
+        "changed, minus how often it differs when the same input is asked again.",
+    ),
     "group": (
         "Groups differ in rates of favourable outputs, or in means",
         "The group score is the largest difference between the groups' rates of favourable "

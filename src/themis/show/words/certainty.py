@@ -45,7 +45,7 @@ def interval_text(score: Score, dash: str = "–") -> str:
     """`11.9–13.9 %`, `0.8–10.8 points`."""
     if isinstance(score, GroupScore) and score.statistic == "mean":
         return f"{apart_text(score, score.low, 'down')}{dash}{apart_text(score, score.high, 'up')}"
-    unit = "points" if score.measure == "group" else "%"
+    unit = "%" if score.measure == "causal" else "points"
     return f"{hundredths(score.low, 'down')}{dash}{hundredths(score.high, 'up')} {unit}"
 
 

@@ -251,11 +251,17 @@ def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
     return [witnesses[place] for place in sorted(range(len(ranked)), key=ranked.__getitem__)]
 
 
+MORE = (
+    "repeats = 5 takes the majority of five runs; --measure excess measures what a change does "
+    "beyond that"
+)
+
+
 def noise_warning(noise: Noise) -> str:
     """That the subject does not always decide the same, how often, and what helps."""
     confidence = confidence_text(noise.confidence)
     ends = f"between {percent(noise.low, 'down')} and {percent(noise.high, 'up')}, {confidence}"
-    each, more = "", "repeats = 5 takes the majority of five runs"
+    each, more = "", MORE
     if noise.repeats > 1:
         each = f", although each is the majority of {noise.repeats} runs"
         more = f"more than {noise.repeats} repeats may help"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from themis.inputs.personal import SHARED
 from themis.results.finding import finding, idle_favour, is_settled
-from themis.results.model import CausalScore, GroupScore, Score, is_by_degrees
-from themis.results.parts import Group
+from themis.results.model import CausalScore, ExcessScore, GroupScore, Score, is_by_degrees
+from themis.results.parts import Group, Share
 from themis.results.quantities import Quantity
 from themis.results.withheld import hidden_groups, is_told
 from themis.show.intervals import ends_text
@@ -29,6 +29,7 @@ from themis.show.words.values import (
     exact_figure,
     percent,
     plain_phrase,
+    points,
     set_with_followers,
     visible,
     with_followers,
@@ -309,6 +310,8 @@ def _parts(score: Score, words: Wording) -> _Parts:
     }
     if isinstance(score, CausalScore):
         return _Parts(_table(score), both | _of_changes(score, words))
+    if isinstance(score, ExcessScore):
+        return _Parts("excess", both | _of_excess(score, words))
     assert isinstance(score, GroupScore)
     table = "group" if is_told(score) else "hidden-group"
     return _Parts(table, both | _of_groups(score, words))
@@ -319,7 +322,8 @@ def not_given(scores: Sequence[Score]) -> str:
     names = list(dict.fromkeys(name for each in scores for name in each.against))
     is_no_input = "is not an input" if len(names) == 1 else "are not inputs"
     are = "score is" if len({each.against for each in scores}) == 1 else "scores are"
-    why = f"{'its' if len(names) == 1 else 'their'} causal {are} 0 by construction"
+    measure = "excess" if isinstance(scores[0], ExcessScore) else "causal"
+    why = f"{'its' if len(names) == 1 else 'their'} {measure} {are} 0 by construction"
     if isinstance(scores[0], GroupScore):
         why = "generated inputs have equal rates by construction, rows of people may not"
     return f"{plain_phrase(names)} {is_no_input} of this program: {why}"
@@ -397,6 +401,60 @@ def _counterpart(score: CausalScore) -> str:
     but = f"whose {noun} differs{by}" if by else f"gets a different {noun}"
     changed = f"{set_with_followers(score.against, score.followed)}{comma}"
     return f"a counterpart among the rows that differs only in {changed} but {but}"
+
+
+def _of_excess(score: ExcessScore, words: Wording) -> dict[str, Callable[[], str]]:
+    return {
+        "one": lambda: words.one(score.population),
+        "among": lambda: _among(score),
+        "tried": lambda: words.tested(score.samples, score),
+        "most": lambda: f"{at_most(in_units(score.high, score, 'up'))}, {certainty(score)}",
+        "again": lambda: _asked_again(score, words),
+        "more": lambda: f"{in_units(score.score, score)} more",
+        "gap": lambda: f"; {text}" if (text := gap_text(score, words)) else "",
+    }
+
+
+def _asked_again(score: ExcessScore, words: Wording) -> str:
+    """`asked twice, the decision differs for 12 % of test inputs; with another sex, for 19 %`."""
+    within, across = (0.0 if e is None else e.score for e in (score.within, score.across))
+    whom = words.whom(score.population)
+    return (
+        f"asked twice, {output_words(score)} differs for {percent(within)} of {whom}; "
+        f"with another {plain_set(score)}, for {percent(across)}"
+    )
+
+
+def gap_text(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
+    """Whom the pair's change favours: `male is favoured 12.1 points more often than female`."""
+    if score.gap is None or score.pair is None:
+        return ""
+    pair = score.pair if score.gap.score >= 0 else score.pair[::-1]
+    ahead, behind = (words.label(each, *(() if longest is None else (longest,))) for each in pair)
+    if not score.gap.score:
+        return f"{ahead} and {behind} are favoured equally often"
+    by = points(abs(score.gap.score))
+    return f"{ahead} is favoured {by} more often than {behind}"
+
+
+def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
+    """What an excess is the difference of, each with its ends, and how often inputs were asked."""
+    if score.pair is None or score.within is None or score.across is None:
+        return
+    pair = " and ".join(words.label(each) for each in score.pair)
+    yield (
+        f"asked again, {output_words(score)} differs for {_with_ends(score.within)}; "
+        f"between {pair}, for {_with_ends(score.across)}"
+    )
+    if score.gap is not None:
+        ends = f"{points(score.gap.low, 'down')} to {points(score.gap.high, 'up')}"
+        yield f"{gap_text(score, words)} (the first less the second: {ends})"
+    yield f"each input was asked {score.times} times"
+
+
+def _with_ends(share: Share) -> str:
+    ends = f"{percent(share.low, 'down').removesuffix(' %')} – {percent(share.high, 'up')}"
+    return f"{percent(share.score)} ({ends})"
 
 
 def _of_groups(score: GroupScore, words: Wording) -> dict[str, Callable[[], str]]:

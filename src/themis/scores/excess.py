@@ -1,0 +1,169 @@
+"""The excess score: how often a change alters decisions beyond what asking again does.
+
+It is a measure for subjects that answer at random. Nothing of it is answered from what this run
+knows, and nothing is run again afterwards: that is what it counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from themis.engine.variants import mark_impossible
+from themis.errors import RequestError
+from themis.inputs.assignments import set_name
+from themis.inputs.streams import MIXING
+from themis.results.model import ExcessScore
+from themis.results.notes import Ending, ended_early
+from themis.results.parts import Share
+from themis.scores.group import labels_of
+from themis.scores.question import Question, Scored, ending_early
+from themis.statistics.excess import IMPOSSIBLE, UNKNOWN, ExcessRule, ExcessState
+from themis.statistics.proportions import Interval
+from themis.statistics.reruns import interval_confidence
+from themis.subjects.base import BudgetEndedError
+from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
+
+MOST_COMPARED = 64  # assignments: each is compared with each, several times
+MOST_TIMES = 8  # that an input is asked in one context
+
+
+def measure_excess(question: Question) -> Scored:
+    """The excess of a set, sampled until it is known to ± error, or the budget ends.
+
+    Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever context the run stopped.
+    """
+    _check(question)
+    rows = _ExcessRows(question)
+    state, stopped = rows.state, Ending.BUDGET
+    with ending_early(keeps_interrupts=question.sampler.keep_on_interrupt) as early:
+        rows.tell()
+        for target in state.rule.looks():
+            if not rows.advance(target):
+                break
+            state.look()
+            if state.crossed or state.done:
+                stopped = Ending.INCONSISTENT if state.crossed else Ending.ERROR_REACHED
+                break
+    if state.count and not stopped.is_conclusive:
+        state.look()
+    return Scored(rows.score(early.ending or stopped))
+
+
+def _check(question: Question) -> None:
+    """Raise RequestError where outputs or assignments can't be compared so."""
+    reading, assignments = question.reading, question.assignments
+    if reading.graded:
+        problem = "the excess compares decisions, and this output has degrees"
+        remedy = "compare it exactly, or give it a cut"
+        raise RequestError.one("excess", "measure", problem, remedy)
+    if assignments.count > MOST_COMPARED:
+        problem = (
+            f"{set_name(assignments.names)} has {assignments.count:,} assignments, and the excess "
+            f"compares at most {MOST_COMPARED}"
+        )
+        raise RequestError.one("excess", "measure", problem, "give it bins")
+
+
+class _ExcessRows:
+    """The contexts of an excess as they come, on the common base inputs."""
+
+    def __init__(self, question: Question) -> None:
+        self.question, self.variants = question, question.every
+        settings = question.settings
+        rule = ExcessRule(1.0 - interval_confidence(settings.confidence), settings.error)
+        rates = question.reading.has_favourable
+        self.state = ExcessState(rule, self.variants.width, rates=rates)
+        self._asked: dict[Any, int] = {}  # how often inputs were asked in earlier contexts
+
+    def advance(self, target: int) -> bool:
+        """Run contexts up to the target; whether the budget went so far."""
+        sampler, state = self.question.sampler, self.state
+        width = self.variants.width * state.times
+        for first, last in sampler.blocks(state.count, target, width):
+            self._take(first, last)
+            self.tell()
+        return state.count == target
+
+    def _take(self, first: int, last: int) -> None:
+        sampler, reading = self.question.sampler, self.question.reading
+        rows = sampler.tables.rows(self.variants.assignments, first, last)
+        cells = sampler.tables.empty(len(rows), self.variants.width)
+        mark_impossible(sampler.runner.schema, self.variants, rows, cells)
+        row, place = np.nonzero(cells != NO_COUNTERFACTUAL)
+        codes = rows.inputs(self.variants, row, place)
+        earlier = self._earlier(codes, row, len(rows))
+        answers: list[Cells] = []
+        for time in range(self.state.times):
+            own = cells.copy(order="F")
+            own[row, place] = self._run(codes, earlier[row], time, first)
+            answers.append(reading.cells(own))
+        outputs = np.stack(answers, axis=2)
+        rates = None
+        if reading.has_favourable:
+            least, most = reading.favourable_ends(outputs)
+            rates = least.mean(axis=2), most.mean(axis=2)
+        numbers = np.where(outputs < 0, UNKNOWN, outputs.astype(np.int64))
+        numbers[outputs == NO_COUNTERFACTUAL] = IMPOSSIBLE
+        self.state.add(numbers, rates)
+
+    def _run(self, codes: NDArray[Any], earlier: NDArray[np.int64], time: int, block: int) -> Cells:
+        """Ask these inputs once more, in random order; contexts that were met before come last."""
+        runner, base = self.question.sampler.runner, self.question.sampler.base
+        cells = np.empty(len(codes), dtype=runner.labels.dtype)
+        order = base.generator(MIXING, block, time).permutation(len(codes))
+        for number in np.unique(earlier).tolist():
+            if runner.must_not_begin:
+                raise BudgetEndedError
+            chosen = order[earlier[order] == number]
+            cells[chosen] = runner.perform(codes[chosen], again=MOST_TIMES * number + time)
+        return cells
+
+    def _earlier(self, codes: NDArray[Any], row: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+        """How often each context was asked before: only what is new to a cache is asked anew."""
+        earlier = np.zeros(rows, dtype=np.int64)
+        if self.question.sampler.runner.recall is None:
+            return earlier
+        keys = self.question.sampler.runner.memory.keys.of(codes).tolist()
+        ends = np.cumsum(np.bincount(row, minlength=rows)).tolist()
+        start = 0
+        for number, end in enumerate(ends):
+            own = keys[start:end]
+            earlier[number] = max((self._asked.get(each, 0) for each in own), default=0)
+            self._asked |= dict.fromkeys(own, int(earlier[number]) + 1)
+            start = end
+        return earlier
+
+    def tell(self) -> None:
+        """Report progress."""
+        state = self.state
+        width = (state.high - state.low) / (2.0 * state.rule.error)
+        expected = max(state.count, int(state.count * width**2))
+        self.question.tell("excess", state.count, expected, lambda: (state.low, state.high))
+
+    def score(self, stopped: Ending) -> ExcessScore:
+        """The score with what stands beside it."""
+        state, question = self.state, self.question
+        shown = state.shown()
+        notes = () if stopped.is_conclusive else (ended_early(stopped, state.count),)
+        interval = state.interval if state.count else Interval(0.0, 0.0, 1.0)
+        beside: dict[str, Any] = {}
+        if shown is not None:
+            beside = {name: _share(getattr(shown, name)) for name in ("within", "across", "gap")}
+            beside["pair"] = tuple(labels_of(self.variants, place) for place in shown.pair)
+        return ExcessScore(
+            **question.fields("excess", interval),
+            method="sampled",
+            samples=state.count,
+            stopped=stopped,
+            unknown=state.unknown,
+            notes=notes,
+            times=state.times,
+            **beside,
+        )
+
+
+def _share(interval: Interval | None) -> Share | None:
+    return None if interval is None else Share(interval.score, interval.low, interval.high)
