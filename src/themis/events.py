@@ -31,6 +31,7 @@ class SearchProgress:
     found: int  # minimal sets above the threshold so far
     total: int  # sets in the lattice; many of them will be pruned
     executions: int
+    latest: tuple[tuple[str, ...], ...] = ()  # of the sets found, the last few
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class Activity:
     executions: int
     planned: int | None = None  # the most executions that are left of it, where that is known
     failures: Mapping[str, int] = field(default_factory=dict)  # so far, by kind
+    said: Mapping[str, str] = field(default_factory=dict)  # of each kind an example, in one line
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def test_other_origins_are_refused(loan: Server, origin: str) -> None:
 def test_a_browser_without_referrers_may_send_forms(loan: Server) -> None:
     """Its origin is null then; what it says of where the form was cannot be made up by a page."""
     headers = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
-    data = {"token": loan.form_token()}
+    data = {"token": loan.form_token(), "mark": loan.mark()}
     assert loan.client.post("/confirm", data=data, headers=headers).status_code == 303
 
 

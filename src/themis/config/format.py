@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -101,6 +101,7 @@ Body: TypeAlias = Annotated[
 
 
 class Subject(Table):
+    is_outside: ClassVar[bool] = False  # another process, whose answers are kept
     favourable: Decisions = optional(
         "The outputs that count as the favourable decision",
         ["1"],
@@ -209,6 +210,8 @@ class ModelSubject(Subject):
 class CommandSubject(Subject):
     """A program that is started once for each input."""
 
+    is_outside = True
+
     kind: Literal["command"]
     command: Command = required(
         "The program and its arguments, never a shell; {race} stands for a value",
@@ -229,6 +232,8 @@ class CommandSubject(Subject):
 class WorkerSubject(Subject):
     """A program that stays alive and answers one line for each line it reads."""
 
+    is_outside = True
+
     kind: Literal["worker"]
     command: Command = required(
         "The program and its arguments, never a shell", ["python", "worker.py"]
@@ -243,6 +248,8 @@ class WorkerSubject(Subject):
 
 class HttpSubject(Subject):
     """A web service."""
+
+    is_outside = True
 
     kind: Literal["http"]
     url: Annotated[str, Field(pattern=r"^https?://[^\s/]")] = required(

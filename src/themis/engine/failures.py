@@ -28,6 +28,7 @@ OF_TABLES = (  # what such functions say of one dictionary
     "AttributeError: 'dict' object has no attribute",
     "TypeError: string indices must be integers",
 )
+LONGEST_LINE = 200  # characters of what an event quotes
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
 
 
@@ -100,6 +101,12 @@ class FailureLog:
                 row = schema.decode_row(input_at(place))
                 self.examples[failure.kind] = (row, self.redact(failure.message))
                 self.plain[failure.kind] = self.redact(failure.plain)
+
+    def said(self) -> dict[str, str]:
+        """Of each kind the first line of an example; of people, nothing that the subject said."""
+        lines = {kind: self.plain[kind] if self.personal else self.examples[kind][1]
+                 for kind in [*self.plain]}  # fmt: skip
+        return {kind: line.partition("\n")[0][:LONGEST_LINE] for kind, line in lines.items()}
 
     def kinds_of(self, codes: NDArray[Any], schema: Schema) -> list[str | None]:
         """Why each of these inputs failed, if that is known."""

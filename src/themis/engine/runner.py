@@ -240,7 +240,8 @@ class Runner:
     def activity(self) -> Activity:
         """What the latest executions are for."""
         ledger, failures = self.ledger, dict(self.failures.counts)
-        return Activity(ledger.latest, self.executions, ledger.planned, failures)
+        said = self.failures.said()
+        return Activity(ledger.latest, self.executions, ledger.planned, failures, said)
 
     def counting_as(self, purpose: Purpose) -> AbstractContextManager[None]:
         """Within, executions are counted as made for this purpose."""

@@ -29,6 +29,8 @@ from themis.subjects.base import BudgetEndedError
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 
+LATEST = 20  # of the sets found, that an event names
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -352,6 +354,7 @@ class Search:
                 found=len(self.border.above),
                 total=self.lattice.total,
                 executions=self.sampler.runner.executions,
+                latest=tuple(self.names(each) for each in self.border.above[-LATEST:]),
             )
         )
 

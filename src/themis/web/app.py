@@ -17,6 +17,7 @@ from themis.web import (
     combinations,
     comparing,
     describing,
+    measuring,
     pairs,
     reading,
     running,
@@ -38,6 +39,7 @@ def make_app(site: Site) -> Guard:
         routes=[
             Route("/static/{name}", static),
             *reading.ROUTES,
+            *measuring.ROUTES,
             *running.ROUTES,
             *comparing.ROUTES,
             *pairs.ROUTES,

@@ -2,21 +2,23 @@
 
 What a run writes itself (its events, its result) is in its folder, so that it is there even if the
 server was killed; the table has what the list of runs shows. Several servers may share one history:
-each run belongs to the server that began it.
+a run that is not over is held by its server and its process, and by nobody once both are gone.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import secrets
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from themis.engine.replacing import write_whole
 from themis.errors import RequestError, ThemisError
@@ -27,15 +29,11 @@ from themis.results.withheld import withheld
 from themis.show.reports.method import digest
 from themis.show.words.verdicts import line
 
-FOLDER, FILE, RESULT = "ui", "history.sqlite", "result.json"
+GONE = "The page's server was gone before it ended."
+FOLDER, FILE, RESULT, HELD = "ui", "history.sqlite", "result.json", "held"
+KEPT = "*.html", "*.md", "*.csv"  # what an audit writes beside its result
 State = Literal["waiting", "running", "done", "stopped", "failed", "lost", "opened"]
 OVER: tuple[State, ...] = ("done", "stopped", "failed", "lost", "opened")
-TABLE = """
-CREATE TABLE IF NOT EXISTS runs (
-    name TEXT PRIMARY KEY, title TEXT NOT NULL, command TEXT NOT NULL, state TEXT NOT NULL,
-    began REAL NOT NULL, ended REAL, verdict TEXT NOT NULL, hash TEXT NOT NULL, seed INTEGER,
-    fingerprint TEXT NOT NULL, message TEXT NOT NULL, server INTEGER NOT NULL)
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +51,8 @@ class Run:
     seed: int | None = None
     fingerprint: str = ""
     message: str = ""  # why it failed
-    server: int = 0  # the process that began it
+    mark: str = ""  # of the file that it was asked for
+    expected: int = 0  # executions, where they were foreseen
 
     @property
     def is_over(self) -> bool:
@@ -72,12 +71,15 @@ class Run:
 
 
 COLUMNS = tuple(each.name for each in fields(Run))
+TABLE = f"CREATE TABLE IF NOT EXISTS runs ({', '.join(COLUMNS)}, PRIMARY KEY (name))"
 
 
 class History:
     """The runs that were made in one folder of a project."""
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, *, rows: bool = False) -> None:
+        """With `rows` what runs learned is kept as it is; else as documents may show it."""
+        self.rows = rows
         self._home = project / ".themis"
         self._folder = self._home / FOLDER
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -94,8 +96,8 @@ class History:
         """Where a run keeps its events and its result."""
         return self._folder / run.name
 
-    def begin(self, title: str, command: Sequence[str], state: State, server: int = 0) -> Run:
-        """A new run with a folder of its own."""
+    def begin(self, title: str, command: Sequence[str], state: State, **about: Any) -> Run:
+        """A new run with a folder of its own, which is not yet kept."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         run = Run(
             name=name,
@@ -103,11 +105,26 @@ class History:
             command=tuple(command),
             state=state,
             began=time.time(),
-            server=server,
+            **about,
         )
         self.folder(run).mkdir()
-        self.keep(run)
         return run
+
+    def hold(self, run: Run) -> int | None:
+        """A descriptor: until all of its copies are closed nobody else gets one.
+
+        None where somebody has it, or the run is forgotten.
+        """
+        try:
+            held = os.open(self.folder(run) / HELD, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(held)
+            return None
+        return held
 
     def keep(self, run: Run) -> Run:
         """Write down what is known of a run."""
@@ -121,18 +138,34 @@ class History:
         return run
 
     def runs(self) -> list[Run]:
-        """All of them, the latest first."""
-        with self._open() as table:
-            rows = table.execute(f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY began DESC")
-            return [_run(row) for row in rows]
+        """All of them: what runs, then what waits, then the latest."""
+        runs = [self._settled(each) for each in self._select("ORDER BY began DESC")]
+        return sorted(runs, key=lambda each: each.is_over + (each.state != "running"))
 
     def find(self, name: str) -> Run | None:
         """The run of this name, if there is one."""
+        found = self._select("WHERE name = ?", name)
+        return self._settled(found[0]) if found else None
+
+    def _select(self, which: str, *values: str) -> list[Run]:
         with self._open() as table:
-            found = table.execute(
-                f"SELECT {', '.join(COLUMNS)} FROM runs WHERE name = ?", (name,)
-            ).fetchone()
-        return None if found is None else _run(found)
+            rows = table.execute(f"SELECT {', '.join(COLUMNS)} FROM runs {which}", values)
+            return [_run(row) for row in rows]
+
+    def _settled(self, run: Run) -> Run:
+        """The run; of one that nobody holds any more it is written down how it ended."""
+        if run.is_over or (held := self.hold(run)) is None:
+            return run
+        try:
+            (now,) = self._select("WHERE name = ?", run.name) or [run]
+            return now if now.is_over else self.end(now, self.without_end(now), GONE)
+        finally:
+            os.close(held)
+
+    def without_end(self, run: Run) -> State:
+        """The state of a run that did not come to its end."""
+        is_lost = run.state == "running" and self.place_of(run) is None
+        return "lost" if is_lost else "stopped"
 
     def forget(self, run: Run) -> None:
         """Remove a run and its files."""
@@ -154,23 +187,46 @@ class History:
 
         Raises RequestError where too little of it is left to be read again.
         """
-        text = json.dumps((result if rows else _without_rows(result)).to_dict(), indent=2)
-        try:
-            result_from_dict(json.loads(text))
-        except ThemisError:
-            problem = "it tells of few people, which may not be kept"
-            raise RequestError.one("rows", title, problem, "start the page with --rows") from None
+        text = _written(result, title, rows=rows)
         run = self.begin(title, (), "opened")
-        write_whole(self.folder(run) / RESULT, text.encode())
+        write_whole(self.folder(run) / RESULT, text)
         return self.keep(replace(run.about(result), ended=run.began))
 
     def end(self, run: Run, state: State, message: str = "") -> Run:
         """Write down how a run ended, with what it learned."""
         ended = replace(run, state=state, ended=time.time(), message=message)
-        with suppress(ThemisError):
+        try:
+            if not self.rows:
+                withhold(self.folder(run))
             if (result := self.result(run)) is not None:
                 ended = ended.about(result)
+        except ThemisError as error:  # too little of it may be kept
+            ended = replace(ended, state="failed", message=f"{message}\n{error}".strip())
         return self.keep(ended)
+
+
+def withhold(folder: Path) -> None:
+    """Leave of a saved result what documents may show; other documents of a longer one go."""
+    for place in folder.rglob(RESULT):
+        try:
+            text = _written(read_result(place), RESULT, rows=False)
+        except RequestError:
+            place.unlink()
+            raise
+        if json.loads(text) != json.loads(place.read_bytes()):
+            write_whole(place, text)
+            for each in (each for pattern in KEPT for each in place.parent.glob(pattern)):
+                each.unlink()
+
+
+def _written(result: Result, title: str, *, rows: bool) -> bytes:
+    text = json.dumps((result if rows else _without_rows(result)).to_dict(), indent=2)
+    try:
+        result_from_dict(json.loads(text))
+    except ThemisError:
+        problem = "it tells of few people, which may not be kept"
+        raise RequestError.one("rows", title, problem, "start the page with --rows") from None
+    return text.encode()
 
 
 def _without_rows(result: Result) -> Result:

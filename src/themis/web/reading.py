@@ -1,19 +1,18 @@
-"""Pages to read: the list of runs, and results."""
+"""Pages of results: opened, read, exported and forgotten."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
-from themis.show.html import Html, empty, folded, table, tag
+from themis.show.html import Html, folded, tag
 from themis.show.reports.document import Space
 from themis.show.reports.formats import FORMATS
 from themis.show.reports.page import SECTIONS, contents, header
@@ -24,38 +23,10 @@ from themis.web import combinations, pairs
 from themis.web.history import Run
 from themis.web.layout import shell
 from themis.web.opened import address, asked_run, shown_result
-from themis.web.site import check_change, posted, site_of
+from themis.web.running import afterwards
+from themis.web.site import check_change, site_of
 
 SAVED = ("json", ".json", "the result itself, to open again or to compare")
-
-
-async def home(request: Request) -> Response:
-    """What was measured in this project, the latest first."""
-    site = site_of(request)
-    runs = site.history.runs()
-    drop = tag(
-        "p",
-        tag("label", "Open a saved result: ", for_="result"),
-        empty("input", type="file", id="result", accept=".json", data_send="/results"),
-        class_="drop",
-    )
-    shown = _list(runs) if runs else tag("p", "Nothing was measured here yet.")
-    return HTMLResponse(
-        shell("Results", drop, shown, form_token=site.keys.form, scripts=["send.js"])
-    )
-
-
-def _list(runs: list[Run]) -> Html:
-    rows = (
-        (
-            tag("a", each.title, href=address(each)),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(each.began)),
-            each.verdict or each.state,
-            tag("code", each.hash[:12]),
-        )
-        for each in runs
-    )
-    return table("What was measured", ("Run", "When", "Verdict", "Hash"), rows)
 
 
 async def take_result(request: Request) -> Response:
@@ -87,6 +58,7 @@ def read(request: Request) -> Response:
             _actions(run, result),
             contents(shown),
             *shown,
+            afterwards(site, run),
             header=header(result, title),
             form_token=site.keys.form,
         )
@@ -132,17 +104,8 @@ async def export(request: Request) -> Response:
     )
 
 
-async def forget(request: Request) -> Response:
-    """Remove a run from the history."""
-    await posted(request)
-    site_of(request).history.forget(asked_run(request))
-    return RedirectResponse("/", 303)
-
-
 ROUTES = [
-    Route("/", home),
     Route("/results", take_result, methods=["POST"]),
     Route("/results/{name}", read),
     Route("/results/{name}/export/{format}", export),
-    Route("/results/{name}/forget", forget, methods=["POST"]),
 ]

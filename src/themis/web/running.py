@@ -1,89 +1,215 @@
-"""Pages to measure: what is asked, the run as it goes on, and its end."""
+"""Pages of runs: all of them, one as it goes on, its stream of events, its end, and going on."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from themis.show.html import tag
-from themis.web.layout import button, choice, labelled, posting, shell
+from themis.errors import ThemisError
+from themis.show.html import Html, empty, literal, table, tag
+from themis.show.reports.drawing import chip
+from themis.web.history import Run
+from themis.web.layout import button, posting, shell
+from themis.web.measuring import fields_of
 from themis.web.opened import address, asked_run
-from themis.web.runs import EVENTS, lines_from
+from themis.web.runs import EVENTS, latest_from, lines_from
 from themis.web.site import Site, posted, site_of
 
-COMMANDS = {
-    "audit": "Everything: each protected characteristic, their pairs, and a search",
-    "score": "Scores of the protected characteristics",
-    "check": "The checks of the file",
-}
 POLL = 0.2  # seconds between two looks at what a run writes
 MOST_STREAMS = 32
+HEADS = ("Run", "When", "Verdict", "Seed", "Hash", "")
+LONGEST_SAID = 200
+# States that the list shows: the kind of chip, and the word.
+STATES = {
+    "waiting": ("pruned", "waiting"),
+    "running": ("calm", "running"),
+    "stopped": ("open", "stopped"),
+    "lost": ("open", "lost"),
+    "failed": ("grave", "failed"),
+}
+FIGURES = (
+    ("executions", "Executions"),
+    ("pace", "A second"),
+    ("elapsed", "Time so far"),
+    ("left", "Time left, about"),
+)
+# A row of the chart, which the script fills in.
+ROW = tag(
+    "template",
+    tag(
+        "div",
+        tag("span", class_="name"),
+        tag("span", class_="ends"),
+        tag("svg", empty("rect", y=0, height=10, rx=1), viewBox="0 0 100 10",
+            preserveAspectRatio="none", aria_hidden="true"),
+        tag("small"),
+        tag("span", class_="sets"),
+        class_="bar",
+    ),
+    id="row",
+)  # fmt: skip
 
 
-async def ask(request: Request) -> Response:
-    """The form of a run."""
+async def home(request: Request) -> Response:
+    """What was measured in this project: what goes on first, then the latest."""
     site = site_of(request)
-    config = site.config()
-    if not site.is_confirmed:
-        return HTMLResponse(_confirm(site, str(config.subject)))
-    what = labelled("command", "Measure", choice("command", list(COMMANDS.items())))
-    form = posting("/run", site.keys.form, what, button("Start"))
-    return HTMLResponse(shell("Measure", form, here="/run", form_token=site.keys.form))
-
-
-def _confirm(site: Site, subject: str) -> str:
-    """Nothing of a file is run before somebody saw what it is."""
-    return shell(
-        "May this be run?",
-        tag("p", "The file names a program. It is run on this machine, with your rights:"),
-        tag("pre", subject),
-        posting("/confirm", site.keys.form, button("Yes, this is my program")),
-        here="/run",
-        form_token=site.keys.form,
+    runs = site.history.runs()
+    drop = tag(
+        "p",
+        tag("label", "Open a saved result: ", for_="result"),
+        empty("input", type="file", id="result", accept=".json", data_send="/results"),
+        class_="drop",
+    )
+    listed = table(
+        "What was measured", HEADS, ([*_row(site, each)] for each in runs), kind="chart runs"
+    )
+    shown = listed if runs else tag("p", "Nothing was measured here yet: ",
+                                    tag("a", "measure now", href="/run"), ".")  # fmt: skip
+    return HTMLResponse(
+        shell("Results", drop, shown, form_token=site.keys.form, scripts=["send.js"])
     )
 
 
-async def confirm(request: Request) -> Response:
-    """Somebody agreed that what the file names is run."""
-    await posted(request)
-    site = site_of(request)
-    site.confirmed.add(site.mark())
-    return RedirectResponse("/run", 303)
-
-
-async def start(request: Request) -> Response:
-    """Put a run into the queue."""
-    fields, site = await posted(request), site_of(request)
-    if not site.is_confirmed:
-        return RedirectResponse("/run", 303)
-    command = fields.get("command", [""])[0]
-    if command not in COMMANDS:
-        raise HTTPException(400, "There is no such measurement.")
-    run = site.runs.add(command, [command, str(site.file)])
-    return RedirectResponse(f"/runs/{run.name}", 303)
+def _row(site: Site, run: Run) -> Iterator[Any]:
+    yield tag("a", tag("bdi", run.title), href=address(run))
+    yield tag("time", time.strftime("%Y-%m-%d %H:%M", time.localtime(run.began)))
+    state = state_chip(run)
+    yield tag("div", state, " " * bool(state), run.verdict or run.message[:LONGEST_SAID])
+    yield "" if run.seed is None else run.seed
+    yield tag("code", run.hash[:12], title=run.hash or None)
+    verb = "forget" if run.is_over else "stop"
+    place = "results" if run.is_over else "runs"
+    label = f"{verb.capitalize()} {run.title}"
+    act = button(verb.capitalize(), kind="second", aria_label=label)
+    mine = run.is_over or site.runs.place(run) is not None
+    yield (
+        ""
+        if site.read_only or not mine
+        else posting(f"/{place}/{run.name}/{verb}", site.keys.form, act)
+    )
 
 
 async def watch(request: Request) -> Response:
-    """A run as it goes on."""
+    """A run as it goes on; of one that is over, its result or why there is none."""
     site, run = site_of(request), asked_run(request)
     if run.is_over:
-        return RedirectResponse(address(run), 303) if run.hash else HTMLResponse(_failed(site, run))
-    stop = posting(f"/runs/{run.name}/stop", site.keys.form, button("Stop, and keep what is known"))
-    live = tag("div", tag("p", run.state), id="live", data_run=run.name, aria_live="polite")
-    return HTMLResponse(
-        shell(run.title, live, stop, form_token=site.keys.form, scripts=["live.js"])
+        return RedirectResponse(address(run), 303) if run.hash else HTMLResponse(_ended(site, run))
+    state = tag("p", state_chip(run), " ", tag("span", _now(site, run), id="now"), class_="state")
+    figures = (
+        tag("div", tag("dt", name), tag("dd", "–", id=key), class_="figure")
+        for key, name in FIGURES
     )
+    live = (
+        tag("p", "", class_="unseen", id="told", role="status"),
+        state,
+        tag("dl", *figures, class_="figures"),
+        tag("p", "", id="failures"),
+        _changes(site, run),
+        tag("div", id="chart"),
+        ROW,
+    )
+    again = tag("noscript", tag("p", tag("a", "Look again", href=f"/runs/{run.name}")))
+    about = {"data_run": run.name, "data_expected": run.expected, "data_limit": limit_of(run)}
+    watched = tag("div", *live, id="live", **about)
+    return HTMLResponse(
+        shell(run.title, again, watched, header=_header(run), form_token=site.keys.form,
+              scripts=["live.js"])
+    )  # fmt: skip
 
 
-def _failed(site: Site, run: object) -> str:
-    message = getattr(run, "message", "")
-    return shell("The run ended", tag("pre", message), form_token=site.keys.form)
+def state_chip(run: Run) -> Html:
+    """How far a run is; nothing of one that came to its end."""
+    return chip(*STATES[run.state]) if run.state in STATES else Html("")
+
+
+def _header(run: Run) -> list[Html]:
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.began))
+    asked = tag("code", literal(" ".join(run.command)))
+    return [tag("h1", run.title), tag("p", "themis ", asked, f" · {began}", class_="about")]
+
+
+def limit_of(run: Run) -> str | None:
+    """After how many seconds a run is to end, if it is."""
+    return "".join(fields_of(run.command).get("max_seconds", ())) or None
+
+
+def _now(site: Site, run: Run) -> str:
+    """Where a run stands, in one line."""
+    found = [*latest_from(site.history.folder(run) / EVENTS)]
+    if found:
+        return str(json.loads(found[-1][1])["line"])
+    before = site.runs.place(run)
+    if run.state == "running" or before is None:
+        return "starting" if run.state == "running" else "waits in another window's queue"
+    return "starts next" if before < 1 else f"starts after {before} other{'s' * (before > 1)}"
+
+
+def _changes(site: Site, run: Run) -> Html:
+    """What can be done with a run of this server."""
+    if site.runs.place(run) is None:
+        said = "It was started by another server of this page: it is stopped there."
+        return tag("p", said, class_="faint")
+    text = "Stop, and keep what is known" if run.state == "running" else "Take out of the queue"
+    return posting(f"/runs/{run.name}/stop", site.keys.form, button(text, kind="second"))
+
+
+def _ended(site: Site, run: Run) -> str:
+    """Why there is no result."""
+    said = tag("pre", literal(run.message)) if run.message else ""
+    nothing = tag("p", state_chip(run), " Nothing was learned.", class_="state")
+    content = nothing, said, afterwards(site, run)
+    return shell(run.title, *content, header=_header(run), form_token=site.keys.form)
+
+
+def afterwards(site: Site, run: Run) -> Html:
+    """What can be done with a run that is over: go on, ask again, forget it."""
+    if site.read_only:
+        return Html("")
+    forget = button("Forget", kind="second")
+    forms = [posting(f"/results/{run.name}/forget", site.keys.form, forget)]
+    told: list[Html] = []
+    if run.command:
+        goes_on = run.state in ("stopped", "lost")
+        name = "Go on" if goes_on else "Measure again"
+        forms.insert(0, posting(f"/runs/{run.name}/again", site.keys.form, button(name)))
+        forms.insert(1, tag("a", "Change what is asked", href=f"/run?from={run.name}"))
+        told = [tag("p", _resumed(site, run), class_="faint")] * goes_on
+    return tag("div", tag("div", *forms, class_="buttons"), *told, class_="afterwards")
+
+
+def _resumed(site: Site, run: Run) -> str:
+    """What going on makes of what was run."""
+    try:
+        is_outside = site.config().subject.is_outside
+        changed = run.mark != site.mark()
+    except (ThemisError, OSError):
+        return ""
+    said = (
+        "The answers of the program are kept: going on asks only for those that are missing."
+        if is_outside
+        else "The answers of a Python function or a model are not kept: it starts again."
+    )
+    return f"{said} The file changed since: it is measured as it is now." if changed else said
+
+
+async def again(request: Request) -> Response:
+    """The same command once more; what is kept of its answers is not run again."""
+    await posted(request)
+    site, run = site_of(request), asked_run(request)
+    if not run.command:
+        raise HTTPException(400, "This result was opened, not measured here.")
+    if not site.is_confirmed:
+        return RedirectResponse(f"/run?from={run.name}", 303)
+    new = site.runs.add(run.title, run.command, mark=site.mark(), expected=run.expected)
+    return RedirectResponse(f"/runs/{new.name}", 303)
 
 
 async def stop(request: Request) -> Response:
@@ -94,11 +220,24 @@ async def stop(request: Request) -> Response:
     return RedirectResponse(f"/runs/{run.name}", 303)
 
 
+async def forget(request: Request) -> Response:
+    """Remove a run from the history."""
+    await posted(request)
+    site, run = site_of(request), asked_run(request)
+    if not run.is_over:
+        raise HTTPException(409, "The run goes on: stop it first.")
+    site.history.forget(run)
+    return RedirectResponse("/", 303)
+
+
 _streams = 0
 
 
 async def events(request: Request) -> Response:
-    """What a run writes, as server-sent events; one that lost its way goes on where it was."""
+    """What a run writes, as server-sent events; one that lost its way goes on where it was.
+
+    A new one begins with the latest of each kind: what those before said is no longer so.
+    """
     if _streams >= MOST_STREAMS:
         raise HTTPException(429, "Too many pages watch runs of this server; close some.")
     run, site = asked_run(request), site_of(request)
@@ -108,17 +247,20 @@ async def events(request: Request) -> Response:
     async def told() -> AsyncIterator[str]:
         global _streams
         _streams += 1
+        at, waited = start, ""
         try:
-            at = start
             while not await request.is_disconnected():
                 now = site.history.find(run.name)
-                for behind, line in lines_from(place, at):
+                for behind, line in lines_from(place, at) if at else latest_from(place):
                     at = behind
                     yield f"id: {at}\ndata: {line}\n\n"
                 if now is None or now.is_over:
                     where = "/" if now is None else address(now)
                     yield f"event: over\ndata: {json.dumps(where)}\n\n"
                     return
+                if not at and (waits := f"{now.state}: {_now(site, now)}") != waited:
+                    waited = waits
+                    yield f"event: waits\ndata: {json.dumps([now.state, _now(site, now)])}\n\n"
                 await asyncio.sleep(POLL)
         finally:
             _streams -= 1
@@ -127,10 +269,10 @@ async def events(request: Request) -> Response:
 
 
 ROUTES = [
-    Route("/run", ask),
-    Route("/run", start, methods=["POST"]),
-    Route("/confirm", confirm, methods=["POST"]),
+    Route("/", home),
+    Route("/results/{name}/forget", forget, methods=["POST"]),
     Route("/runs/{name}", watch),
     Route("/runs/{name}/stop", stop, methods=["POST"]),
+    Route("/runs/{name}/again", again, methods=["POST"]),
     Route("/runs/{name}/events", events),
 ]

@@ -2,75 +2,105 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, Any
 
 from themis.errors import Exit
 from themis.web.history import RESULT, History, Run, State
 
-EVENTS, SAID = "events.jsonl", "said.txt"
+EVENTS = "events.jsonl"
 PATIENCE = 20.0  # seconds after which a run that is to end is killed
+LONGEST_SAID = 20_000  # bytes of what a failed run printed
+ERROR = re.compile(r"(?:error|internal error|Error): (.*)")  # a mistake
+SIGNALLED = 128  # exit codes above are of commands that a signal ended
+CHANGED = "The file changed while the run waited: start it again."
+
+
+@dataclass
+class _Own:
+    """A run of this server, which holds it."""
+
+    run: Run
+    held: int
+    process: subprocess.Popen[bytes] | None = None
+    is_ending: bool = False
 
 
 class Runs:
     """The queue of one server: it begins runs, ends them, and writes down how they ended."""
 
-    def __init__(self, history: History, project: Path) -> None:
-        self.history, self._project = history, project
-        self._waiting: deque[Run] = deque()
-        self._running: tuple[Run, subprocess.Popen[bytes]] | None = None
+    def __init__(self, history: History, file: Path, options: Sequence[str] = ()) -> None:
+        """Of runs that measure this file; the options are added to each command."""
+        self.history, self._file, self._options = history, file, options
+        self._waiting: deque[_Own] = deque()
+        self._running: _Own | None = None
         self._change = threading.Condition()
         self._is_closed = False
-        self._adopt()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
-    def _adopt(self) -> None:
-        """Write down how the runs of servers that are gone ended."""
-        for run in self.history.runs():
-            if not run.is_over and not _lives(run.server):
-                learned = self.history.result(run) is not None
-                self.history.end(run, "stopped" if learned else "lost")
-
-    def add(self, title: str, command: Sequence[str]) -> Run:
+    def add(self, title: str, command: Sequence[str], **about: Any) -> Run:
         """Put a command of `themis` into the queue."""
-        run = self.history.begin(title, command, "waiting", os.getpid())
+        run = self.history.begin(title, command, "waiting", **about)
+        held = self.history.hold(run)
+        assert held is not None
         with self._change:
-            self._waiting.append(run)
+            self._waiting.append(_Own(self.history.keep(run), held))
             self._change.notify()
         return run
+
+    def place(self, run: Run) -> int | None:
+        """How many runs are before this one; None of one that is not this server's."""
+        with self._change:
+            own = [self._running] if self._running else []
+            names = [each.run.name for each in (*own, *self._waiting)]
+        return names.index(run.name) if run.name in names else None
 
     def stop(self, run: Run) -> None:
         """End a run; what it learned is kept."""
         with self._change:
-            if run.name in {each.name for each in self._waiting}:
-                self._waiting = deque(e for e in self._waiting if e.name != run.name)
-                self.history.end(run, "stopped")
-            elif self._running is not None and self._running[0].name == run.name:
-                self._interrupt(self._running[1])
+            for own in [each for each in self._waiting if each.run.name == run.name]:
+                self._waiting.remove(own)
+                self._end(own, "stopped")
+            if self._running is not None and self._running.run.name == run.name:
+                self._interrupt(self._running)
 
-    def _interrupt(self, process: subprocess.Popen[bytes]) -> None:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
-        threading.Timer(PATIENCE, process.kill).start()
+    def _interrupt(self, own: _Own) -> None:
+        if own.process is not None and not own.is_ending:
+            own.is_ending = True
+            own.process.send_signal(signal.SIGINT)
+            killing = threading.Timer(PATIENCE, own.process.kill)
+            killing.daemon = True
+            killing.start()
+
+    def _end(self, own: _Own, state: State, message: str = "") -> None:
+        try:
+            self.history.end(own.run, state, message)
+        finally:
+            os.close(own.held)
 
     def close(self) -> None:
         """End what runs, and begin nothing more."""
         with self._change:
             self._is_closed = True
-            for run in self._waiting:
-                self.history.end(run, "stopped")
-            self._waiting.clear()
+            while self._waiting:
+                self._end(self._waiting.popleft(), "stopped")
             if self._running is not None:
-                self._interrupt(self._running[1])
+                self._interrupt(self._running)
             self._change.notify()
         self._thread.join(PATIENCE + 5)
 
@@ -80,48 +110,84 @@ class Runs:
                 self._change.wait_for(lambda: self._waiting or self._is_closed)
                 if not self._waiting:
                     return
-                run = self._waiting.popleft()
-                process = self._begin(run)
-                self._running = run, process
-            code = process.wait()
-            with self._change:
+                self._running = own = self._waiting.popleft()
+            try:
+                state, message = self._carry_out(own)
+            except (OSError, sqlite3.Error) as error:  # as of a full disk
+                state, message = "failed", str(error)
+            with self._change, suppress(OSError, sqlite3.Error):
                 self._running = None
-                state, message = self._ending(run, code)
-                self.history.end(run, state, message)
+                self._end(own, state, message)
 
-    def _begin(self, run: Run) -> subprocess.Popen[bytes]:
-        folder = self.history.folder(run)
-        self.history.keep(replace(run, state="running"))
-        place = folder / "audit" if run.command[0] == "audit" else folder / RESULT
-        own = ["--output", str(place), "--events", str(folder / EVENTS), "--quiet"]
-        with (folder / SAID).open("wb") as said:
-            return subprocess.Popen(
-                [sys.executable, "-m", "themis.web.child", *run.command, *own],
-                cwd=self._project,
-                stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=said,
-                start_new_session=True,
-            )
-
-    def _ending(self, run: Run, code: int) -> tuple[State, str]:
+    def _carry_out(self, own: _Own) -> tuple[State, str]:
         """How a run ended, and what it said if it failed."""
-        said = (self.history.folder(run) / SAID).read_text(encoding="utf-8", errors="replace")
-        has_result = self.history.place_of(run) is not None
-        if code in (Exit.INTERRUPTED, 128 + signal.SIGINT) or code < 0:
-            return "stopped" if has_result else "lost", said if code < 0 else ""
-        return ("done", "") if has_result else ("failed", said)
+        if own.run.mark and own.run.mark != mark_of(self._file):
+            return "failed", CHANGED
+        own.run = self.history.keep(replace(own.run, state="running"))
+        folder = self.history.folder(own.run)
+        place = folder / "audit" if own.run.command[0] == "audit" else folder / RESULT
+        places = ["--output", str(place), "--events", str(folder / EVENTS), "--quiet"]
+        with tempfile.TemporaryFile() as said:
+            with self._change:
+                command = [*own.run.command, str(self._file), *self._options, *places]
+                kept = "" if self.history.rows else str(folder)
+                own.process = _begin(command, self._file.parent, said, kept=kept, held=own.held)
+                if self._is_closed:
+                    self._interrupt(own)
+            code = own.process.wait()
+            return self._ending(own.run, code, _said_in(said))
+
+    def _ending(self, run: Run, code: int, said: str) -> tuple[State, str]:
+        learned = self.history.place_of(run) is not None
+        if code < 0:
+            return self.history.without_end(run), f"Its process was ended by signal {-code}."
+        if code > SIGNALLED:
+            return "stopped", ""
+        failed = code in (Exit.MISTAKE, Exit.SUBJECT_FAILED, Exit.BUG) or not learned
+        return ("failed", said or f"It ended with {code}.") if failed else ("done", "")
 
 
-def _lives(process: int) -> bool:
-    """Whether a process is there."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return process != 0
+def _begin(
+    command: Sequence[str], folder: Path, said: IO[bytes], *, kept: str, held: int
+) -> subprocess.Popen[bytes]:
+    """A command of `themis` that ends with this process; rows of people do not stay in `kept`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "themis.web.child", kept, *command],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=said,
+        stderr=said,
+        start_new_session=True,
+        pass_fds=[held],
+    )
+
+
+def _said_in(file: IO[bytes]) -> str:
+    file.seek(max(os.fstat(file.fileno()).st_size - LONGEST_SAID, 0))
+    return "\n".join(mistakes_in(file.read().decode("utf-8", "replace").splitlines()))
+
+
+def mistakes_in(said: Iterable[str]) -> list[str]:
+    """The mistakes that a command named; what the subject printed may be of people."""
+    return [found[1] for each in said if (found := ERROR.match(each))]
+
+
+def mark_of(file: Path) -> str:
+    """Of a file as it is."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def latest_from(place: Path) -> list[tuple[int, str]]:
+    """The last line about each score and search, and of each other kind; the latest last."""
+    found: dict[tuple[Any, ...], str] = {}
+    end = 0
+    for behind, line in lines_from(place, 0):
+        end, event = behind, json.loads(line)
+        about = "against" if event["event"] == "Progress" else "event"
+        key = tuple(str(event.get(each)) for each in ("event", "measure", "output", about))
+        found.pop(key, None)
+        found[key] = line
+    return [(end, line) for line in found.values()]
 
 
 def lines_from(place: Path, start: int) -> Iterator[tuple[int, str]]:

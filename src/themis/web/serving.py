@@ -37,13 +37,14 @@ def serve(
     project = file.resolve().parent
     listener = _listener(port)
     keys = Keys(listener.getsockname()[1])
-    history = History(project)
+    history = History(project, rows=rows)
+    options = [*(["--rows"] if rows else []), *(["--trust-pickle"] if trust_pickle else [])]
     site = Site(
         project=project,
         file=file.resolve(),
         keys=keys,
         history=history,
-        runs=Runs(history, project),
+        runs=Runs(history, file.resolve(), options),
         warm=Warm(trust_pickle=trust_pickle),
         read_only=read_only,
         rows=rows,

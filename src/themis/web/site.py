@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from starlette.requests import Request
 from themis.config.reader import Config, load_config
 from themis.web.guard import Keys
 from themis.web.history import History
-from themis.web.runs import Runs
+from themis.web.runs import Runs, mark_of
 from themis.web.warm import Warm
 
 
@@ -39,7 +38,7 @@ class Site:
 
     def mark(self) -> str:
         """Of the file as it is: what somebody confirms is this one, and no later one."""
-        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+        return mark_of(self.file)
 
     @property
     def is_confirmed(self) -> bool:

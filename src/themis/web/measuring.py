@@ -1,0 +1,304 @@
+"""Pages that ask what is measured: the form, what that will cost, and whether it may be run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from themis.config.programs import PICKLE, Named, programs
+from themis.config.reader import Config
+from themis.inputs.row_files import kind_of
+from themis.show.html import Html, empty, folded, join, literal, table, tag, value
+from themis.web.commands import ask_command
+from themis.web.layout import button, choice, labelled, posting, problems, shell, written
+from themis.web.opened import run_named
+from themis.web.runs import mistakes_in
+from themis.web.site import Site, posted, site_of
+
+Fields = Mapping[str, Sequence[str]]
+SETTINGS = ("confidence", "error", "max_executions", "max_seconds", "seed")
+# Commands: what a run is called, what it is for, and what it takes besides the settings.
+COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "audit": ("Audit", "Everything that is protected, and a search", ("threshold", "max_size")),
+    "score": (
+        "Scores",
+        "How much characteristics change decisions",
+        ("against", "measure"),
+    ),
+    "search": (
+        "Search",
+        "Which combinations change decisions",
+        ("threshold", "max_size", "measure", "among"),
+    ),
+    "apparent": (
+        "People",
+        "Scores of given people, from a table",
+        ("data", "against", "measure"),
+    ),
+    "check": ("Checks", "The limits that the file sets", ()),
+}
+FORESEEN = {"audit", "score", "search", "check"}  # by `themis validate --for`
+FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what that takes
+THRESHOLD = "0.05"
+MEASURES = (("", "Both, or what the command measures"), ("causal", "Causal"), ("group", "Group"))
+MOST_TABLES = 50
+# Numbers of the form: what they are called, what helps, and their least, greatest and step.
+NUMBERS: dict[str, tuple[str, str, tuple[float | None, float | None, str]]] = {
+    "threshold": ("Search for an effect of at least", f"0.1 is 10 %; blank: {THRESHOLD}",
+                  (0, 1, "any")),
+    "max_size": ("Characteristics in one combination, at most", "blank: any number",
+                 (1, None, "1")),
+    "confidence": ("Confidence level", "", (0, 1, "any")),
+    "error": ("Half the width of an interval", "", (0, 1, "any")),
+    "max_executions": ("Maximum number of executions", "", (1, None, "1")),
+    "max_seconds": ("Time limit in seconds", "", (0, None, "any")),
+    "seed": ("Seed", "", (0, None, "1")),
+}  # fmt: skip
+
+
+async def ask(request: Request) -> Response:
+    """The form of a run, empty or as an earlier one was asked for."""
+    site = site_of(request)
+    config = site.config()
+    if site.read_only:
+        said = "The page was started with --read-only: nothing is run."
+        return HTMLResponse(shell("Measure", tag("p", said), here="/run"))
+    if not site.is_confirmed:
+        return HTMLResponse(_confirm(site, config))
+    earlier = request.query_params.get("from")
+    return _page(site, {} if earlier is None else fields_of(run_named(site, earlier).command))
+
+
+async def forecast(request: Request) -> Response:
+    """The form, with what the run that it asks for will cost."""
+    fields, site = await posted(request), site_of(request)
+    if not site.is_confirmed:
+        return RedirectResponse("/run", 303)
+    command, *options = command_of(fields)
+    if command not in FORESEEN:
+        said = "Each row is run once, and again for each change: limit the time if there are many."
+        return _page(site, fields, tag("p", said))
+    wanted = [each for each in options if _name(each) in FORECAST]
+    found = await _foresee(site, [f"--for={command}", *wanted])
+    return _page(site, fields, _costs(found))
+
+
+async def start(request: Request) -> Response:
+    """Put a run into the queue."""
+    fields, site = await posted(request), site_of(request)
+    if not site.is_confirmed:
+        return RedirectResponse("/run", 303)
+    command, expected = command_of(fields), _first(fields, "expected")
+    run = site.runs.add(
+        _first(fields, "title") or title_of(command),
+        command,
+        mark=site.mark(),
+        expected=int(expected) if expected.isdecimal() else 0,
+    )
+    return RedirectResponse(f"/runs/{run.name}", 303)
+
+
+async def confirm(request: Request) -> Response:
+    """Somebody agreed that what the file names is run: this file, as it was shown."""
+    fields, site = await posted(request), site_of(request)
+    if _first(fields, "mark") != site.mark():
+        raise HTTPException(409, "The file changed since it was shown: look at it again.")
+    site.confirmed.add(site.mark())
+    return RedirectResponse("/run", 303)
+
+
+# Between forms and commands ---------------------------------------------------------------
+def command_of(fields: Fields) -> tuple[str, ...]:
+    """What a form asks for, as a command of `themis` without its file."""
+    command = _first(fields, "command")
+    if command not in COMMANDS:
+        raise HTTPException(400, "There is no such measurement.")
+    taken = (*COMMANDS[command][2], *SETTINGS)
+    given = {name: fields.get(name, ()) for name in taken}
+    if "against" in given:
+        given["against"] = [*given["against"], *_first(fields, "sets").splitlines()]
+    if command == "search" and not _first(fields, "threshold"):
+        given["threshold"] = [THRESHOLD]
+    options = (
+        f"--{name.replace('_', '-')}={text.strip()}"
+        for name in taken
+        for text in given[name]
+        if text.strip()
+    )
+    return command, *options
+
+
+def fields_of(command: Sequence[str]) -> dict[str, list[str]]:
+    """The form that asks for a command."""
+    fields: dict[str, list[str]] = {"command": [*command[:1]]}
+    for option in command[1:]:
+        fields.setdefault(_name(option), []).append(option.partition("=")[2])
+    return fields
+
+
+def title_of(command: Sequence[str]) -> str:
+    """What a run is called that nobody named."""
+    fields = fields_of(command)
+    about = [*fields.get("against", ()), *fields.get("data", ())]
+    return ": ".join(filter(None, [COMMANDS[command[0]][0], "; ".join(about)]))
+
+
+def _name(option: str) -> str:
+    return option.partition("=")[0].removeprefix("--").replace("-", "_")
+
+
+def _first(fields: Fields, name: str) -> str:
+    return "".join(fields.get(name, ())[:1]).strip()
+
+
+async def _foresee(site: Site, options: Sequence[str]) -> dict[str, Any]:
+    """What `themis validate` says of a command."""
+    text, said = await ask_command(site, "validate", str(site.file), "--json", *options)
+    found: dict[str, Any] = json.loads(text) if text else {"mistakes": mistakes_in(said)}
+    return found
+
+
+# What is shown ----------------------------------------------------------------------------
+def _confirm(site: Site, config: Config) -> str:
+    """All that a file names, before any of it is run."""
+    mark = empty("input", type="hidden", name="mark", value=site.mark())
+    return shell(
+        "May this be run?",
+        tag("p", f"{site.file.name} names what is below. Themis runs it on this machine, with your "
+            "rights: confirm it only if you know where it comes from."),
+        table("What the file names", ("Key", "What it says", "What is done with it"),
+              (_named(site, each) for each in programs(config)), kind="chart"),
+        posting("/confirm", site.keys.form, mark, button("Yes, run this")),
+        here="/run",
+        form_token=site.keys.form,
+    )  # fmt: skip
+
+
+def _named(site: Site, each: Named) -> tuple[Any, Any, Any]:
+    said = tag("code", value(" ".join(each.words)))
+    use = f"{each.use[:1].upper()}{each.use[1:]}"
+    if PICKLE in use and not site.trust_pickle:
+        use = f"{use}: refused, unless the page is started with --trust-pickle"
+    files = (tag("small", value(str(place))) for place in each.files)
+    return tag("code", each.key), said, join([use, *files])
+
+
+def _page(site: Site, fields: Fields, costs: Html | None = None) -> Response:
+    config = site.config()
+    chosen = _first(fields, "command") or "audit"
+    commands = [each for each in COMMANDS if each != "check" or config.checks]
+    if costs is not None:
+        costs = tag("section", tag("h2", "What it will cost"), costs, button("Start"),
+                    class_="costs", id="costs")  # fmt: skip
+    form = posting(
+        "/run",
+        site.keys.form,
+        costs or "",
+        tag("fieldset", tag("legend", "What is measured"),
+            *(_radio(each, checked=each == chosen) for each in commands)),
+        *_particulars(site, config, fields),
+        folded("Name, precision and limits", *_settings(config, fields)),
+        tag("p", button("Forecast", kind="second", formaction="/forecast"), " ", button("Start"),
+            class_="buttons"),
+        kind="measure",
+    )  # fmt: skip
+    return HTMLResponse(shell("Measure", form, here="/run", form_token=site.keys.form))
+
+
+def _costs(found: Mapping[str, Any]) -> Html:
+    """What was foreseen, the sum first; or why it could not be."""
+    if "mistakes" in found:
+        return problems(found["mistakes"])
+    *parts, whole = found["costs"] or ["Nothing is known: no trial input was answered."]
+    expected = (found["forecast"] if found["forecast"]["parts"] else found["checks"]) or {}
+    return join([
+        tag("p", f"{whole[:1].upper()}{whole[1:]}.", class_="sentence"),
+        tag("ul", *(tag("li", each) for each in parts)),
+        problems(filter(None, [found["failure"], *found["warnings"]])),
+        empty("input", type="hidden", name="expected", value=expected.get("executions", 0)),
+    ])  # fmt: skip
+
+
+def _radio(name: str, *, checked: bool) -> Html:
+    about = {"type": "radio", "name": "command", "value": name, "id": f"command-{name}"}
+    box = empty("input", checked="checked" if checked else None, **about)
+    title, text, _ = COMMANDS[name]
+    said = tag("label", tag("b", title), " ", tag("span", text, class_="hint"), for_=about["id"])
+    return tag("p", box, " ", said, class_="option")
+
+
+def _particulars(site: Site, config: Config, fields: Fields) -> Iterator[Html]:
+    """What only some commands take; the style shows it where it is taken."""
+    hint = "beside the configuration file; blank: its [profile]"
+    rows = labelled("data", "Table of people", _table_field(site, config, fields), hint)
+    yield _only("data", rows)
+    yield _only("against", _against(config, fields))
+    for name in ("threshold", "max_size"):
+        yield _only(name, _number(name, fields))
+    among = written("among", _first(fields, "among"))
+    yield _only("among", labelled("among", "Only among", among, "race,sex; blank: all inputs"))
+    measures = choice("measure", MEASURES, _first(fields, "measure"))
+    yield _only("measure", labelled("measure", "Score", measures))
+
+
+def _only(name: str, content: Html) -> Html:
+    """Something that only some commands take."""
+    taking = [command for command, (*_, taken) in COMMANDS.items() if name in taken]
+    return tag("div", content, data_for=" ".join(taking))
+
+
+def _table_field(site: Site, config: Config, fields: Fields) -> Html:
+    found = (p for pattern in ("*", "[!.]*/*") for p in site.project.glob(pattern) if kind_of(p))
+    names = sorted(str(each.relative_to(site.project)) for each in found)[:MOST_TABLES]
+    needed = None if config.profile is not None else "blank is refused"
+    listed = tag("datalist", *(empty("option", value=each) for each in names), id="tables")
+    return join([written("data", _first(fields, "data"), list="tables", title=needed), listed])
+
+
+def _against(config: Config, fields: Fields) -> Html:
+    """Sets: each protected characteristic, and lines for others."""
+    own = config.schema.protected
+    given = [*fields.get("against", ()), *_first(fields, "sets").splitlines()]
+    boxes = (
+        tag("label", empty("input", type="checkbox", name="against", value=name,
+                           checked="checked" if name in given else None), " ", value(name))
+        for name in own
+    )  # fmt: skip
+    rest = "\n".join(each for each in given if each not in own)
+    lines = tag("textarea", literal(rest), name="sets", id="sets", rows=2)
+    hint = "one set a line, as race,sex; none at all: what the file protects"
+    others = labelled("sets", "Other sets", lines, hint)
+    legend = tag("legend", "Which characteristics")
+    return tag("fieldset", legend, tag("p", *boxes, class_="picks"), others)
+
+
+def _settings(config: Config, fields: Fields) -> Iterator[Html]:
+    title = written("title", _first(fields, "title"), maxlength=80)
+    yield labelled("title", "Name of the run", title, "blank: what is measured")
+    for name in SETTINGS:
+        kept = getattr(config.settings, name)
+        blank = f"blank: {'no limit' if kept is None else f'{kept:g}'}"
+        if name == "error" and "run.error" not in config.lines:
+            blank = "0.02 is ± 2 points; blank: what can be had at once, at most 0.05"
+        yield _number(name, fields, blank)
+
+
+def _number(name: str, fields: Fields, blank: str = "") -> Html:
+    label, hint, (least, most, step) = NUMBERS[name]
+    about = {"min": least, "max": most, "step": step, "inputmode": "decimal"}
+    box = written(name, _first(fields, name), "number", **about)
+    return labelled(name, label, box, blank or hint)
+
+
+ROUTES = [
+    Route("/run", ask),
+    Route("/run", start, methods=["POST"]),
+    Route("/forecast", forecast, methods=["POST"]),
+    Route("/confirm", confirm, methods=["POST"]),
+]
