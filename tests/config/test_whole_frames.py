@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import themis
 from tests.projects import enter, run
@@ -156,6 +157,23 @@ def test_dates_reach_a_model_as_it_was_trained_on_them(
     assert "some values of 'applied_on' can't be made datetime64" in untyped.output
     told = " ".join(run("init", *asked, "--force").output.split())
     assert "the model answers none of the rows that it was tried on: TypeError: " in told
+
+
+def test_a_target_that_was_left_in_the_table_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    frame = hiring()[["hired", "years", "salary"]]
+    frame["hired"] = (frame["hired"] == "yes").astype(int)
+    frame.to_csv("rows.csv", index=False)
+    asked = ("init", "--from", "rows.csv", "--model", "model.joblib", "--trust-pickle", "--force")
+    without = LogisticRegression().fit(frame[["years", "salary"]].to_numpy(), frame["hired"])
+    joblib.dump(without, "model.joblib")
+    assert "left out: hired: taken for what is decided, not for an input" in run(*asked).output
+    joblib.dump(DecisionTreeClassifier().fit(frame, frame["hired"]), "model.joblib")
+    told = " ".join(run(*asked).output.split())
+    assert "hired nearly always equals the model's answer: if it is what is decided" in told
+    assert "years nearly" not in told
 
 
 NAMES = ["id", "born", "degree", "years"]

@@ -126,6 +126,10 @@ def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
     if draft.order is not None:
         print_line(one_line(str(draft.order)))
+    for column in draft.echoed:
+        told = f"{column} nearly always equals the model's answer: if it is what is decided, "
+        again = shlex.join(["--target", column])
+        print_line(one_line(f"{told}the model must not get it; {again} names it"))
     if draft.failure:
         print_line(
             one_line(f"the model answers none of the rows that it was tried on: {draft.failure}")

@@ -111,6 +111,7 @@ class DraftFile:
     output: tuple[str, float, float] | None = None  # the column of a number, and its range
     cut: float | None = None  # of a model that answers with a number
     cut_reason: str = ""
+    echoed: Sequence[str] = ()  # characteristics that a model's answers nearly always equal
     failure: str = ""  # why a model answers none of the rows
     order: Note | None = None  # of a model that does not know the names of its columns
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows

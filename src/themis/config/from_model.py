@@ -27,6 +27,7 @@ from themis.subjects.trained import Trained, trained_of
 
 UNTRIED = "the model was not tried on the rows; it answers with a number, a probability or a logit"
 PROBABILITIES = "the model's answers to some of the rows are all from 0 to 1, like probabilities"
+ECHOING, NEARLY = 20, 0.99  # rows, and the share of them, for a column that a model may repeat
 OTHERS = "the model's answers to some of the rows are not all from 0 to 1; they may be logits"
 
 
@@ -46,6 +47,7 @@ class ModelFacts:
     module: str | None = None  # whose weights are in the file, as module:Class
     cut_reason: str = UNTRIED
     dtypes: Mapping[str, str] = field(default_factory=dict)  # of dates that it takes as such
+    echoed: Sequence[str] = ()  # columns that its answers nearly always equal
     failure: str = ""  # why it answers none of the rows
     trained: Trained | None = None  # to be tried
 
@@ -144,34 +146,48 @@ def tried_on(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
 
 
 def fed(model: ModelFacts, rows: Table, schema: Schema, dates: Sequence[str]) -> ModelFacts:
-    """The same, with the type of these columns where it fails on texts, or with how it fails."""
+    """The same, with what these rows show: the type of dates where it fails on texts, and more."""
     if model.trained is None:
         return model
-    failure = _failure(model, rows, schema, None)
-    if failure and dates:
-        dtypes = dict.fromkeys(dates, _date_type())
-        if not _failure(model, rows, schema, dtypes):
-            return replace(model, dtypes=dtypes)
-    return replace(model, failure=failure)
+    answered = _answered(model, rows, schema)
+    if answered.failure and dates:
+        typed = replace(model, dtypes=dict.fromkeys(dates, _date_type()))
+        again = _answered(typed, rows, schema)
+        return answered if again.failure else again
+    return answered
 
 
-def _failure(
-    model: ModelFacts, rows: Table, schema: Schema, dtypes: Mapping[str, str] | None
-) -> str:
-    """Why a model answers none of some rows, in words that several share; empty if it does."""
+def _answered(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
+    """The same, with the columns that its answers equal, or why it answers none of the rows.
+
+    That is told in words that several rows share.
+    """
     assert model.trained is not None
     try:
         people = people_of(rows, schema)
-        subject = Model(model.trained.model, people.schema.given, dtypes=dtypes)
+        subject = Model(model.trained.model, people.schema.given, dtypes=model.dtypes)
         subject.structured = True  # what it answers does not matter
-        failures = at_door(subject, people.schema).load(people.codes).run().failures.values()
+        answers = at_door(subject, people.schema).load(people.codes).run()
     except MistakesError as error:
-        return str(error)
-    if len(failures) < len(people):
-        return ""
+        return replace(model, failure=str(error))
+    if not answers.failures:
+        return replace(model, echoed=_echoed(people, answers.outputs))
+    if len(answers.failures) < len(people):
+        return model
+    failures = answers.failures.values()
     lines = Counter(each.message.partition("\n")[0] for each in failures)
     (line, times), *_ = lines.most_common(1)
-    return line if times >= SHARED else next(iter(failures)).plain
+    return replace(model, failure=line if times >= SHARED else next(iter(failures)).plain)
+
+
+def _echoed(people: People, outputs: Any) -> tuple[str, ...]:
+    """The columns whose values nearly always equal the answers, where these differ at all."""
+    words = np.array([word_of(plain(each)) for each in np.asarray(outputs).tolist()])
+    if len(words) < ECHOING or len({*words}) < 2:
+        return ()
+    columns = zip(people.schema, people.codes.T, strict=True)
+    own = {each.name: map(word_of, each.decode(codes).tolist()) for each, codes in columns}
+    return tuple(name for name, each in own.items() if np.mean(words == list(each)) >= NEARLY)
 
 
 def _date_type() -> str:

@@ -104,6 +104,7 @@ def draft_from_data(
         cut_reason="" if model is None else model.cut_reason,
         order=order,
         failure="" if model is None else model.failure,
+        echoed=() if model is None else model.echoed,
         rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
         asked=[each.name for each in drafts if each.name in asked and not each.left_out],
     )
@@ -212,13 +213,16 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
     others = list(typed)
     if model is not None and model.target in typed:
         return model.target
+    knows = model is not None and model.names is not None
     if model is not None and model.names is not None:
         others = [name for name in typed if model.spelled(name) not in model.names]
-        classes = {word_of(value) for value in model.classes or ()}
-        for name in others:
-            own = typed[name].values[: SPELLINGS * len(classes) + 1]
-            if classes and {word_of(plain(value)) for value in own} == classes:
-                return name
+    if model is not None and model.classes and (knows or len(others) != model.count):
+        classes = {word_of(value) for value in model.classes}
+        found = [
+            name for name in others if _words(typed[name], SPELLINGS * len(classes)) == classes
+        ]
+        if len(found) == 1 or (found and knows):
+            return found[0]
     called = [name for name in others if _names_a_decision(name)]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
     if few:
@@ -226,6 +230,11 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
     one_too_many = model is not None and model.names is None and model.count == len(others) - 1
     last = others[-1] if one_too_many else None  # where tables usually have it
     return last if last is not None and 1 < len(typed[last].values) <= LIST_NUMBERS else None
+
+
+def _words(typed: Typed, most: int) -> set[str]:
+    """The values of a column whatever their type, and one more where there are more."""
+    return {word_of(plain(value)) for value in typed.values[: most + 1]}
 
 
 def _names_a_decision(name: str) -> bool:
