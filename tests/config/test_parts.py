@@ -125,6 +125,15 @@ def test_a_subject_of_another_kind_keeps_what_both_may_have() -> None:
     assert set(kinds_of("subject")) == {"python", "model", "command", "worker", "http"}
 
 
+def test_what_is_wrong_in_a_file_can_be_edited_by_parts() -> None:
+    text = 'subject = { kind = ["x"] }\ninputs.a = "x"\ninputs.b = 07:32:00\nconstraints.c = [1]\n'
+    source = Source(Path("themis.toml"), text)
+    for part in parts(source):
+        assert not any(shown(key, part.spec.get(name)) for name, key in part.keys.items())
+    new = source.filled_in(source.part("inputs", "a"), {"values": "x"})
+    assert new.data["inputs"]["a"] == ["x"]
+
+
 def test_a_part_is_not_added_twice_and_its_name_may_be_anything() -> None:
     source = Source(Path("pyproject.toml"), "[tool.themis]\nversion = 1\n[tool.other]\nx = 1\n")
     for name in ("sex", "]\n[x", '"', "ключ"):

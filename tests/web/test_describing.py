@@ -234,7 +234,7 @@ def test_uploads_have_plain_names_and_overwrite_nothing(server: Server) -> None:
     assert upload(server, "my.toml", BY_FORMS.encode()).text == "/describe"
     assert (server.folder / "themis.toml").read_text() == BY_FORMS
     assert upload(server, "my.toml", b"version = 1").status_code == 409
-    assert upload(server, "model.pkl", b"x").text == "/describe?section=subject#edit"
+    assert upload(server, "model.pkl", b"x").text == "/describe?section=subject&kind=model#edit"
     assert server.post("/describe/draft", {"from": "../x.csv"}).status_code == 404
 
 

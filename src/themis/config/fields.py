@@ -42,7 +42,8 @@ def kind_of(section: str, spec: Mapping[str, Any]) -> str:
         is_range = not spec.keys().isdisjoint(("min", "max", "step", "bins"))
         return "range" if is_range else "open" if spec == {"role": "context"} else "values"
     kinds = kinds_of(section)
-    return str(spec.get("kind")) if spec.get("kind") in kinds else next(iter(kinds), "")
+    kind = str(spec.get("kind"))
+    return kind if kind in kinds else next(iter(kinds), "")
 
 
 @cache

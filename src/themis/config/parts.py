@@ -101,9 +101,12 @@ class Source:
         if section in NAMED:
             spec = {} if is_new else spec.get(name)
         is_table = isinstance(spec, Mapping) and not is_new
-        spec = {"condition": spec} if isinstance(spec, str) else spec
-        spec = {"values": spec} if isinstance(spec, list) else spec
-        spec = spec if isinstance(spec, Mapping) else {}
+        if section == "inputs" and isinstance(spec, list):
+            spec = {"values": spec}
+        elif section == "constraints" and isinstance(spec, str):
+            spec = {"condition": spec}
+        elif not isinstance(spec, Mapping):
+            spec = {}
         kind = kind if kind in kinds_of(section) else kind_of(section, spec)
         return Part(section, name, kind, spec, is_new, is_table)
 

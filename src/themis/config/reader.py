@@ -247,8 +247,9 @@ class _Reader:
         return {name: each for name, each in known if not self._found.has("inputs", name)}
 
     def _read_constraints(self) -> None:
-        healthy = completed(list(self._healthy.values()))
-        faulty = [name for name in self._names if name not in self._healthy]
+        known = self._healthy
+        healthy = completed(list(known.values()))
+        faulty = [name for name in self._names if name not in known]
         excused = {f"there is no characteristic {quote(name)}" for name in faulty}
         for name, text in self._table("constraints").items():
             if self._found.has("constraints", name):

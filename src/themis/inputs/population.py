@@ -257,7 +257,7 @@ def _block(schema: Schema, columns: tuple[int, ...], ties: tuple[Tie, ...]) -> t
     """
     parts = tuple(_part(schema, column, ties) for column in columns)
     derived = {tie.follower for tie in ties if tie.derived}
-    given = {column for column, each in enumerate(schema) if each.is_open}  # by rows alone
+    given = {column for column in columns if schema.characteristics[column].is_open}  # by rows
     free = (column for column in columns if column not in derived | given)
     before = math.prod(schema.characteristics[column].code_count for column in free)
     total = math.prod(part.size or 0 for part in parts)

@@ -49,7 +49,7 @@ def make_app(site: Site) -> Guard:
             *uploads.ROUTES,
             *trial.ROUTES,
         ],
-        exception_handlers={HTTPException: refused, ThemisError: mistaken},
+        exception_handlers={HTTPException: refused, ThemisError: mistaken, OSError: mistaken},
     )
     app.state.site = site
     return Guard(app, site.keys)
@@ -75,7 +75,7 @@ async def refused(request: Request, error: Exception) -> Response:
 
 
 async def mistaken(request: Request, error: Exception) -> Response:
-    """A page with a user's mistakes, all of them."""
+    """A page with a user's mistakes, all of them, or with what the disk refused."""
     found = error.mistakes if isinstance(error, MistakesError) else (error,)
     said = problems(str(each) for each in found)
     token = site_of(request).keys.form

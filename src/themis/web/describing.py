@@ -116,8 +116,11 @@ def _told(mistake: Mistake) -> str:
 
 def _state(source: Source) -> Html:
     """What is wrong with the file, or else how many inputs it describes."""
-    mistakes = [*map(_told, _mistakes(source))]
-    return problems(mistakes) or tag("p", _domain(source.config().schema), class_="clear")
+    try:
+        return tag("p", _domain(source.config().schema), class_="clear")
+    except ConfigError as error:
+        listed = (tag("li", _told(each)) for each in error.mistakes)
+        return tag("div", tag("ul", *listed), class_="problems")
 
 
 def _domain(schema: Schema) -> str:

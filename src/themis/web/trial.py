@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import dropwhile
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from themis.config.reader import Config
 from themis.show.html import Html, folded, table, tag, value
 from themis.show.words.wording import Wording
 from themis.web.commands import ask_command
@@ -26,26 +28,34 @@ async def trial(request: Request) -> Response:
     rows = "--rows" if site.rows else "--no-rows"
     out, said = await ask_command(site, "validate", str(site.file), "--json", rows)
     if out.strip():
-        shown = [*_found(json.loads(out), said, Wording(site.config().report))]
+        shown = [*_found(json.loads(out), said, site.config())]
     else:
-        shown = [problems(said)]
+        shown = [problems(_mistakes(said))]
     links = tag("p", tag("a", "Change the description", href="/describe"), " · ",
                 tag("a", "Measure", href="/run"))  # fmt: skip
     page = shell("A few inputs", *shown, links, here="/describe", form_token=site.keys.form)
     return HTMLResponse(page)
 
 
-def _found(found: Mapping[str, Any], said: Sequence[str], words: Wording) -> Iterator[Html]:
-    trials = found["trials"]
+def _found(found: Mapping[str, Any], said: Sequence[str], config: Config) -> Iterator[Html]:
+    trials, words = found["trials"], Wording(config.report)
     failed = sum(each["output"] is None for each in trials)
     how = f"{failed} of {len(trials)} failed" if failed else "each got a decision"
-    yield tag("p", f"{len(trials)} test inputs were run; {how}. Nothing is measured yet.")
-    yield problems([*said, *found["warnings"]])
+    whose = "test inputs" if config.profile is None else "rows of people"
+    yield tag("p", f"{len(trials)} {whose} were run; {how}. Nothing is measured yet.")
+    yield problems([*_mistakes(said), *found["warnings"]])
     names = [*(trials[0]["values"] or ())]
+    if not names:
+        yield tag("p", "themis ui --rows shows what they hold.")
     rows = ([*_row(each, names, words)] for each in trials)
     yield tag("div", table("A few inputs", ("Decision", *map(value, names)), rows), class_="wide")
     if failed < len(trials):
         yield folded("What measuring will cost", *(tag("p", each) for each in found["costs"]))
+
+
+def _mistakes(said: Sequence[str]) -> Iterator[str]:
+    """What a command says behind what it shows meanwhile."""
+    return dropwhile(lambda line: not line.startswith(("error: ", "warning: ")), said)
 
 
 def _row(trial: Mapping[str, Any], names: list[str], words: Wording) -> Iterator[Html]:

@@ -46,12 +46,14 @@ async def take_file(request: Request) -> Response:
     if suffix == ".toml" and not is_new:
         raise HTTPException(409, f"{site.file.name} is there already; rename it first.")
     place = await _keep(request, site.file if suffix == ".toml" else site.project / name)
-    there = "/describe"
     source = place.name if suffix in SOURCES else request.query_params.get("from")
+    there = "/describe"
     if source and is_new:
         there = f"/describe/draft?from={quote(source)}"
-    elif suffix != ".toml":
-        there = f"/describe?section={'profile' if suffix in KINDS else 'subject'}#edit"
+    elif suffix in KINDS:
+        there = "/describe?section=profile#edit"
+    elif suffix in MODELS:
+        there = "/describe?section=subject&kind=model#edit"
     return Response(there, media_type="text/plain")
 
 
@@ -159,7 +161,7 @@ async def draft(request: Request) -> Response:
     elif model.lower().endswith(PICKLES) and not site.trust_pickle:
         mistakes = [f"{model} is a pickle: start the page with themis ui --trust-pickle for it."]
     else:
-        source = "#".join(filter(None, (str(place), given.get("pointer"))))
+        source = "#".join(filter(None, (place.name, given.get("pointer"))))
         options = [f"--protected={each}" for each in fields.get("protected", ())]
         options += [f"--{name}={given[name]}" for name in ("target", "model") if name in given]
         _, mistakes = await ask_command(
