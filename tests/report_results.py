@@ -11,7 +11,15 @@ from typing import Any
 
 import themis
 from themis.cli.demo import SETS, demo_audit
-from themis.results.model import CausalScore, CheckResult, GroupScore, Result, SearchResult
+from themis.results.model import (
+    CausalScore,
+    CheckResult,
+    ExcessScore,
+    GroupScore,
+    Result,
+    Score,
+    SearchResult,
+)
 from themis.results.notes import Ending, Note
 from themis.results.observed import Category, CategoryTable, Observed
 from themis.results.parts import (
@@ -22,6 +30,7 @@ from themis.results.parts import (
     Placebo,
     Region,
     Reruns,
+    Share,
     TestedSet,
     Witness,
 )
@@ -217,7 +226,24 @@ def group(**changes: Any) -> GroupScore:
     return GroupScore(measure="group", **fields)
 
 
-def result(*scores: CausalScore | GroupScore, **changes: Any) -> Result:
+def excess(**changes: Any) -> ExcessScore:
+    """An excess; `changes` override its fields."""
+    fields: dict[str, Any] = {
+        **COMMON,
+        "against": ("race",),
+        "score": 0.07,
+        "low": 0.04,
+        "high": 0.1,
+        "pair": ({"race": "green"}, {"race": "purple"}),
+        "within": Share(0.12, 0.1, 0.14),
+        "across": Share(0.19, 0.16, 0.22),
+        "gap": Share(-0.11, -0.14, -0.08),
+        **changes,
+    }
+    return ExcessScore(measure="excess", **fields)
+
+
+def result(*scores: Score, **changes: Any) -> Result:
     """A result with these scores; `changes` override its fields."""
     fields: dict[str, Any] = {
         "command": "score",

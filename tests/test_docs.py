@@ -573,6 +573,7 @@ USERS = (
     "change_to",
     "input",
     "inputs[]",
+    "pair[]",
     "lowest",
     "highest",
 )
@@ -654,6 +655,7 @@ def real_fields() -> set[str]:
         ),
         run_checks(themis.Audit(loan, small, max_failures=0.5, family=True), [limit, limit]),
         themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]]),
+        themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]], ["excess"]),
         themis.Audit(lambda person: person["savings"] % 3, small).score([["savings"]]),
         themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
         themis.Audit(lambda person: person["b"], tied).score([["a"]]),

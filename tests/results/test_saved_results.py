@@ -108,7 +108,11 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (("scores", 0, "scale"), [5, 1], "scores[0].scale: must begin below its end, got [5, 1]"),
         (("search", "scale"), [0, 0], "search.scale: must begin below its end, got [0, 0]"),
         (("scores", 0, "against"), "race", "scores[0].against: must be a list, got 'race'"),
-        (("scores", 0, "measure"), "mine", "scores[0].measure: must be 'causal' or 'group'"),
+        (
+            ("scores", 0, "measure"),
+            "mine",
+            "scores[0].measure: must be 'causal', 'group' or",
+        ),
         (("scores",), 5, "scores: must be a list, got 5"),
         (("schema", "inputs"), 5, "schema.inputs: must be an object, got 5"),
         (("schema", "inputs", "race"), 5, "schema.inputs.race: "),

@@ -21,7 +21,7 @@ from tests.show.test_notebook import SEARCHED
 from tests.show.test_report_findings import cards
 from themis.results.model import CausalScore, CheckResult, Result, Score
 from themis.results.notes import Ending, Note
-from themis.results.parts import Group, Harm, Naming, Noise, Placebo, Region
+from themis.results.parts import Group, Harm, Naming, Noise, Placebo, Region, Share
 from themis.results.withheld import withheld
 from themis.settings import Stopping
 from themis.show.reports.markdown import render_markdown
@@ -47,6 +47,7 @@ MEAN |= {"impact_ratio": None}
 FAIR = causal(against=("sex",), **NONE)
 PAIR = ("race", "sex")
 ROWS = {"population": "rows"}
+SAME = Share(0.12, 0.1, 0.14)
 WITHIN = {**ROWS, "counterfactuals": "within"}
 OFFSET = (Harm({"race": "green"}, {"race": "purple"}, 0.06, 0.05, 106),)
 COUNTED = (Harm({"race": "green"}, {"race": "purple"}, 0.3, 0.1, 10, 3, 1),)
@@ -102,6 +103,9 @@ SCORES: dict[str, list[Score]] = {
     "tolerance, not all tried": [
         causal(output="price", distance="threshold 50", lower_bound=True, **{**NONE, "high": 0.05})
     ],
+    "excess": [samples.excess()],
+    "excess that may be chance": [samples.excess(low=0.0, gap=None)],
+    "no excess": [samples.excess(score=0.0, low=0.0, within=SAME, across=SAME)],
     "rows": [causal(**ROWS)],
     "rows beside inputs": [causal(), causal(**{**ROWS, "score": 0.3, "low": 0.25, "high": 0.35})],
     "calm rows beside inputs": [causal(), causal(**{**NONE, **ROWS})],

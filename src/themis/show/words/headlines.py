@@ -447,8 +447,10 @@ def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
         f"between {pair}, for {_with_ends(score.across)}"
     )
     if score.gap is not None:
-        ends = f"{points(score.gap.low, 'down')} to {points(score.gap.high, 'up')}"
-        yield f"{gap_text(score, words)} (the first less the second: {ends})"
+        sign = 1 if score.gap.score >= 0 else -1
+        low, high = sorted((sign * score.gap.low, sign * score.gap.high))
+        ends = f"{points(low, 'down').removesuffix(' points')} to {points(high, 'up')}"
+        yield f"{gap_text(score, words)} ({ends})".replace("(-", "(−")
     yield f"each input was asked {score.times} times"
 
 
