@@ -95,9 +95,43 @@ def test_a_result_leads_to_all_of_its_pairs(server: Server, result: Any) -> None
     assert "/try?result=" in page
 
 
-def test_given_people_are_shown_and_tried_with_rows_only(
-    tmp_path: Path,
+def test_a_pinned_pair_is_an_exhibit_of_the_page_and_of_its_reports(
+    server: Server, result: Any
 ) -> None:
+    place = server.open_result(result)
+    first, second = re.findall(r'name="pair" value="([^"]+)"', server.get(f"{place}/pairs").text)[
+        :2
+    ]
+    note = f"Both earn the same {EVIL}"
+    pinned = server.post(f"{place}/exhibits", {"pair": first, "note": note})
+    assert pinned.headers["location"] == f"{place}#exhibits"
+    server.post(f"{place}/exhibits", {"pair": second})
+    exports = [server.get(f"{place}/export/{name}").text for name in ("html", "annex")]
+    for text in (server.get(place).text, *exports):
+        assert "Exhibit 2: " in text
+        assert "Both earn the same &lt;script&gt;" in text
+    server.post(f"{place}/exhibits/remove", {"pair": first})
+    left = server.get(place).text
+    assert ("Exhibit 1: " in left, "Exhibit 2: " in left, note in left) == (True, False, False)
+    assert server.post(f"{place}/exhibits", {"pair": "99.0"}).status_code == 404
+
+
+def test_an_exhibit_of_given_people_is_shown_with_rows_only(tmp_path: Path) -> None:
+    found = of_people()
+    with serving(tmp_path, "--rows") as server:
+        place = server.open_result(found)
+        key = re.findall(r'name="pair" value="([^"]+)"', server.get(place).text)[0]
+        server.post(f"{place}/exhibits", {"pair": key})
+        assert "Exhibit 1: " in server.get(place).text
+    with serving(tmp_path, "--read-only") as server:
+        page = server.get(place).text
+        assert "Exhibit 1: " not in page + server.get(f"{place}/export/annex").text
+        assert "Pin as an exhibit" not in page
+        assert server.post(f"{place}/exhibits", {"pair": key}).status_code == 403
+
+
+def of_people() -> dict[str, Any]:
+    """A result about given people, without pairs that were made up."""
     schema = themis.Schema(sex=["female", "male"], city=["Ulm", EVIL], income=range(0, 100))
     rows = [
         {"sex": sex, "city": "Ulm", "income": income}
@@ -105,9 +139,18 @@ def test_given_people_are_shown_and_tried_with_rows_only(
         for sex in ("female", "male")
     ]
     with themis.Audit(decide, schema, favourable=["yes"], seed=1) as audit:
-        found = audit.apparent(rows, ["sex"], counterfactuals="within", only_data=True).to_dict()
-    for score in found["scores"]:  # without those that were made up
+        found: dict[str, Any] = audit.apparent(
+            rows, ["sex"], counterfactuals="within", only_data=True
+        ).to_dict()
+    for score in found["scores"]:
         score["witnesses"] = [each for each in score["witnesses"] if not each["generated"]]
+    return found
+
+
+def test_given_people_are_shown_and_tried_with_rows_only(
+    tmp_path: Path,
+) -> None:
+    found = of_people()
     for options, may in ((), False), (("--rows",), True):
         with serving(tmp_path, *options) as server:
             page = server.get(f"{server.open_result(found)}/pairs").text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.inputs.characteristics import Value
@@ -21,16 +21,18 @@ from themis.results.parts import Region, Witness
 from themis.show.html import Html, cut, tag
 from themis.show.parts.scores import protected_scores, score_name
 from themis.show.reports.document import section
+from themis.show.reports.exhibits import Exhibit, exhibits_section
 from themis.show.reports.sections import pair_card, pairs_intro
 from themis.show.words.explanations import other_changes_first
 from themis.show.words.scores import lesser
 from themis.show.words.values import count, visible
 from themis.show.words.wording import Wording, subject_title, wording
+from themis.web import exhibits
 from themis.web.history import Run
 from themis.web.layout import choice, labelled, shell
 from themis.web.opened import address, asked_run, back_to, run_named, shown_result
 from themis.web.paging import filters, paged
-from themis.web.site import site_of
+from themis.web.site import Site, posted, site_of
 
 PREVIEWED = 4
 ALL = ("", "all")
@@ -189,7 +191,8 @@ def page(request: Request) -> Response:
     site, run = site_of(request), asked_run(request)
     pairs, asked = Pairs(shown_result(site, run)), Asked.of(request)
     found = paged(request, chosen_pairs(pairs, asked), "pair")
-    cards = (card(each, pairs, run, tries=not site.read_only) for each in found.things)
+    below = _linking(site, run, pairs.result)
+    cards = (card(each, pairs, below) for each in found.things)
     return HTMLResponse(
         shell(
             f"Pairs: {subject_title(pairs.result)}",
@@ -222,35 +225,42 @@ def _form(pairs: Pairs, asked: Asked) -> Html:
     return filters(*fields)
 
 
-def card(pair: Pair, pairs: Pairs, run: Run, *, tries: bool) -> Html:
-    """One pair, of which each can be the start of a what-if."""
-    links: Iterable[Html] = ()
-    if tries and pair.is_whole:
-        links = (
-            tag("a", text, href=try_address(run, pair, side))
-            for side, text in enumerate(("Try the first", "Try the second"))
-        )
+def card(pair: Pair, pairs: Pairs, below: Callable[[Pair], Iterable[Html]]) -> Html:
+    """One pair, and what can be done with it."""
     return tag(
         "article",
         tag("h3", tag("bdi", score_name(pair.score))),
         pair_card(pair.witness, pair.score, pairs.words),
-        tag("p", *links, class_="actions"),
+        tag("div", *below(pair), class_="actions"),
         class_="one",
         id=f"pair-{pair.key}",
     )
 
 
-def try_address(run: Run, pair: Pair, side: int) -> str:
-    """Where a what-if begins with one of a pair."""
+def _linking(site: Site, run: Run, result: Result) -> Callable[[Pair], Iterator[Html]]:
+    """Each of a pair can be the start of a what-if, and both an exhibit."""
+    pinned = exhibits.pins(site, run, result)
+
+    def below(pair: Pair) -> Iterator[Html]:
+        if not site.read_only and pair.is_whole:
+            for side, text in enumerate(("Try the first", "Try the second")):
+                yield tag("a", text, href=_try_address(run, pair, side))
+        if not site.read_only:
+            yield exhibits.pin_form(site, run, pair.key, pinned)
+
+    return below
+
+
+def _try_address(run: Run, pair: Pair, side: int) -> str:
     return f"/try?{urlencode({'result': run.name, 'pair': pair.key, 'side': side})}"
 
 
 @dataclass(frozen=True)
 class Started:
-    """The values that a what-if begins with, and a link to where they are from."""
+    """The values that a what-if begins with, and what is said of where they are from."""
 
     values: Mapping[str, Value]
-    link: Html
+    about: Html
     fingerprint: str  # of the subject that got them
 
 
@@ -267,10 +277,12 @@ def asked_pair(request: Request) -> Started | None:
         raise HTTPException(404, "There is no such pair, or its values may not be shown.")
     side = 1 if given.get("side") == "1" else 0
     link = tag("a", "a pair of this result", href=f"{address(run)}/pairs")
-    return Started(found.witness.inputs[side], link, run.fingerprint)
+    pin = exhibits.pin_form(site, run, found.key, exhibits.pins(site, run, pairs.result))
+    about = tag("div", tag("span", "Begun with one of ", link, "."), pin, class_="actions begun")
+    return Started(found.witness.inputs[side], about, run.fingerprint)
 
 
-def preview(run: Run, result: Result, *, tries: bool) -> Html:
+def preview(site: Site, run: Run, result: Result) -> Html:
     """The section of a result with the first pair of each set, and a link to all pairs."""
     pairs = Pairs(result)
     if not pairs.all:
@@ -278,9 +290,48 @@ def preview(run: Run, result: Result, *, tries: bool) -> Html:
     first = {each.key.split(".")[0]: each for each in reversed(pairs.all)}
     shown = [first[place] for place in [*pairs.scores][:PREVIEWED]]
     every = tag("a", f"All {count(len(pairs.all), 'pair')}", href=f"{address(run)}/pairs")
-    cards = (card(each, pairs, run, tries=tries) for each in shown)
+    below = _linking(site, run, result)
+    cards = (card(each, pairs, below) for each in shown)
     intro = tag("p", pairs_intro([*pairs.scores.values()]), " ", every)
     return section("people", "Pairs", intro, tag("div", *cards, class_="cards"))
 
 
-ROUTES = [Route("/results/{name}/pairs", page)]
+# Exhibits ---------------------------------------------------------------------------------
+def pinned_pairs(site: Site, run: Run, result: Result) -> dict[str, Exhibit]:
+    """Those that were pinned, by the keys of their pairs."""
+    known = {each.key: each for each in Pairs(result).all}
+    return {
+        key: Exhibit(known[key].score, known[key].witness, note)
+        for key, note in exhibits.pins(site, run, result).items()
+        if key in known
+    }
+
+
+def pinned_section(site: Site, run: Run, result: Result) -> Html:
+    """The exhibits of a result, each with what takes it away."""
+    shown = pinned_pairs(site, run, result)
+    forms = [Html() if site.read_only else exhibits.unpin_form(site, run, key) for key in shown]
+    return exhibits_section([*shown.values()], wording(result), forms.__getitem__)
+
+
+async def pin(request: Request) -> Response:
+    """Pin a pair as an exhibit, or take it away."""
+    fields = await posted(request)
+    site, run = site_of(request), asked_run(request)
+    result, key = shown_result(site, run), "".join(fields.get("pair", []))
+    pinned = exhibits.pins(site, run, result)
+    if Pairs(result).find(key) is None:
+        raise HTTPException(404, "There is no such pair.")
+    if request.url.path.endswith("/remove"):
+        pinned.pop(key, None)
+    else:
+        pinned[key] = "".join(fields.get("note", [])).strip()
+    exhibits.keep(site, run, result, pinned)
+    return RedirectResponse(f"{address(run)}#exhibits", 303)
+
+
+ROUTES = [
+    Route("/results/{name}/pairs", page),
+    Route("/results/{name}/exhibits", pin, methods=["POST"]),
+    Route("/results/{name}/exhibits/remove", pin, methods=["POST"]),
+]

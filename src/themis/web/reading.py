@@ -15,7 +15,7 @@ from themis.results.saved import result_from_dict
 from themis.show.html import Html, folded, tag
 from themis.show.reports.document import Space
 from themis.show.reports.formats import FORMATS
-from themis.show.reports.page import SECTIONS, contents, header
+from themis.show.reports.page import EXHIBITS, SECTIONS, contents, header
 from themis.show.reports.sections import pairs_section, sets_section
 from themis.show.words.headlines import capital
 from themis.show.words.wording import subject_title
@@ -48,10 +48,11 @@ def read(request: Request) -> Response:
     result = shown_result(site, run)
     title = subject_title(result)
     own: dict[object, Callable[[], Html]] = {
-        pairs_section: lambda: pairs.preview(run, result, tries=not site.read_only),
+        pairs_section: lambda: pairs.preview(site, run, result),
         sets_section: lambda: combinations.preview(run, result),
     }
     shown = [own[show]() if show in own else show(result, Space()) for show in SECTIONS]
+    shown.insert(EXHIBITS, pairs.pinned_section(site, run, result))
     return HTMLResponse(
         shell(
             title,
@@ -94,7 +95,9 @@ async def export(request: Request) -> Response:
     if name == SAVED[0]:
         suffix, text = SAVED[1], f"{json.dumps(result.to_dict(), indent=2)}\n"
     elif name in FORMATS:
-        suffix, text = FORMATS[name].suffix, FORMATS[name].render(result, rows=site.rows)
+        pinned = [*pairs.pinned_pairs(site, run, result).values()]
+        text = FORMATS[name].render(result, rows=site.rows, exhibits=pinned)
+        suffix = FORMATS[name].suffix
     else:
         raise HTTPException(404, "There is no such format.")
     return Response(

@@ -41,7 +41,7 @@ async def form(request: Request) -> Response:
     values = await _ask(site, {}) if started is None else {"values": started.values}
     if "mistakes" in values:
         return _page(site, {}, problems(values["mistakes"]))
-    begun = "" if started is None else tag("p", "Begun with one of ", started.link, ".")
+    begun = "" if started is None else started.about
     known = {each.name for each in config.schema}
     own = {name: each for name, each in values["values"].items() if name in known}
     return _page(site, own, await _answered(site, own), begun)

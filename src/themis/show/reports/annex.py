@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from themis._version import __version__
@@ -28,6 +28,7 @@ from themis.show.parts.scores import (
 )
 from themis.show.reports.document import Space, document, fitting, rest, section
 from themis.show.reports.drawing import drawn
+from themis.show.reports.exhibits import Exhibit, exhibits_section
 from themis.show.reports.method import (
     CUT_OFF,
     RECIPE,
@@ -182,12 +183,12 @@ def _impacts(result: Result, space: Space) -> Iterator[Block]:
         yield checks_table(result.checks, most=space.checks)
 
 
-def render_annex(result: Result) -> str:
+def render_annex(result: Result, exhibits: Sequence[Exhibit] = ()) -> str:
     """The annex of a result as one HTML file of its own, of less than 300 KB."""
-    return fitting(lambda space: _render(result, space))
+    return fitting(lambda space: _render(result, space, exhibits))
 
 
-def _render(result: Result, space: Space) -> str:
+def _render(result: Result, space: Space, exhibits: Sequence[Exhibit]) -> str:
     title, hashed = "What was tested, and on what", digest(result)
     about = Table(title, ("", ""), [*_about(result)])
     signatures = tag("div", *(tag("div", each) for each in SIGNED), class_="sign")
@@ -203,6 +204,7 @@ def _render(result: Result, space: Space) -> str:
         outcomes_section(result, space),
         errors_section(result, space),
         section("log", "C. Test log", drawn(_log(result, space))),
+        exhibits_section(exhibits, wording(result)),
         references_section(result),
         signed,
     )

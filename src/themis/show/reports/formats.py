@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.results.model import CausalScore, GroupScore, Result, Score
 from themis.results.withheld import is_told, withheld
 from themis.show.words.wording import PLAIN
+
+if TYPE_CHECKING:
+    from themis.show.reports.exhibits import Exhibit
 
 
 @dataclass(frozen=True)
@@ -23,26 +26,30 @@ class Format:
     suffix: str
     home: str  # module:function in this package, imported when it is used
     about: str
+    has_exhibits: bool = False
 
-    def render(self, result: Result, *, rows: bool = False) -> str:
+    def render(
+        self, result: Result, *, rows: bool = False, exhibits: Sequence[Exhibit] = ()
+    ) -> str:
         """The text of a file; rows of people are in it only if `rows`, or it, allows."""
         module, _, function = self.home.partition(":")
-        found: Callable[[Result], str] = getattr(
+        found: Callable[..., str] = getattr(
             import_module(f"themis.show.reports.{module}"), function
         )
-        return found(result if rows else withheld(result))
+        shown = result if rows else withheld(result)
+        return found(shown, exhibits) if self.has_exhibits else found(shown)
 
 
 FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
-        Format("html", ".html", "page:render_page", "a page to read and to print"),
+        Format("html", ".html", "page:render_page", "a page to read and to print", True),
         Format("md", ".md", "markdown:render_markdown", "a pull request comment"),
         Format("junit", ".junit.xml", "ci:render_junit", "tests, for CI servers"),
         Format("sarif", ".sarif", "sarif:render_sarif", "for code scanning"),
         Format("github", "", "ci:render_annotations", "annotations and job summary"),
         Format("csv", ".csv", "formats:render_csv", "the scores as a table"),
-        Format("annex", ".annex.html", "annex:render_annex", "tables for an audit"),
+        Format("annex", ".annex.html", "annex:render_annex", "tables for an audit", True),
     )
 }
 

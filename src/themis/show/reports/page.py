@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from themis.results.model import Result
 from themis.show.html import Html, cut, tag
 from themis.show.parts.cautions import cautions
 from themis.show.reports.document import Space, document, fitting
 from themis.show.reports.drawing import chip, sentence
+from themis.show.reports.exhibits import Exhibit, exhibits_section
 from themis.show.reports.findings import findings_section
 from themis.show.reports.method import again_section, digest, method_section, started_on
 from themis.show.reports.references import glossary_section
@@ -51,21 +52,24 @@ SECTIONS: tuple[Callable[[Result, Space], Html], ...] = (
     again_section,
     glossary_section,
 )
+EXHIBITS = SECTIONS.index(sets_section)  # go before these
 
 
-def render_page(result: Result) -> str:
+def render_page(result: Result, exhibits: Sequence[Exhibit] = ()) -> str:
     """A result as one HTML file of less than 300 KB that needs nothing else."""
-    return fitting(lambda space: _render(result, space))
+    return fitting(lambda space: _render(result, space, exhibits))
 
 
-def _render(result: Result, space: Space) -> str:
+def _render(result: Result, space: Space, exhibits: Sequence[Exhibit]) -> str:
     title = subject_title(result)
+    shown = [show(result, space) for show in SECTIONS]
+    shown.insert(EXHIBITS, exhibits_section(exhibits, wording(result)))
     return document(
         f"{title}: Themis report",
         "Report",
         digest(result),
         header(result, title),
-        contents(shown := [show(result, space) for show in SECTIONS]),
+        contents(shown),
         *shown,
         tag("p", PAPER, class_="paper faint"),
     )
