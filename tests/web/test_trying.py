@@ -142,7 +142,7 @@ def test_a_program_that_changed_is_loaded_anew(tmp_path: Path) -> None:
 def test_nothing_is_run_before_the_file_was_confirmed(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     with serving(folder) as server:
-        assert server.get("/try").headers["location"] == "/run"
+        assert server.get("/try").headers["location"] == "/run?then=/try"
         assert server.post("/try", {"value:age": "40"}).headers["location"] == "/run"
     with serving(folder, "--read-only") as server:
         assert server.post("/try", {"value:age": "40"}).status_code == 403

@@ -14,7 +14,7 @@ from functools import cache
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
-from themis.config.format import TABLES
+from themis.config.format import TABLES, Subject
 from themis.config.toml import spell_value
 
 Key: TypeAlias = Mapping[str, Any]  # what the JSON Schema says of one
@@ -55,7 +55,8 @@ def keys_of(section: str, kind: str) -> dict[str, Key]:
     model = tables[kind] if isinstance(tables, Mapping) else tables
     known = model.model_json_schema()["properties"]
     first = [name for name in MAIN if name in known]
-    return {name: known[name] for name in dict.fromkeys([*first, *known]) if name != "kind"}
+    rest = sorted(known, key=Subject.model_fields.__contains__)  # what all subjects have is last
+    return {name: known[name] for name in dict.fromkeys([*first, *rest]) if name != "kind"}
 
 
 def changed(

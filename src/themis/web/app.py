@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from themis.errors import MistakesError, ThemisError
+from themis.errors import ConfigError, MistakesError, ThemisError
 from themis.show.html import tag
 from themis.show.reports.document import STYLE
 from themis.web import (
@@ -78,5 +78,7 @@ async def mistaken(request: Request, error: Exception) -> Response:
     """A page with a user's mistakes, all of them, or with what the disk refused."""
     found = error.mistakes if isinstance(error, MistakesError) else (error,)
     said = problems(str(each) for each in found)
+    link = tag("p", tag("a", "Describe what is tested", href="/describe"))
+    content = (said, link) if isinstance(error, ConfigError) else (said,)
     token = site_of(request).keys.form
-    return HTMLResponse(shell("Something is missing", said, form_token=token), 400)
+    return HTMLResponse(shell("Something is missing", *content, form_token=token), 400)

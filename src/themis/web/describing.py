@@ -216,13 +216,13 @@ class _Page:
             tag("li", _link(about, {**own, "kind": kind}, kind == part.kind))
             for kind, about in kinds_of(part.section).items()
         ]
-        content = [tag("ul", *kinds, class_="kinds")] if kinds else []
+        title, one = SECTIONS[part.section]
+        content = [tag("h3", f"Add {one}" if part.is_new else value(part.name or title))]
+        content += [tag("ul", *kinds, class_="kinds")] if kinds else []
         if part.is_new:
             del own["name"]
             name = written("name", self._given.get("name", ""), required="required")
             content += [labelled("name", "Name", name)]
-        else:
-            content += [tag("h3", value(part.name or SECTIONS[part.section][0]))]
         texts = {
             key: self._given.get(PREFIX + key, shown(about, part.spec.get(key)))
             for key, about in part.keys.items()

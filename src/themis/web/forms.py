@@ -31,15 +31,14 @@ def area(name: str, text: str, **attributes: Any) -> Html:
 
 def _control(name: str, key: Key, text: str) -> Html:
     field, title, shape = f"{PREFIX}{name}", name.replace("_", " ").capitalize(), shape_of(key)
-    hint, described = key.get("description", ""), {"aria_describedby": f"{PREFIX}{name}-hint"}
+    hint, examples = key.get("description", ""), key.get("examples") or [None]
     if shape == "choice":
         return labelled(field, title, choice(field, _options(key, text), text), hint)
+    described = {"aria_describedby": f"{field}-hint", "placeholder": shown(key, examples[0])}
     if shape in ("values", "texts", "table"):
         hint += "; written as in the file" if shape == "table" else "; one on each line"
         rows = str(min(max(text.count("\n") + 2, 3), 12))
         return labelled(field, title, area(field, text, rows=rows, **described), hint)
-    examples = [shown(key, each) for each in key.get("examples", ())]
-    described |= {"placeholder": examples[0]} if examples else {}
     return labelled(field, title, written(field, text, **described), hint)
 
 

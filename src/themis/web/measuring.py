@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "check": ("Checks", "The limits that the file sets", ()),
 }
+THEN = {"/try": 303, "/trial": 307}  # where somebody was going; 307 sends the form on
 FORESEEN = {"audit", "score", "search", "check"}  # by `themis validate --for`
 FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what that takes
 THRESHOLD = "0.05"
@@ -70,7 +71,7 @@ async def ask(request: Request) -> Response:
         said = "The page was started with --read-only: nothing is run."
         return HTMLResponse(shell("Measure", tag("p", said), here="/run"))
     if not site.is_confirmed:
-        return HTMLResponse(_confirm(site, config))
+        return HTMLResponse(_confirm(site, config, request.query_params.get("then", "")))
     earlier = request.query_params.get("from")
     return _page(site, {} if earlier is None else fields_of(run_named(site, earlier).command))
 
@@ -110,7 +111,8 @@ async def confirm(request: Request) -> Response:
     if _first(fields, "mark") != site.mark():
         raise HTTPException(409, "The file changed since it was shown: look at it again.")
     site.confirmed.add(site.mark())
-    return RedirectResponse("/run", 303)
+    then = _first(fields, "then")
+    return RedirectResponse(then if then in THEN else "/run", THEN.get(then, 303))
 
 
 # Between forms and commands ---------------------------------------------------------------
@@ -165,16 +167,19 @@ async def _foresee(site: Site, options: Sequence[str]) -> dict[str, Any]:
 
 
 # What is shown ----------------------------------------------------------------------------
-def _confirm(site: Site, config: Config) -> str:
+def _confirm(site: Site, config: Config, then: str) -> str:
     """All that a file names, before any of it is run."""
-    mark = empty("input", type="hidden", name="mark", value=site.mark())
+    hidden = (
+        empty("input", type="hidden", name=name, value=each)
+        for name, each in (("mark", site.mark()), ("then", then))
+    )
     return shell(
         "May this be run?",
         tag("p", f"{site.file.name} names what is below. Themis runs it on this machine, with your "
             "rights: confirm it only if you know where it comes from."),
         table("What the file names", ("Key", "What it says", "What is done with it"),
               (_named(site, each) for each in programs(config)), kind="chart"),
-        posting("/confirm", site.keys.form, mark, button("Yes, run this")),
+        posting("/confirm", site.keys.form, *hidden, button("Yes, run this")),
         here="/run",
         form_token=site.keys.form,
     )  # fmt: skip

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import dropwhile
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -24,26 +23,26 @@ async def trial(request: Request) -> Response:
     await posted(request)
     site = site_of(request)
     if not site.is_confirmed:
-        return RedirectResponse("/run", 303)
+        return RedirectResponse("/run?then=/trial", 303)
     rows = "--rows" if site.rows else "--no-rows"
     out, said = await ask_command(site, "validate", str(site.file), "--json", rows)
-    if out.strip():
-        shown = [*_found(json.loads(out), said, site.config())]
-    else:
-        shown = [problems(_mistakes(said))]
+    wrong = [each for each in said if each.startswith(("error: ", "warning: "))]
+    found = _found(json.loads(out), site.config()) if out else ()
     links = tag("p", tag("a", "Change the description", href="/describe"), " · ",
                 tag("a", "Measure", href="/run"))  # fmt: skip
-    page = shell("A few inputs", *shown, links, here="/describe", form_token=site.keys.form)
+    page = shell(
+        "A few inputs", problems(wrong), *found, links, here="/describe", form_token=site.keys.form
+    )
     return HTMLResponse(page)
 
 
-def _found(found: Mapping[str, Any], said: Sequence[str], config: Config) -> Iterator[Html]:
+def _found(found: Mapping[str, Any], config: Config) -> Iterator[Html]:
     trials, words = found["trials"], Wording(config.report)
     failed = sum(each["output"] is None for each in trials)
     how = f"{failed} of {len(trials)} failed" if failed else "each got a decision"
     whose = "test inputs" if config.profile is None else "rows of people"
     yield tag("p", f"{len(trials)} {whose} were run; {how}. Nothing is measured yet.")
-    yield problems([*_mistakes(said), *found["warnings"]])
+    yield problems(found["warnings"])
     names = [*(trials[0]["values"] or ())]
     if not names:
         yield tag("p", "themis ui --rows shows what they hold.")
@@ -51,11 +50,6 @@ def _found(found: Mapping[str, Any], said: Sequence[str], config: Config) -> Ite
     yield tag("div", table("A few inputs", ("Decision", *map(value, names)), rows), class_="wide")
     if failed < len(trials):
         yield folded("What measuring will cost", *(tag("p", each) for each in found["costs"]))
-
-
-def _mistakes(said: Sequence[str]) -> Iterator[str]:
-    """What a command says behind what it shows meanwhile."""
-    return dropwhile(lambda line: not line.startswith(("error: ", "warning: ")), said)
 
 
 def _row(trial: Mapping[str, Any], names: list[str], words: Wording) -> Iterator[Html]:

@@ -33,7 +33,7 @@ async def form(request: Request) -> Response:
     site = site_of(request)
     config = site.config()
     if not site.is_confirmed:
-        return RedirectResponse("/run", 303)
+        return RedirectResponse("/run?then=/try", 303)
     if site.read_only:
         said = "This server was started with --read-only: nothing is run."
         return HTMLResponse(shell("What if", tag("p", said), here="/try"))

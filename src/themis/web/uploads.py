@@ -18,6 +18,7 @@ from themis.inputs.row_files import KINDS, kind_of, read_table
 from themis.show.html import Html, empty, tag, value
 from themis.web.commands import ask_command
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
+from themis.web.runs import mistakes_in
 from themis.web.site import Site, check_change, posted, site_of
 
 SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
@@ -164,11 +165,12 @@ async def draft(request: Request) -> Response:
         source = "#".join(filter(None, (place.name, given.get("pointer"))))
         options = [f"--protected={each}" for each in fields.get("protected", ())]
         options += [f"--{name}={given[name]}" for name in ("target", "model") if name in given]
-        _, mistakes = await ask_command(
+        _, said = await ask_command(
             site, "init", f"--from={source}", f"-o{site.file.name}", *options
         )
         if site.file.exists():
             return RedirectResponse("/describe", 303)
+        mistakes = mistakes_in(said)
     return HTMLResponse(_page(site, place, mistakes), 400)
 
 
