@@ -15,7 +15,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -174,6 +174,37 @@ def test_a_target_that_was_left_in_the_table_is_noticed(
     told = " ".join(run(*asked).output.split())
     assert "hired nearly always equals the model's answer: if it is what is decided" in told
     assert "years nearly" not in told
+
+
+class Own:
+    """A model with probabilities alone, which takes what it needs of a frame."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        yes = frame["years"] / 25
+        return np.stack([1 - yes, yes], axis=1)
+
+
+def test_what_is_missing_in_the_file_is_told_or_guessed_by_how_the_model_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    frame = hiring()[["gender", "years", "salary", "hired"]]
+    frame.to_csv("rows.csv", index=False)
+    asked = ("init", "--from", "rows.csv", "--model", "model.joblib", "--trust-pickle", "--force")
+    joblib.dump(Own(), "model.joblib")
+    assert run(*asked, "--protected", "gender").exit_code == 0
+    found = themis.Audit.from_file(trust_pickle=True).group("gender").score
+    rates = (frame["years"] >= 12.5).groupby(frame["gender"]).mean()
+    assert found == pytest.approx(rates["male"] - rates["female"])
+    joblib.dump(LinearRegression().fit(frame[["years"]], frame["salary"]), "model.joblib")
+    told = " ".join(run(*asked).output.split())
+    assert "missing: favourable: the model answers with numbers: --target names" in told
+    assert "missing" not in run(*asked, "--target", "salary").output
+    joblib.dump(LogisticRegression().fit(frame[["years"]], frame["years"] // 10), "model.joblib")
+    told = " ".join(run(*asked).output.split())
+    assert "missing: favourable: which of its classes do people want?" in told
 
 
 NAMES = ["id", "born", "degree", "years"]

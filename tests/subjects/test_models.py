@@ -45,6 +45,22 @@ def flips(decisions: Any) -> float:
     return float((first != second).mean())
 
 
+class Probable:
+    """An object that has nothing but probabilities, by sex and income."""
+
+    def predict_proba(self, inputs: Any) -> np.ndarray:
+        numbers = np.asarray(inputs)
+        yes = numbers[:, 1] / 100 + (0.08 + numbers[:, 1] / 2_000) * (numbers[:, 0] - 0.5)
+        return np.stack([1 - yes, yes], axis=1)
+
+
+class Deciding(Probable):
+    """One that has decisions of its own as well, which are others."""
+
+    def predict(self, inputs: Any) -> np.ndarray:
+        return np.zeros(len(inputs), dtype=int)
+
+
 @pytest.fixture(scope="module")
 def model(rows: np.ndarray) -> Any:
     return LogisticRegression(C=0.001).fit(rows, good(rows))
@@ -285,6 +301,29 @@ class TestFiles:
         path.write_text(text.format(""))
         with pytest.raises(RequestError, match=r"themis\.toml:2: subject\.favourable: .*3 classes"):
             themis.Audit.from_file(path)
+
+    @pytest.mark.parametrize("only", [True, False])
+    def test_the_file_says_how_an_object_of_probabilities_is_asked(
+        self, tmp_path: Path, rows: Any, only: bool
+    ) -> None:
+        joblib = pytest.importorskip("joblib")
+        joblib.dump(Probable() if only else Deciding(), tmp_path / "m.joblib")
+        text = 'version = 1\n[subject]\nkind = "model"\nfile = "m.joblib"\n{}\n[inputs]\n'
+        text += "sex = [0, 1]\nincome = {{ min = 0, max = 99 }}\n"
+        path = tmp_path / "themis.toml"
+        given = ['method = "predict_proba"\ncut = 0.4', 'method = "predict_proba"\ncut = 0.9']
+        for lines in [*given, "cut = 0.4"] if only else given:
+            path.write_text(text.format(lines))
+            score = themis.Audit.from_file(path, trust_pickle=True).causal("sex")
+            cut = float(lines.rpartition(" ")[2])
+            expected = flips(Probable().predict_proba(rows)[:, 1] >= cut)
+            assert score.score == pytest.approx(expected) != 0
+        path.write_text(text.format('method = "predict"\ncut = 0.4'))
+        if only:
+            with pytest.raises(
+                RequestError, match="no method 'predict'; choose from: predict_proba"
+            ):
+                themis.Audit.from_file(path, trust_pickle=True)
 
     @pytest.mark.parametrize(
         ("name", "package"),

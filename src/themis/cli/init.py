@@ -126,6 +126,9 @@ def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
     if draft.order is not None:
         print_line(one_line(str(draft.order)))
+    decides = draft.favourable or draft.output or draft.cut is not None
+    if draft.is_complete and not decides:
+        print_line(one_line(f"missing: favourable: {draft.favourable_remark}"))
     for column in draft.echoed:
         told = f"{column} nearly always equals the model's answer: if it is what is decided, "
         again = shlex.join(["--target", column])

@@ -111,6 +111,7 @@ class DraftFile:
     output: tuple[str, float, float] | None = None  # the column of a number, and its range
     cut: float | None = None  # of a model that answers with a number
     cut_reason: str = ""
+    class_: Value = None  # whose probability it is
     echoed: Sequence[str] = ()  # characteristics that a model's answers nearly always equal
     failure: str = ""  # why a model answers none of the rows
     order: Note | None = None  # of a model that does not know the names of its columns
@@ -159,6 +160,8 @@ class DraftFile:
                 f"cut: a guess: {self.cut_reason}. From this number on the decision is favourable: "
                 "is what it predicts something that people want?"
             )
+            if self.class_ is not None:
+                yield f"class = {spell_value(self.class_)}"
             yield f"cut = {spell_value(self.cut)}"
             return
         if self.output is not None:

@@ -28,6 +28,7 @@ from themis.subjects.trained import Trained, trained_of
 UNTRIED = "the model was not tried on the rows; it answers with a number, a probability or a logit"
 PROBABILITIES = "the model's answers to some of the rows are all from 0 to 1, like probabilities"
 ECHOING, NEARLY = 20, 0.99  # rows, and the share of them, for a column that a model may repeat
+ALONE = "the model answers with probabilities alone"
 OTHERS = "the model's answers to some of the rows are not all from 0 to 1; they may be logits"
 
 
@@ -46,6 +47,8 @@ class ModelFacts:
     cut: float | None = None  # from where on its answer is usually a yes
     module: str | None = None  # whose weights are in the file, as module:Class
     cut_reason: str = UNTRIED
+    class_: Value = None  # whose probability it answers with, where it has classes and a cut
+    answers_numbers: bool = False
     dtypes: Mapping[str, str] = field(default_factory=dict)  # of dates that it takes as such
     echoed: Sequence[str] = ()  # columns that its answers nearly always equal
     failure: str = ""  # why it answers none of the rows
@@ -66,6 +69,8 @@ def facts_of_model(
     assert trained is not None, "read_model gives only models"
     known = ("names", "needed", "count", "classes", "categories", "spelled", "target", "cut")
     told = {each: getattr(trained, each) for each in known}
+    if trained.cut is not None and not trained.by_class:
+        told |= {"cut_reason": ALONE, "class_": (trained.classes or (None,))[-1]}
     return ModelFacts(file, module=module, trained=trained, **told)
 
 
@@ -75,8 +80,8 @@ def order_of(model: ModelFacts, rows: Table, schema: Schema, label: str | None) 
         return None
     try:
         people = people_of(rows, schema, label=label)
-        cut = None if model.classes else model.cut
-        subject = Model(model.trained.model, people.schema.given, cut=cut)
+        cut = None if model.classes and model.class_ is None else model.cut
+        subject = Model(model.trained.model, people.schema.given, cut=cut, class_=model.class_)
         return order_note(at_door(subject, people.schema), people)
     except MistakesError:
         return None
@@ -165,13 +170,16 @@ def _answered(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
     assert model.trained is not None
     try:
         people = people_of(rows, schema)
-        subject = Model(model.trained.model, people.schema.given, dtypes=model.dtypes)
+        given, thing = people.schema.given, model.trained.model
+        subject = Model(thing, given, dtypes=model.dtypes, class_=model.class_)
         subject.structured = True  # what it answers does not matter
         answers = at_door(subject, people.schema).load(people.codes).run()
     except MistakesError as error:
         return replace(model, failure=str(error))
     if not answers.failures:
-        return replace(model, echoed=_echoed(people, answers.outputs))
+        numbers = not model.classes and np.asarray(answers.outputs).dtype.kind == "f"
+        echoed = _echoed(people, answers.outputs)
+        return replace(model, echoed=echoed, answers_numbers=numbers)
     if len(answers.failures) < len(people):
         return model
     failures = answers.failures.values()

@@ -100,7 +100,8 @@ def draft_from_data(
         profile=profile,
         subject=DraftFile.subject if model is None else tuple(_subject(model)),
         output=None if scale is None or found is None else (found, *scale),
-        cut=None if model is None or model.classes else model.cut,
+        cut=None if model is None or (model.classes and model.class_ is None) else model.cut,
+        class_=None if model is None else model.class_,
         cut_reason="" if model is None else model.cut_reason,
         order=order,
         failure="" if model is None else model.failure,
@@ -258,6 +259,8 @@ def _favourable(
     if model is not None and model.classes:
         counts = dict.fromkeys(model.classes, 0)
         return wanted(list(counts.items()), "the classes of the model")
+    if name is None and model is not None and model.answers_numbers:
+        return None, "the model answers with numbers: --target names the column that it predicts"
     if name is None or typed is None:
         return None, DraftFile.favourable_remark
     pairs = list(zip(typed.values, typed.counts, strict=True))

@@ -81,7 +81,7 @@ class Trained:
     @property
     def cut(self) -> float | None:
         """From where on its answer is usually a yes; None where answers are no probabilities."""
-        return None
+        return 0.5 if self.has("predict_proba") and not self.has("predict") else None
 
     def has(self, method: Method) -> bool:
         """Whether it can answer so."""
