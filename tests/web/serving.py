@@ -107,6 +107,8 @@ def serving(place: Path, *options: str) -> Iterator[Server]:
     finally:
         if process.poll() is None:
             server.end()
+        client.close()
+        process.communicate()
 
 
 def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:

@@ -47,8 +47,13 @@ THEN = {"/try": 303, "/trial": 307}  # where somebody was going; 307 sends the f
 FORESEEN = {"audit", "score", "search", "check"}  # by `themis validate --for`
 FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what that takes
 THRESHOLD = "0.05"
-MEASURES = (("", "Both, or what the command measures"), ("causal", "Causal"), ("group", "Group"))
+MEASURES = (
+    ("", "Both; of a search, causal"),
+    ("causal", "Causal"),
+    ("group", "Group"),
+)
 MOST_TABLES = 50
+NOTHING = Html("")
 # Numbers of the form: what they are called, what helps, and their least, greatest and step.
 NUMBERS: dict[str, tuple[str, str, tuple[float | None, float | None, str]]] = {
     "threshold": ("Search for an effect of at least", f"0.1 is 10 %; blank: {THRESHOLD}",
@@ -194,17 +199,14 @@ def _named(site: Site, each: Named) -> tuple[Any, Any, Any]:
     return tag("code", each.key), said, join([use, *files])
 
 
-def _page(site: Site, fields: Fields, costs: Html | None = None) -> Response:
+def _page(site: Site, fields: Fields, costs: Html = NOTHING) -> Response:
     config = site.config()
     chosen = _first(fields, "command") or "audit"
     commands = [each for each in COMMANDS if each != "check" or config.checks]
-    if costs is not None:
-        costs = tag("section", tag("h2", "What it will cost"), costs, button("Start"),
-                    class_="costs", id="costs")  # fmt: skip
     form = posting(
         "/run",
         site.keys.form,
-        costs or "",
+        costs,
         tag("fieldset", tag("legend", "What is measured"),
             *(_radio(each, checked=each == chosen) for each in commands)),
         *_particulars(site, config, fields),
@@ -217,17 +219,24 @@ def _page(site: Site, fields: Fields, costs: Html | None = None) -> Response:
 
 
 def _costs(found: Mapping[str, Any]) -> Html:
-    """What was foreseen, the sum first; or why it could not be."""
+    """What was foreseen, the sum first, with a way to start; or why nothing could be foreseen."""
     if "mistakes" in found:
         return problems(found["mistakes"])
-    *parts, whole = found["costs"] or ["Nothing is known: no trial input was answered."]
+    nothing = "nothing is known: no trial input was answered"
+    *parts, whole = [each.replace("--max-seconds", "a time limit") for each in found["costs"]
+                     or [nothing]]  # fmt: skip
     expected = (found["forecast"] if found["forecast"]["parts"] else found["checks"]) or {}
-    return join([
+    return tag(
+        "section",
+        tag("h2", "What it will cost"),
         tag("p", f"{whole[:1].upper()}{whole[1:]}.", class_="sentence"),
         tag("ul", *(tag("li", each) for each in parts)),
         problems(filter(None, [found["failure"], *found["warnings"]])),
         empty("input", type="hidden", name="expected", value=expected.get("executions", 0)),
-    ])  # fmt: skip
+        button("Start"),
+        class_="costs",
+        id="costs",
+    )
 
 
 def _radio(name: str, *, checked: bool) -> Html:

@@ -164,7 +164,8 @@ def _changes(site: Site, run: Run) -> Html:
 def _ended(site: Site, run: Run) -> str:
     """Why there is no result."""
     said = tag("pre", literal(run.message)) if run.message else ""
-    nothing = tag("p", state_chip(run), " Nothing was learned.", class_="state")
+    chip = () if run.state in ("stopped", "lost") else (state_chip(run), " ")
+    nothing = tag("p", *chip, "Nothing was learned.")
     content = nothing, said, afterwards(site, run)
     return shell(run.title, *content, header=_header(run), form_token=site.keys.form)
 
@@ -181,8 +182,8 @@ def afterwards(site: Site, run: Run) -> Html:
         name = "Go on" if goes_on else "Measure again"
         forms.insert(0, posting(f"/runs/{run.name}/again", site.keys.form, button(name)))
         forms.insert(1, tag("a", "Change what is asked", href=f"/run?from={run.name}"))
-        told = [tag("p", _resumed(site, run), class_="faint")] * goes_on
-    return tag("div", tag("div", *forms, class_="buttons"), *told, class_="afterwards")
+        told = [tag("p", state_chip(run), " ", _resumed(site, run))] * goes_on
+    return tag("div", *told, tag("div", *forms, class_="buttons"), class_="afterwards")
 
 
 def _resumed(site: Site, run: Run) -> str:

@@ -8,6 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import uvicorn
 
@@ -64,6 +65,7 @@ def serve(
     if opens:
         threading.Timer(0.3, webbrowser.open, [address + keys.once]).start()
     before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGTERM, _end)  # which uvicorn passes on once it has ended
     try:
         server.run(sockets=[listener])
     except KeyboardInterrupt:
@@ -72,6 +74,10 @@ def serve(
         signal.signal(signal.SIGINT, before)
         site.warm.close()
         site.runs.close()
+
+
+def _end(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _listener(port: int) -> socket.socket:

@@ -1,0 +1,86 @@
+"""A run in a real browser: asked for, watched in two tabs, reloaded, stopped, gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser import Browser, Page, find_chromium, opened
+from tests.external import GATE, close_gate, open_gate, ran, write_sh_worker
+from tests.web.serving import Server, serving, until
+
+SHIFTS = """new Promise(done => new PerformanceObserver(list => done(list.getEntries()
+.filter(each => !each.hadRecentInput).reduce((sum, each) => sum + each.value, 0)))
+.observe({type: 'layout-shift', buffered: true}) || setTimeout(done, 300, 0))"""
+LEARNED = 60
+
+
+def waits_for(page: Page, expression: str) -> None:
+    """Look at the page until an expression of JavaScript is true; pages between two have none."""
+
+    def holds() -> bool:
+        page.settle()
+        return bool(page.evaluate(f"document.readyState === 'complete' && !!({expression})"))
+
+    until(holds)
+
+
+def text(page: Page, selector: str) -> str:
+    return str(page.evaluate(f"document.querySelector('{selector}')?.textContent ?? ''"))
+
+
+def is_watched(page: Page) -> None:
+    """Whether the page shows the run at its gate: the numbers, and an interval that is known."""
+    waits_for(page, "+(document.querySelector('#executions')?.textContent) > 0")
+    waits_for(page, "document.querySelector('.bar:not(.unknown) .ends')")
+    assert text(page, ".bar .name") == "causal · race"
+    assert text(page, ".state .chip") == "running"
+    assert float(page.evaluate("document.querySelector('.bar rect').getAttribute('width')")) < 100
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
+def test_a_run_is_asked_for_watched_reloaded_stopped_and_gone_on_with(tmp_path: Path) -> None:
+    write_sh_worker(tmp_path, before=GATE, options="timeout_seconds = 600", run="probe = 0")
+    close_gate(tmp_path, LEARNED)
+    with serving(tmp_path) as server, Browser() as browser:
+        browser.open(server.entry).close()
+        with opened(browser, f"{server.base}/run", width=360) as page:
+            page.click("main button")  # confirmed
+            page.click("#command-score")
+            assert page.evaluate("getComputedStyle(document.querySelector('#threshold')).display")
+            assert not page.evaluate("document.querySelector('#threshold').offsetParent")
+            page.click("[name=against][value=race]")
+            page.evaluate("document.querySelector('details').open = true")
+            page.evaluate("document.querySelector('#error').value = '0.05'")
+            page.click(".buttons button:last-child")
+            watch_and_stop(browser, page, server)
+            open_gate(tmp_path)
+            before = len(ran(tmp_path))
+            page.click(".afterwards button")
+            waits_for(page, "document.querySelector('.verdict')")
+            assert text(page, ".afterwards .chip") == ""
+            assert len(ran(tmp_path)) > before
+            assert page.messages == []
+
+
+def watch_and_stop(browser: Browser, page: Page, server: Server) -> None:
+    """Two tabs on one run, one of them loaded anew, show the same until it is stopped."""
+    is_watched(page)
+    run = page.evaluate("location.href")
+    with opened(browser, run) as other:
+        is_watched(other)
+        page.call("Page.bringToFront")
+        page.call("Page.reload")
+        is_watched(page)
+        assert page.evaluate(SHIFTS) < 0.02
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.click("main form button")
+        waits_for(page, "document.querySelector('.afterwards button')")
+        assert text(page, ".afterwards .chip") == "stopped"
+        other.call("Page.bringToFront")
+        waits_for(other, "location.pathname.startsWith('/results/')")
+        assert other.messages == []
+    page.call("Page.bringToFront")
+    assert text(page, ".afterwards button") == "Go on"
