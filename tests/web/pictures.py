@@ -1,0 +1,56 @@
+"""The pictures of docs/the-page.md, of real runs: `python -m tests.web.pictures` makes them anew."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from tests.browser import Browser, Page, opened
+from tests.web.serving import Server, example, serving, until
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+SIZE = {"width": 1000, "height": 760}
+
+
+def press(page: Page, label: str) -> None:
+    """Press a button, and wait for the page that it leads to."""
+    page.evaluate(
+        "window.isOld = true; [...document.querySelectorAll('main button, main a')]"
+        f".find(each => each.textContent.trim() === {json.dumps(label)}).click()"
+    )
+    until(lambda: page.evaluate("!window.isOld && document.readyState === 'complete'"))
+    page.settle()
+
+
+def go(page: Page, address: str) -> None:
+    """Open another page in the same window."""
+    page.evaluate(f"window.isOld = true; location.href = {json.dumps(address)}")
+    until(lambda: page.evaluate("!window.isOld && document.readyState === 'complete'"))
+    page.settle()
+
+
+def measured(page: Page, server: Server) -> None:
+    """Measure everything, as a user does."""
+    go(page, f"{server.base}/run")
+    press(page, "Yes, run this")
+    press(page, "Start")
+    until(lambda: page.evaluate("location.pathname").startswith("/results/"))
+    page.settle()
+
+
+def main() -> None:
+    """Write all of them."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, serving(example(Path(folder))) as server:
+        with Browser() as browser, opened(browser, server.entry, **SIZE) as page:
+            measured(page, server)
+            page.screenshot(PICTURES / "result.png", whole=False)
+            press(page, "Try the first")
+            page.screenshot(PICTURES / "what-if.png", whole=False)
+            go(page, f"{server.base}/describe?section=inputs&name=age")
+            page.screenshot(PICTURES / "describe.png", whole=False)
+
+
+if __name__ == "__main__":
+    main()
