@@ -46,7 +46,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread, "MOST", 128)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     patient = {"distributed.deploy.lost-worker-timeout": 10 * PATIENCE}  # while one is replaced
     with dask.config.set(patient), a_cluster(n_workers=2, threads_per_worker=1) as cluster:
@@ -75,15 +75,30 @@ def test_results_are_the_same_on_a_cluster(cluster: Any) -> None:
         assert everything(audit(subject, address(cluster))) == everything(audit(subject))
 
 
+def worker_pids(cluster: Any) -> list[int]:
+    with distributed.Client(cluster) as client:
+        return list(client.run(os.getpid).values())
+
+
+@pytest.mark.slow
+def test_what_else_uses_dask_in_this_process_is_left_alone(cluster: Any) -> None:
+    def state() -> Any:
+        level = logging.getLogger("distributed").level
+        return worker_pids(cluster), deepcopy(dask.config.config), level
+
+    before, pool = state(), DaskPool(LOCAL)
+    try:
+        assert pool.submit(pow, 2, 3).result(PATIENCE) == 8
+        assert state() == before
+    finally:
+        pool.stop()
+    assert state() == before
+
+
 def slow(person: dict[str, Any]) -> str:
     time.sleep(0.002)
     limit = 300 if person["race"] == "green" else 500
     return "yes" if person["income"] > limit else "no"
-
-
-def worker_pids(cluster: Any) -> list[int]:
-    with distributed.Client(cluster) as client:
-        return list(client.run(os.getpid).values())
 
 
 @pytest.mark.slow
@@ -111,8 +126,9 @@ def test_workers_that_are_killed_lose_nothing(
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler_is_said(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_pool, "PATIENCE", 2)
+    cluster = a_cluster(n_workers=1, threads_per_worker=1)
     timer = threading.Timer(1.0, cluster.close)
 
     def forever(person: dict[str, Any]) -> str:
@@ -248,21 +264,6 @@ def test_workers_that_are_not_back_soon_are_still_replaced(monkeypatch: pytest.M
         assert pool.submit(os.getpid).result(PATIENCE)
     finally:
         pool.stop()
-
-
-@pytest.mark.slow
-def test_what_else_uses_dask_in_this_process_is_left_alone(cluster: Any) -> None:
-    def state() -> Any:
-        level = logging.getLogger("distributed").level
-        return worker_pids(cluster), deepcopy(dask.config.config), level
-
-    before, pool = state(), DaskPool(LOCAL)
-    try:
-        assert pool.submit(pow, 2, 3).result(PATIENCE) == 8
-        assert state() == before
-    finally:
-        pool.stop()
-    assert state() == before
 
 
 SUBJECT = """

@@ -203,11 +203,18 @@ def test_they_are_the_same_where_inputs_are_drawn_elsewhere(
     assert there == here
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    from tests.engine.test_dask import a_cluster, address
+
+    with a_cluster(n_workers=2, threads_per_worker=1) as cluster:
+        yield address(cluster)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", TURNS[::5], ids=" ".join)
 def test_they_are_the_same_in_four_processes_and_on_a_cluster(
-    turn: tuple[str, str, str], four: Executor
+    turn: tuple[str, str, str], four: Executor, cluster: str
 ) -> None:
-    pytest.importorskip("distributed", reason="Dask is not installed")
-    here, *there = results_of(turn, four, "dask://local")
+    here, *there = results_of(turn, four, cluster)
     assert there == [here, here]
