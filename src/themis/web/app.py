@@ -7,7 +7,7 @@ from importlib.resources import files
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.errors import ConfigError, MistakesError, ThemisError
@@ -76,9 +76,12 @@ async def refused(request: Request, error: Exception) -> Response:
 
 async def mistaken(request: Request, error: Exception) -> Response:
     """A page with a user's mistakes, all of them, or with what the disk refused."""
+    site = site_of(request)
+    if isinstance(error, ConfigError) and not site.file.exists():
+        return RedirectResponse("/describe", 303)
     found = error.mistakes if isinstance(error, MistakesError) else (error,)
     said = problems(str(each) for each in found)
     link = tag("p", tag("a", "Describe what is tested", href="/describe"))
     content = (said, link) if isinstance(error, ConfigError) else (said,)
-    token = site_of(request).keys.form
+    token = site.keys.form
     return HTMLResponse(shell("Something is missing", *content, form_token=token), 400)

@@ -34,7 +34,6 @@ SECTIONS = {  # their titles, and what one of several is called
     "report": ("Words for reports", ""),
     "run": ("Confidence and cost", ""),
 }
-STALE = "It was changed after this page was made and nothing was saved: make your change again here"
 
 
 def describe(request: Request) -> Response:
@@ -48,7 +47,7 @@ async def save(request: Request) -> Response:
     given, site = await _sent(request), site_of(request)
     source = Source.of(site.file)
     if given.get("mark") != source.mark:
-        return _Page(site, source, {}).answer(409, [Mistake("stale", site.file.name, STALE)])
+        return _Page(site, source, {}).answer(409, [_stale(source)])
     try:
         new = _edited(source, given)
     except ConfigError as error:
@@ -75,7 +74,7 @@ async def _sent(request: Request) -> dict[str, str]:
 
 def _checked(source: Source, given: Mapping[str, str]) -> dict[str, str]:
     if given.get("mark") != source.mark:
-        return {"state": problems([STALE])}
+        return {"state": problems([_told(_stale(source))])}
     try:
         new = _edited(source, given)
     except ConfigError as error:
@@ -107,6 +106,11 @@ def _mistakes(source: Source) -> Iterable[Mistake]:
     except ConfigError as error:
         return error.mistakes
     return ()
+
+
+def _stale(source: Source) -> Mistake:
+    problem = "it was changed after this page was made"
+    return Mistake("stale", source.path.name, problem, "go back for what you wrote, and repeat it")
 
 
 def _told(mistake: Mistake) -> str:
