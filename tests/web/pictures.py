@@ -1,4 +1,4 @@
-"""The pictures of docs/the-page.md, of real runs: `python -m tests.web.pictures` makes them anew."""
+"""The pictures of docs/the-page.md: `python -m tests.web.pictures` makes them of real runs."""
 
 from __future__ import annotations
 
@@ -42,14 +42,18 @@ def measured(page: Page, server: Server) -> None:
 def main() -> None:
     """Write all of them."""
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, serving(example(Path(folder))) as server:
-        with Browser() as browser, opened(browser, server.entry, **SIZE) as page:
-            measured(page, server)
-            page.screenshot(PICTURES / "result.png", whole=False)
-            press(page, "Try the first")
-            page.screenshot(PICTURES / "what-if.png", whole=False)
-            go(page, f"{server.base}/describe?section=inputs&name=age")
-            page.screenshot(PICTURES / "describe.png", whole=False)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(example(Path(folder))) as server,
+        Browser() as browser,
+        opened(browser, server.entry, **SIZE) as page,
+    ):
+        measured(page, server)
+        page.screenshot(PICTURES / "result.png", whole=False)
+        press(page, "Try the first")
+        page.screenshot(PICTURES / "what-if.png", whole=False)
+        go(page, f"{server.base}/describe?section=inputs&name=age")
+        page.screenshot(PICTURES / "describe.png", whole=False)
 
 
 if __name__ == "__main__":
