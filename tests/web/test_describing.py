@@ -304,7 +304,7 @@ def test_a_keyboard_is_enough_in_a_real_browser(server: Server) -> None:
         address = f"{server.base}/describe?section=inputs&new=yes"
         with opened(browser, address, width=360) as page:
             press(page, "<b>x</b>", "Tab", "one\ntwo")
-            state = "document.querySelector('#state').textContent"
+            state = "document.querySelector('#edit output').textContent"
             until(lambda: "7 characteristics" in page.evaluate(state))
             shown = page.evaluate("document.querySelector('#text').value")
             assert '"<b>x</b>" = ["one", "two"]\n' in shown

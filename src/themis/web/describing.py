@@ -155,7 +155,7 @@ class _Page:
 
     def _content(self) -> Iterator[Html]:
         is_there, site = self._site.file.exists(), self._site
-        state = tag("div", _state(self._source) if is_there else "", id="state", aria_live="polite")
+        state = _state(self._source) if is_there else Html("")
         if site.read_only:
             yield state
             yield tag("pre", tag("code", Html(escape(self._source.plain))), tabindex="0")
@@ -181,9 +181,10 @@ class _Page:
         mark = _hidden(mark=self._source.mark)
         box = empty("input", type="checkbox", name="anyway", value="yes")
         insist = [tag("p", tag("label", box, " Save it all the same"))] if self._may_insist else []
+        live = tag("output", class_="live")  # what the script says while it is filled in
         send = tag("p", button(save), *others, class_="actions")
         form = posting(
-            "/describe", self._site.keys.form, mark, *content, *insist, send, kind="checked"
+            "/describe", self._site.keys.form, mark, *content, live, *insist, send, kind="checked"
         )
         return tag("div", form, **attributes)
 

@@ -1,22 +1,20 @@
-// Describe: while a form is filled in, what it would make of the file is checked and shown beside.
-const state = document.querySelector("#state");
+// Describe: while a form is filled in, it shows what it would make of the file, and what is wrong.
 const text = document.querySelector("#text");
 const token = document.querySelector('meta[name="form-token"]').content;
 let timer, latest = 0;
 
 async function check(form) {
-  const number = ++latest;
+  const number = ++latest, told = form.querySelector("output");
   const body = new URLSearchParams(new FormData(form));
-  const told = await fetch("/describe/check", {
-    method: "POST", headers: {"X-Themis-Token": token}, body,
-  }).catch(() => null);
+  const headers = {"X-Themis-Token": token};
+  const answer = await fetch("/describe/check", {method: "POST", headers, body}).catch(() => null);
   if (number !== latest) return;
-  if (!told?.ok) {
-    state.textContent = "The page's server does not answer: was it ended?";
+  if (!answer?.ok) {
+    told.textContent = "The page's server does not answer: was it ended?";
     return;
   }
-  const found = await told.json();
-  state.innerHTML = found.state;
+  const found = await answer.json();
+  told.innerHTML = found.state;
   if (found.text !== undefined && !form.contains(text)) text.value = found.text;
 }
 
