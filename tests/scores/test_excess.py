@@ -167,6 +167,22 @@ def test_every_format_shows_it_and_a_saved_result_is_the_same() -> None:
     assert "with another sex" in told
 
 
+def test_of_given_people_contexts_are_drawn_from_them() -> None:
+    poor = {"sex": ["f", "m"] * 20, "region": [4] * 40, "income": [5] * 40, "savings": [7] * 40}
+
+    rng = np.random.default_rng(1)
+
+    def decide(table: themis.InputTable) -> Any:  # sex matters to these people, and to nobody else
+        chance = 0.3 + 0.6 * ((table["sex"] == "m") & (table["region"] == 4))
+        return rng.random(len(table)) < chance
+
+    audit = themis.Audit(themis.batch(decide), SCHEMA, error=0.1)
+    rows, every = audit.apparent(poor, "sex", measures=["excess"]).scores
+    assert (rows.population, every.population) == ("rows", "inputs")
+    assert rows.low <= 0.36 <= rows.high
+    assert every.low <= 0.36 / 5 <= every.high < rows.low
+
+
 def test_a_set_that_is_not_given_has_none_by_construction() -> None:
     schema = themis.Schema(
         sex=themis.Values(["f", "m"], role="group"), income=range(100), savings=range(1000)
@@ -189,10 +205,9 @@ def test_where_it_means_nothing_it_is_refused_with_the_reason() -> None:
         assert "asked again" in refusal(lambda audit=audit: audit.score(["sex"], ["excess"]))
     audit = themis.Audit(subject, SCHEMA)
     assert "searches compare single decisions" in refusal(lambda: audit.search(0.1, "excess"))
-    rows = {"sex": ["f"], "region": [1], "income": [5], "savings": [7]}
-    assert "given rows are run once" in refusal(
-        lambda: audit.apparent(rows, "sex", measures=["excess"])
-    )
+    rows = {"sex": ["f"], "region": [1], "income": [5], "savings": [7], "known": [1]}
+    asked = {"measures": ["excess"], "label": "known"}
+    assert "known outcomes need every row" in refusal(lambda: audit.apparent(rows, "sex", **asked))
     assert "at most 64" in refusal(lambda: audit.excess("income"))
     number = themis.Output(name="limit", min=0, max=9, distance="relational")
     graded = themis.Audit(lambda person: 3, SCHEMA, outputs=[number])

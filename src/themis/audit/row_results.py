@@ -56,7 +56,7 @@ def measure_rows(
                 chain.from_iterable(request.sets), output=request.output, rows=work.people_run
             )
             return
-        views = drawn_views(people, sampler, whole) if request.draw else whole
+        views = drawn_views(people, sampler, whole) if request.draws else whole
         run = work.people_run = views.people_run or PeopleRun(sampler, people)
         work.outcomes = row_outcomes(request, run, whole, settings)
         work.errors = row_errors(request, run, whole)

@@ -58,25 +58,26 @@ class RowRequest:
         if given is not None and given not in known:
             problem = f"there are no counterfactuals {given!r}"
             yield Mistake("counterfactuals", "counterfactuals", problem, suggest(given, known))
-        if "excess" in self.measures:
-            problem = "given rows are run once each, and the excess asks again"
-            remedy = "measure it on inputs that are drawn from them: a profile, and audit.excess"
-            yield Mistake("excess", "measure", problem, remedy)
-        if self.draw and given in ("within", "both"):
+        if self.draws and given in ("within", "both"):
             yield Mistake(
                 "draw-within",
                 "draw",
                 "counterfactuals within the rows need every row, and drawing runs some of them",
                 'leave it out, or use the counterfactuals "generated"',
             )
-        if self.draw and (self.proxies or self.labelled):
+        if self.draws and (self.proxies or self.labelled):
             what = "proxies" if self.proxies else "known outcomes"
             problem = f"{what} need every row, and drawing runs some of them"
             yield Mistake("draw-all", "draw", problem, "leave it out")
 
+    @property
+    def draws(self) -> bool:
+        """Whether rows are drawn: the excess asks contexts again, and not everybody."""
+        return self.draw or "excess" in self.measures
+
     def kinds(self, measure: Measure) -> tuple[Counterfactuals, ...]:
         """The counterfactuals of a measure, in the order in which they are looked at."""
-        if measure == "group" or self.draw or self.counterfactuals == "generated":
+        if measure == "group" or self.draws or self.counterfactuals == "generated":
             return ("generated",)
         return ("within",) if self.counterfactuals == "within" else ("generated", "within")
 
@@ -188,7 +189,7 @@ def row_scores(
         is_read = not run.people.schema.unread.issuperset(columns)  # else all else is the same
         for measure, view in views.measured(request.measures, request.output):
             for kind in request.kinds(measure)[: None if is_read else 1]:
-                if request.draw:
+                if request.draws:
                     drawn = view.scorer.measure(columns, measure, settings)
                     yield drawn.then(partial(replace, population="rows"))
                     continue

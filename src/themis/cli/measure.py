@@ -168,7 +168,7 @@ def apparent(
     options: Options,
     data: Data = None,
     against: Against = None,
-    measure: Measured = "both",
+    measure: ScoreMeasured = "both",
     counterfactuals: Counterfactuals = None,
     of: Of = None,
     unknown: Unknown = None,
