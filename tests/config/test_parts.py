@@ -115,13 +115,15 @@ def test_a_key_is_edited_in_its_line(
     assert len([each for each in lines if each not in old]) == 1
 
 
-def test_a_subject_of_another_kind_keeps_what_both_may_have() -> None:
+def test_what_becomes_of_another_kind_keeps_what_both_may_have() -> None:
     source = Source(Path("themis.toml"), FILE)
     new = source.filled_in(source.part("subject", kind="command"), {"command": "python\nloan.py"})
     assert new.data["subject"] == {
         "kind": "command", "command": ["python", "loan.py"], "favourable": ["approved", 1],
         "max_failures": 0.1,
     }  # fmt: skip
+    new = source.filled_in(source.part("inputs", "sex", "range"), {"min": "1", "max": "2"})
+    assert new.data["inputs"]["sex"] == {"protected": True, "min": 1, "max": 2}
     assert set(kinds_of("subject")) == {"python", "model", "command", "worker", "http"}
 
 

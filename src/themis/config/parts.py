@@ -43,9 +43,10 @@ class Part:
     def filled_in(self, texts: Mapping[str, str]) -> Any:
         """What the file is to say of it."""
         spec = changed(self.keys, self.spec, texts)
-        if self.section == "subject":  # perhaps of another kind than before
-            common = {key: each for key, each in spec.items() if key in self.keys}
-            return {"kind": self.kind} | common
+        if self.kind != kind_of(self.section, self.spec):
+            spec = {key: each for key, each in spec.items() if key in self.keys}
+        if self.section == "subject":
+            return {"kind": self.kind} | spec | {"kind": self.kind}
         if self.section == "constraints":
             return spec.get("condition", "")
         is_plain = self.section == "inputs" and not self.is_table and spec.keys() == {"values"}

@@ -173,8 +173,9 @@ class _Page:
         """The file as it is, to be read and edited."""
         text = self._given.get("text", self._source.plain)
         rows = str(min(max(text.count("\n") + 2, 12), 40))
-        label = tag("label", tag("h2", self._site.file.name), for_="text")
-        return self._form([label, area("text", text, rows=rows)], "Save the text", id_="file")
+        title = tag("h2", self._site.file.name, id="text-title")
+        lines = area("text", text, rows=rows, aria_labelledby="text-title")
+        return self._form([title, lines], "Save the text", id_="file")
 
     def _form(self, content: Iterable[Any], save: str, *others: Html, **attributes: str) -> Html:
         """A form that is checked while it is filled in."""
@@ -183,9 +184,8 @@ class _Page:
         insist = [tag("p", tag("label", box, " Save it all the same"))] if self._may_insist else []
         live = tag("output", class_="live")  # what the script says while it is filled in
         send = tag("p", button(save), *others, class_="actions")
-        form = posting(
-            "/describe", self._site.keys.form, mark, *content, live, *insist, send, kind="checked"
-        )
+        whole = mark, *content, live, *insist, send
+        form = posting("/describe", self._site.keys.form, *whole, kind="checked")
         return tag("div", form, **attributes)
 
     def _sections(self) -> Iterator[Html]:

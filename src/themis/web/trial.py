@@ -28,12 +28,10 @@ async def trial(request: Request) -> Response:
     out, said = await ask_command(site, "validate", str(site.file), "--json", rows)
     wrong = [each for each in said if each.startswith(("error: ", "warning: "))]
     found = _found(json.loads(out), site.config()) if out else ()
-    links = tag("p", tag("a", "Change the description", href="/describe"), " · ",
-                tag("a", "Measure", href="/run"))  # fmt: skip
-    page = shell(
-        "A few inputs", problems(wrong), *found, links, here="/describe", form_token=site.keys.form
-    )
-    return HTMLResponse(page)
+    links = tag("a", "Change the description", href="/describe"), tag("a", "Measure", href="/run")
+    content = problems(wrong), *found, tag("p", *links, class_="actions")
+    token = site.keys.form
+    return HTMLResponse(shell("A few inputs", *content, here="/describe", form_token=token))
 
 
 def _found(found: Mapping[str, Any], config: Config) -> Iterator[Html]:

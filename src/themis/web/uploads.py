@@ -113,19 +113,11 @@ def _page(site: Site, place: Path, mistakes: Iterable[str] = ()) -> str:
     source = empty("input", type="hidden", name="from", value=place.name)
     form = posting("/describe/draft", site.keys.form, source, *fields, button("Draft themis.toml"))
     intro = tag("p", "A first description is drafted from this file. You can change all of it.")
-    title, token = f"Begin with {place.name}", site.keys.form
     what = "Upload the model that decides, if it is a file"
     model = upload_field(site, what, MODELS, place.name) if kind_of(place) else ""
-    return shell(
-        title,
-        problems(mistakes),
-        intro,
-        model,
-        form,
-        here="/describe",
-        form_token=token,
-        scripts=["send.js"],
-    )
+    content = problems(mistakes), intro, model, form
+    about = {"here": "/describe", "form_token": site.keys.form}
+    return shell(f"Begin with {place.name}", *content, **about, scripts=["send.js"])
 
 
 def _of_table(site: Site, place: Path) -> Iterator[Html]:
@@ -165,9 +157,8 @@ async def draft(request: Request) -> Response:
         source = "#".join(filter(None, (place.name, given.get("pointer"))))
         options = [f"--protected={each}" for each in fields.get("protected", ())]
         options += [f"--{name}={given[name]}" for name in ("target", "model") if name in given]
-        _, said = await ask_command(
-            site, "init", f"--from={source}", f"-o{site.file.name}", *options
-        )
+        command = "init", f"--from={source}", f"-o{site.file.name}", *options
+        _, said = await ask_command(site, *command)
         if site.file.exists():
             return RedirectResponse("/describe", 303)
         mistakes = mistakes_in(said)
