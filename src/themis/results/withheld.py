@@ -63,6 +63,22 @@ def withheld(thing: Thing) -> Thing:
     return shown
 
 
+def without_rows(result: Result) -> Result:
+    """The same, to be stored: of pairs of people no more is left than a few values."""
+    shown = withheld(result)
+    scores = tuple(
+        replace(each, witnesses=tuple(pair for pair in each.witnesses if _is_whole(pair, shown)))
+        if isinstance(each, CausalScore)
+        else each
+        for each in shown.scores
+    )
+    return replace(shown, scores=scores)
+
+
+def _is_whole(pair: Witness, result: Result) -> bool:
+    return len(pair.inputs[0]) == len(result.schema["inputs"])
+
+
 def whole_of(part: Part) -> Part:
     """The result or score with its exact numbers, to decide with and not to show."""
     whole: Part = part.whole or part

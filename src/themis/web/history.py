@@ -22,10 +22,9 @@ from typing import Any, Literal
 
 from themis.engine.replacing import write_whole
 from themis.errors import RequestError, ThemisError
-from themis.results.model import CausalScore, Result
-from themis.results.parts import Witness
+from themis.results.model import Result
 from themis.results.saved import read_result, result_from_dict
-from themis.results.withheld import withheld
+from themis.results.withheld import without_rows
 from themis.show.reports.method import digest
 from themis.show.words.verdicts import line
 
@@ -58,6 +57,11 @@ class Run:
     def is_over(self) -> bool:
         """Whether nothing more will come of it."""
         return self.state in OVER
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it ended before its end, and can be gone on with."""
+        return self.state in ("stopped", "lost")
 
     def about(self, result: Result) -> Run:
         """The same, with what the list says of its result."""
@@ -220,29 +224,13 @@ def withhold(folder: Path) -> None:
 
 
 def _written(result: Result, title: str, *, rows: bool) -> bytes:
-    text = json.dumps((result if rows else _without_rows(result)).to_dict(), indent=2)
+    text = json.dumps((result if rows else without_rows(result)).to_dict(), indent=2)
     try:
         result_from_dict(json.loads(text))
     except ThemisError:
         problem = "it tells of few people, which may not be kept"
         raise RequestError.one("rows", title, problem, "start the page with --rows") from None
     return text.encode()
-
-
-def _without_rows(result: Result) -> Result:
-    """The result as documents may show it; of pairs of people is no more left than a few values."""
-    shown = withheld(result)
-    scores = tuple(
-        replace(each, witnesses=tuple(pair for pair in each.witnesses if _is_whole(pair, shown)))
-        if isinstance(each, CausalScore)
-        else each
-        for each in shown.scores
-    )
-    return replace(shown, scores=scores)
-
-
-def _is_whole(pair: Witness, result: Result) -> bool:
-    return len(pair.inputs[0]) == len(result.schema["inputs"])
 
 
 def _run(row: Sequence[object]) -> Run:

@@ -22,50 +22,42 @@ from themis.web.runs import mistakes_in
 from themis.web.site import Site, posted, site_of
 
 Fields = Mapping[str, Sequence[str]]
-SETTINGS = ("confidence", "error", "max_executions", "max_seconds", "seed")
-# Commands: what a run is called, what it is for, and what it takes besides the settings.
-COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "audit": ("Audit", "Everything that is protected, and a search", ("threshold", "max_size")),
-    "score": (
-        "Scores",
-        "How much characteristics change decisions",
-        ("against", "measure"),
-    ),
-    "search": (
-        "Search",
-        "Which combinations change decisions",
-        ("threshold", "max_size", "measure", "among"),
-    ),
-    "apparent": (
-        "People",
-        "Scores of given people, from a table",
-        ("data", "against", "measure"),
-    ),
-    "check": ("Checks", "The limits that the file sets", ()),
+# Commands: what a run is called, and what it is for; what each takes besides the settings.
+COMMANDS = {
+    "audit": ("Audit", "everything that is protected, and a search"),
+    "score": ("Scores", "how often sets of characteristics change the decision"),
+    "search": ("Search", "which combinations of characteristics change the decision"),
+    "apparent": ("People", "scores of real people, from a table"),
+    "check": ("Checks", "the limits that the file sets"),
 }
+TAKEN = {
+    "audit": ("threshold", "max_size"),
+    "score": ("against", "measure"),
+    "search": ("threshold", "max_size", "measure", "among"),
+    "apparent": ("data", "against", "measure"),
+    "check": (),
+}
+# What is filled in: its name, and what helps; numbers of the settings have what the file says.
+ASKED = {
+    "threshold": ("Search for an effect of at least", "0.1 is 10 %; blank: 0.05"),
+    "max_size": ("Characteristics in one combination, at most", "blank: any number"),
+    "among": ("Only among", "race,sex; blank: all inputs"),
+    "data": ("Table of people", "beside the configuration file; blank: its [profile]"),
+}
+SETTINGS = {
+    "confidence": "Confidence level",
+    "error": "Half the width of an interval",
+    "max_executions": "Maximum number of executions",
+    "max_seconds": "Time limit in seconds",
+    "seed": "Seed",
+}
+AT_ONCE = "0.02 is ± 2 points; blank: what takes seconds, at most 0.05"
 THEN = {"/try": 303, "/trial": 307}  # where somebody was going; 307 sends the form on
-FORESEEN = {"audit", "score", "search", "check"}  # by `themis validate --for`
-FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what that takes
-THRESHOLD = "0.05"
-MEASURES = (
-    ("", "Both; of a search, causal"),
-    ("causal", "Causal"),
-    ("group", "Group"),
-)
+FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what `themis validate` takes
+MEASURES = ("", "Both; of a search, causal"), ("causal", "Causal"), ("group", "Group")
+TEXTS = ("title", "among")  # that are no numbers
 MOST_TABLES = 50
 NOTHING = Html("")
-# Numbers of the form: what they are called, what helps, and their least, greatest and step.
-NUMBERS: dict[str, tuple[str, str, tuple[float | None, float | None, str]]] = {
-    "threshold": ("Search for an effect of at least", f"0.1 is 10 %; blank: {THRESHOLD}",
-                  (0, 1, "any")),
-    "max_size": ("Characteristics in one combination, at most", "blank: any number",
-                 (1, None, "1")),
-    "confidence": ("Confidence level", "", (0, 1, "any")),
-    "error": ("Half the width of an interval", "", (0, 1, "any")),
-    "max_executions": ("Maximum number of executions", "", (1, None, "1")),
-    "max_seconds": ("Time limit in seconds", "", (0, None, "any")),
-    "seed": ("Seed", "", (0, None, "1")),
-}  # fmt: skip
 
 
 async def ask(request: Request) -> Response:
@@ -87,7 +79,7 @@ async def forecast(request: Request) -> Response:
     if not site.is_confirmed:
         return RedirectResponse("/run", 303)
     command, *options = command_of(fields)
-    if command not in FORESEEN:
+    if command == "apparent":
         said = "Each row is run once, and again for each change: limit the time if there are many."
         return _page(site, fields, tag("p", said))
     wanted = [each for each in options if _name(each) in FORECAST]
@@ -126,12 +118,12 @@ def command_of(fields: Fields) -> tuple[str, ...]:
     command = _first(fields, "command")
     if command not in COMMANDS:
         raise HTTPException(400, "There is no such measurement.")
-    taken = (*COMMANDS[command][2], *SETTINGS)
+    taken = (*TAKEN[command], *SETTINGS)
     given = {name: fields.get(name, ()) for name in taken}
     if "against" in given:
         given["against"] = [*given["against"], *_first(fields, "sets").splitlines()]
     if command == "search" and not _first(fields, "threshold"):
-        given["threshold"] = [THRESHOLD]
+        given["threshold"] = ["0.05"]
     options = (
         f"--{name.replace('_', '-')}={text.strip()}"
         for name in taken
@@ -210,7 +202,8 @@ def _page(site: Site, fields: Fields, costs: Html = NOTHING) -> Response:
         tag("fieldset", tag("legend", "What is measured"),
             *(_radio(each, checked=each == chosen) for each in commands)),
         *_particulars(site, config, fields),
-        folded("Name, precision and limits", *_settings(config, fields)),
+        folded("Name, precision and limits",
+               tag("div", *_settings(config, fields), class_="settings")),
         tag("p", button("Forecast", kind="second", formaction="/forecast"), " ", button("Start"),
             class_="buttons"),
         kind="measure",
@@ -242,37 +235,27 @@ def _costs(found: Mapping[str, Any]) -> Html:
 def _radio(name: str, *, checked: bool) -> Html:
     about = {"type": "radio", "name": "command", "value": name, "id": f"command-{name}"}
     box = empty("input", checked="checked" if checked else None, **about)
-    title, text, _ = COMMANDS[name]
+    title, text = COMMANDS[name]
     said = tag("label", tag("b", title), " ", tag("span", text, class_="hint"), for_=about["id"])
     return tag("p", box, " ", said, class_="option")
 
 
 def _particulars(site: Site, config: Config, fields: Fields) -> Iterator[Html]:
     """What only some commands take; the style shows it where it is taken."""
-    hint = "beside the configuration file; blank: its [profile]"
-    rows = labelled("data", "Table of people", _table_field(site, config, fields), hint)
-    yield _only("data", rows)
-    yield _only("against", _against(config, fields))
-    for name in ("threshold", "max_size"):
-        yield _only(name, _number(name, fields))
-    among = written("among", _first(fields, "among"))
-    yield _only("among", labelled("among", "Only among", among, "race,sex; blank: all inputs"))
+    shown = {name: _box(name, label, hint, fields) for name, (label, hint) in ASKED.items()}
+    shown["data"] = join([shown["data"], _tables(site)])
+    shown["against"] = _against(config, fields)
     measures = choice("measure", MEASURES, _first(fields, "measure"))
-    yield _only("measure", labelled("measure", "Score", measures))
+    shown["measure"] = labelled("measure", "Score", measures)
+    for name, each in shown.items():
+        yield tag("div", each, data_for=" ".join(c for c, taken in TAKEN.items() if name in taken))
 
 
-def _only(name: str, content: Html) -> Html:
-    """Something that only some commands take."""
-    taking = [command for command, (*_, taken) in COMMANDS.items() if name in taken]
-    return tag("div", content, data_for=" ".join(taking))
-
-
-def _table_field(site: Site, config: Config, fields: Fields) -> Html:
+def _tables(site: Site) -> Html:
+    """The tables of the project, to choose from."""
     found = (p for pattern in ("*", "[!.]*/*") for p in site.project.glob(pattern) if kind_of(p))
     names = sorted(str(each.relative_to(site.project)) for each in found)[:MOST_TABLES]
-    needed = None if config.profile is not None else "blank is refused"
-    listed = tag("datalist", *(empty("option", value=each) for each in names), id="tables")
-    return join([written("data", _first(fields, "data"), list="tables", title=needed), listed])
+    return tag("datalist", *(empty("option", value=each) for each in names), id="tables")
 
 
 def _against(config: Config, fields: Fields) -> Html:
@@ -293,21 +276,20 @@ def _against(config: Config, fields: Fields) -> Html:
 
 
 def _settings(config: Config, fields: Fields) -> Iterator[Html]:
-    title = written("title", _first(fields, "title"), maxlength=80)
-    yield labelled("title", "Name of the run", title, "blank: what is measured")
-    for name in SETTINGS:
+    yield _box("title", "Name of the run", "blank: what is measured", fields)
+    for name, label in SETTINGS.items():
         kept = getattr(config.settings, name)
-        blank = f"blank: {'no limit' if kept is None else f'{kept:g}'}"
+        hint = f"blank: {'no limit' if kept is None else f'{kept:g}'}"
         if name == "error" and "run.error" not in config.lines:
-            blank = "0.02 is ± 2 points; blank: what can be had at once, at most 0.05"
-        yield _number(name, fields, blank)
+            hint = AT_ONCE
+        yield _box(name, label, hint, fields)
 
 
-def _number(name: str, fields: Fields, blank: str = "") -> Html:
-    label, hint, (least, most, step) = NUMBERS[name]
-    about = {"min": least, "max": most, "step": step, "inputmode": "decimal"}
-    box = written(name, _first(fields, name), "number", **about)
-    return labelled(name, label, box, blank or hint)
+def _box(name: str, label: str, hint: str, fields: Fields) -> Html:
+    number = {"kind": "number", "min": 0, "step": "any"}
+    about = {"list": "tables"} if name == "data" else {} if name in TEXTS else number
+    box = written(name, _first(fields, name), **about)
+    return labelled(name, label, box, hint)
 
 
 ROUTES = [

@@ -53,13 +53,15 @@ def read(request: Request) -> Response:
     }
     shown = [own[show]() if show in own else show(result, Space()) for show in SECTIONS]
     shown.insert(EXHIBITS, pairs.pinned_section(site, run, result))
+    after = afterwards(site, run)
     return HTMLResponse(
         shell(
             title,
+            after if run.is_cut else "",
             _actions(run, result),
             contents(shown),
             *shown,
-            afterwards(site, run),
+            "" if run.is_cut else after,
             header=header(result, title),
             form_token=site.keys.form,
         )

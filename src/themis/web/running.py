@@ -25,7 +25,7 @@ from themis.web.site import Site, posted, site_of
 
 POLL = 0.2  # seconds between two looks at what a run writes
 MOST_STREAMS = 32
-HEADS = ("Run", "When", "Verdict", "Seed", "Hash", "")
+HEADS = ("Run", "When", "Verdict", "")
 LONGEST_SAID = 200
 # States that the list shows: the kind of chip, and the word.
 STATES = {
@@ -81,20 +81,15 @@ async def home(request: Request) -> Response:
 def _row(site: Site, run: Run) -> Iterator[Any]:
     yield tag("a", tag("bdi", run.title), href=address(run))
     yield tag("time", time.strftime("%Y-%m-%d %H:%M", time.localtime(run.began)))
-    state = state_chip(run)
-    yield tag("div", state, " " * bool(state), run.verdict or run.message[:LONGEST_SAID])
-    yield "" if run.seed is None else run.seed
-    yield tag("code", run.hash[:12], title=run.hash or None)
-    verb = "forget" if run.is_over else "stop"
-    place = "results" if run.is_over else "runs"
+    about = [f"seed {run.seed}"] * (run.seed is not None) + [run.hash[:12]] * bool(run.hash)
+    said = run.verdict or run.message[:LONGEST_SAID]
+    yield tag("div", state_chip(run), " ", said, tag("small", " · ".join(about)))
+    place, verb = ("results", "forget") if run.is_over else ("runs", "stop")
     label = f"{verb.capitalize()} {run.title}"
     act = button(verb.capitalize(), kind="second", aria_label=label)
     mine = run.is_over or site.runs.place(run) is not None
-    yield (
-        ""
-        if site.read_only or not mine
-        else posting(f"/{place}/{run.name}/{verb}", site.keys.form, act)
-    )
+    form = posting(f"/{place}/{run.name}/{verb}", site.keys.form, act)
+    yield form if mine and not site.read_only else ""
 
 
 async def watch(request: Request) -> Response:
@@ -164,7 +159,7 @@ def _changes(site: Site, run: Run) -> Html:
 def _ended(site: Site, run: Run) -> str:
     """Why there is no result."""
     said = tag("pre", literal(run.message)) if run.message else ""
-    chip = () if run.state in ("stopped", "lost") else (state_chip(run), " ")
+    chip = () if run.is_cut else (state_chip(run), " ")
     nothing = tag("p", *chip, "Nothing was learned.")
     content = nothing, said, afterwards(site, run)
     return shell(run.title, *content, header=_header(run), form_token=site.keys.form)
@@ -178,11 +173,10 @@ def afterwards(site: Site, run: Run) -> Html:
     forms = [posting(f"/results/{run.name}/forget", site.keys.form, forget)]
     told: list[Html] = []
     if run.command:
-        goes_on = run.state in ("stopped", "lost")
-        name = "Go on" if goes_on else "Measure again"
+        name = "Go on" if run.is_cut else "Measure again"
         forms.insert(0, posting(f"/runs/{run.name}/again", site.keys.form, button(name)))
         forms.insert(1, tag("a", "Change what is asked", href=f"/run?from={run.name}"))
-        told = [tag("p", state_chip(run), " ", _resumed(site, run))] * goes_on
+        told = [tag("p", state_chip(run), " ", _resumed(site, run))] * run.is_cut
     return tag("div", *told, tag("div", *forms, class_="buttons"), class_="afterwards")
 
 
