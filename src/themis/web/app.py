@@ -16,6 +16,7 @@ from themis.show.reports.document import STYLE
 from themis.web import (
     combinations,
     comparing,
+    deciding,
     describing,
     measuring,
     pairs,
@@ -44,6 +45,7 @@ def make_app(site: Site) -> Guard:
             *comparing.ROUTES,
             *pairs.ROUTES,
             *combinations.ROUTES,
+            *deciding.ROUTES,
             *trying.ROUTES,
             *describing.ROUTES,
             *uploads.ROUTES,

@@ -20,9 +20,8 @@ from themis.show.words.searches import Names, protected_first, protection, set_t
 from themis.show.words.values import count
 from themis.show.words.wording import subject_title, wording
 from themis.web.history import Run
-from themis.web.layout import choice, labelled, shell, written
+from themis.web.layout import choice, filters, labelled, paged, shell, written
 from themis.web.opened import address, asked_run, back_to, shown_result
-from themis.web.paging import filters, paged
 from themis.web.site import site_of
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -23,15 +22,15 @@ from themis.show.parts.scores import protected_scores, score_name
 from themis.show.reports.document import section
 from themis.show.reports.exhibits import Exhibit, exhibits_section
 from themis.show.reports.sections import pair_card, pairs_intro
+from themis.show.words.conditions import meets
 from themis.show.words.explanations import other_changes_first
 from themis.show.words.scores import lesser
-from themis.show.words.values import count, visible
+from themis.show.words.values import count
 from themis.show.words.wording import Wording, subject_title, wording
 from themis.web import exhibits
 from themis.web.history import Run
-from themis.web.layout import choice, labelled, shell
+from themis.web.layout import choice, filters, labelled, paged, shell
 from themis.web.opened import address, asked_run, back_to, run_named, shown_result
-from themis.web.paging import filters, paged
 from themis.web.site import Site, posted, site_of
 
 PREVIEWED = 4
@@ -143,46 +142,6 @@ def chosen_pairs(pairs: Pairs, asked: Asked) -> list[Pair]:
             and all(meets(each.witness.inputs[0], condition) for condition in region.conditions)
         ]
     return found
-
-
-def meets(inputs: Mapping[str, Value], condition: str) -> bool:
-    """Whether an input meets a condition of a region, as it is written: `age ≥ 40`."""
-    for name in sorted(inputs, key=len, reverse=True):  # one name may begin another
-        own, shown = inputs[name], visible(inputs[name])
-        low, between, rest = condition.partition(f" ≤ {name}")
-        if between and (not rest or rest.startswith(" ≤ ")):
-            high = rest.removeprefix(" ≤ ")
-            return _at_most(low, own) and (not high or _at_most(own, high))
-        sign, _, end = condition.removeprefix(f"{name} ").partition(" ")
-        if not condition.startswith(f"{name} ") or sign not in ("=", "≠", "≤", "≥", "is"):
-            continue
-        if sign in ("≤", "≥"):
-            return _at_most(own, end) if sign == "≤" else _at_most(end, own)
-        if sign in ("=", "≠"):
-            return (_same(own, shown, end)) == (sign == "=")
-        kind, _, listed = end.partition(" of ")
-        if kind in ("one", "none"):
-            return any(_same(own, shown, e) for e in listed.split(", ")) == (kind == "one")
-        return (own is None) == (end == "missing")
-    return False
-
-
-def _same(own: Value, shown: str, written: str) -> bool:
-    return written == shown or (
-        not isinstance(own, str | None) and _number(own) == _number(written)
-    )
-
-
-def _at_most(low: Any, high: Any) -> bool:
-    ends = _number(low), _number(high)
-    return ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return None
 
 
 # Pages ------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def read(request: Request) -> Response:
 def _actions(run: Run, result: Result) -> Html:
     """What can be done with a result, before its sections."""
     here = address(run)
-    links = [(f"/compare?after={run.name}", "Compare")]
+    links = [(f"{here}/decide", "Limits"), (f"/compare?after={run.name}", "Compare")]
     if result.searches:
         links.insert(0, (f"{here}/combinations", "Combinations"))
     if pairs.Pairs(result).all:
