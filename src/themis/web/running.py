@@ -152,8 +152,8 @@ def _changes(site: Site, run: Run) -> Html:
     if site.runs.place(run) is None:
         said = "It was started by another server of this page: it is stopped there."
         return tag("p", said, class_="faint")
-    text = "Stop, and keep what is known" if run.state == "running" else "Take out of the queue"
-    return posting(f"/runs/{run.name}/stop", site.keys.form, button(text, kind="second"))
+    stop = button("Stop, and keep what is known", kind="second")  # it may begin at any moment
+    return posting(f"/runs/{run.name}/stop", site.keys.form, stop)
 
 
 def _ended(site: Site, run: Run) -> str:
