@@ -134,9 +134,7 @@ def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
         again = shlex.join(["--target", column])
         print_line(one_line(f"{told}the model must not get it; {again} names it"))
     if draft.failure:
-        print_line(
-            one_line(f"the model answers none of the rows that it was tried on: {draft.failure}")
-        )
+        print_line(one_line(draft.failure))
     if draft.rare:
         print_line(f"texts of few rows, perhaps personal: {one_line(', '.join(draft.rare))}")
     own = "look" if draft.is_complete else "put your own subject into it, and look"

@@ -113,7 +113,7 @@ class DraftFile:
     cut_reason: str = ""
     class_: Value = None  # whose probability it is
     echoed: Sequence[str] = ()  # characteristics that a model's answers nearly always equal
-    failure: str = ""  # why a model answers none of the rows
+    failure: str = ""  # of a model, on some of the rows
     order: Note | None = None  # of a model that does not know the names of its columns
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
     asked: Sequence[str] = ()  # characteristics that are called like a decision

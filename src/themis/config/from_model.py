@@ -51,7 +51,8 @@ class ModelFacts:
     answers_numbers: bool = False
     dtypes: Mapping[str, str] = field(default_factory=dict)  # of dates that it takes as such
     echoed: Sequence[str] = ()  # columns that its answers nearly always equal
-    failure: str = ""  # why it answers none of the rows
+    failed: int = 0  # of the rows that it was tried on
+    failure: str = ""  # how most of these fail
     trained: Trained | None = None  # to be tried
 
 
@@ -158,12 +159,12 @@ def fed(model: ModelFacts, rows: Table, schema: Schema, dates: Sequence[str]) ->
     if answered.failure and dates:
         typed = replace(model, dtypes=dict.fromkeys(dates, _date_type()))
         again = _answered(typed, rows, schema)
-        return answered if again.failure else again
+        return again if again.failed < answered.failed else answered
     return answered
 
 
 def _answered(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
-    """The same, with the columns that its answers equal, or why it answers none of the rows.
+    """The same, with the columns that its answers equal, or how it fails on some of the rows.
 
     That is told in words that several rows share.
     """
@@ -175,17 +176,17 @@ def _answered(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
         subject.structured = True  # what it answers does not matter
         answers = at_door(subject, people.schema).load(people.codes).run()
     except MistakesError as error:
-        return replace(model, failure=str(error))
+        return replace(model, failed=len(rows), failure=f"the model can't be run: {error}")
     if not answers.failures:
         numbers = not model.classes and np.asarray(answers.outputs).dtype.kind == "f"
         echoed = _echoed(people, answers.outputs)
         return replace(model, echoed=echoed, answers_numbers=numbers)
-    if len(answers.failures) < len(people):
-        return model
-    failures = answers.failures.values()
+    failures = list(answers.failures.values())
     lines = Counter(each.message.partition("\n")[0] for each in failures)
     (line, times), *_ = lines.most_common(1)
-    return replace(model, failure=line if times >= SHARED else next(iter(failures)).plain)
+    told = line if times >= SHARED else failures[0].plain
+    told = f"the model fails on {len(failures)} of {len(people)} rows that it was tried on: {told}"
+    return replace(model, failed=len(failures), failure=told)
 
 
 def _echoed(people: People, outputs: Any) -> tuple[str, ...]:

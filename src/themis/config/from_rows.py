@@ -13,7 +13,7 @@ from typing import Any
 from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
 from themis.config.from_model import ModelFacts, fed, order_of, tried_on, word_of
 from themis.config.toml import spell_value
-from themis.errors import Mistake, RequestError, count_of
+from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import Typed, type_column
 from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
@@ -149,9 +149,15 @@ def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
     if model is None or needed is None:
         return names
     lacking = [name for name in needed if name not in map(model.spelled, names)]
+    others = [name for name in names if model.spelled(name) not in needed]
     if lacking:
         raise RequestError(
-            Mistake("model-columns", "--model", f"the rows have no column {name!r}", "add it")
+            Mistake(
+                "model-columns",
+                "--model",
+                f"the rows have no column {name!r}",
+                suggest(name, others) if others else "add it",
+            )
             for name in lacking
         )
     by_spelling = {model.spelled(name): name for name in names}
