@@ -54,7 +54,12 @@ SETTINGS = {
 AT_ONCE = "0.02 is ± 2 points; blank: what takes seconds, at most 0.05"
 THEN = {"/try": 303, "/trial": 307}  # where somebody was going; 307 sends the form on
 FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what `themis validate` takes
-MEASURES = ("", "Both; of a search, causal"), ("causal", "Causal"), ("group", "Group")
+MEASURES = (
+    ("", "Both; of a search, causal"),
+    ("causal", "Causal"),
+    ("group", "Group"),
+    ("excess", "Excess, of programs that answer at random; not of a search"),
+)
 TEXTS = ("title", "among")  # that are no numbers
 MOST_TABLES = 50
 NOTHING = Html("")
