@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 
@@ -193,6 +194,24 @@ def test_a_page_that_comes_late_hears_what_it_missed(server: Server) -> None:
             lines = stream.iter_lines()
             heard = [next(each for each in lines if each.startswith("data:")) for _ in range(2)]
         assert any('"event": "Progress"' in each for each in heard)
+
+
+def test_only_so_many_streams_are_held_open(server: Server) -> None:
+    run = started(server)
+
+    def status() -> int:
+        with server.client.stream("GET", f"{run}/events") as stream:
+            return stream.status_code
+
+    with ExitStack() as stack:
+        held = [
+            stack.enter_context(server.client.stream("GET", f"{run}/events")) for _ in range(32)
+        ]
+        lines = [each.iter_lines() for each in held]
+        assert all(map(next, lines))
+        assert status() == 429
+        assert server.get(run).status_code == 200
+    until(lambda: status() == 200)
 
 
 PEOPLE = "name,race,income\n" + "".join(

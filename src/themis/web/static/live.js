@@ -2,8 +2,9 @@
 const live = document.querySelector("#live");
 const at = (id) => live.querySelector(`#${id}`);
 const rows = new Map(); // of the chart: scores by what they are of, searches by their measure
+const drawn = new Map(); // the element of each
 const looks = []; // executions at times, of the last seconds
-let expected = +live.dataset.expected, last, stream, drawing = false, spoken = -Infinity;
+let expected = +live.dataset.expected, executions = 0, last, stream, drawing = false, spoken = -Infinity;
 
 const number = (value) => Math.round(value).toLocaleString("en-GB");
 const percent = (value, round) => `${(round(1000 * value) / 10).toFixed(1)} %`;
@@ -13,6 +14,7 @@ const time = (seconds) => seconds < 60 ? `${Math.round(seconds)} s`
 function hear(event) {
   if (event.event === "Forecast") { expected = event.executions; return; }
   last = event;
+  executions = event.executions ?? executions;
   if (event.failures) showFailures(event.failures, event.said ?? {});
   if (event.event === "Activity") {
     looks.push(event);
@@ -31,15 +33,15 @@ function draw() {
   const pace = now && now.seconds > first.seconds
     ? (now.executions - first.executions) / (now.seconds - first.seconds) : 0;
   const known = last.line.match(/([^,·]+) left/)?.[1];
-  at("executions").textContent = number(last.executions ?? 0);
+  at("executions").textContent = number(executions);
   at("pace").textContent = pace ? number(pace) : "–";
   at("elapsed").textContent = time(last.seconds);
   const left = Math.min(
-    expected > last.executions && pace ? (expected - last.executions) / pace : Infinity,
+    expected > executions && pace ? (expected - executions) / pace : Infinity,
     Math.max((live.dataset.limit ?? Infinity) - last.seconds, 0));
   at("left").textContent = left < Infinity ? time(left) : known ?? "–";
-  const highs = [...rows.values()].map((each) => each.high).filter((high) => high < 1);
-  const end = [0.05, 0.1, 0.2, 0.5].find((each) => Math.max(...highs) <= each) ?? 1;
+  const high = Math.max(...[...rows.values()].map((each) => each.high < 1 ? each.high : 0));
+  const end = [0.05, 0.1, 0.2, 0.5].find((each) => 0 < high && high <= each) ?? 1;
   for (const [key, event] of rows) drawRow(key, event, end);
   if (performance.now() - spoken > 20000) { // a screen reader hears where it stands now and then
     spoken = performance.now();
@@ -48,12 +50,9 @@ function draw() {
 }
 
 function drawRow(key, event, end) {
-  let row = at("chart").querySelector(`[data-key="${CSS.escape(key)}"]`);
-  if (!row) {
-    row = document.querySelector("#row").content.firstElementChild.cloneNode(true);
-    row.dataset.key = key;
-    at("chart").append(row);
-  }
+  const row = drawn.get(key) ?? at("row").content.firstElementChild.cloneNode(true);
+  if (!drawn.has(key)) at("chart").append(row);
+  drawn.set(key, row);
   const [name, ends, sets] = row.querySelectorAll("span"), bar = row.querySelector("rect");
   const isSearch = event.event === "SearchProgress";
   const unknown = !isSearch && event.low <= 0 && event.high >= 1;
