@@ -220,7 +220,6 @@ class Started:
 
     values: Mapping[str, Value]
     about: Html
-    fingerprint: str  # of the subject that got them
 
 
 def asked_pair(request: Request) -> Started | None:
@@ -238,7 +237,7 @@ def asked_pair(request: Request) -> Started | None:
     link = tag("a", "a pair of this result", href=f"{address(run)}/pairs")
     pin = exhibits.pin_form(site, run, found.key, exhibits.pins(site, run, pairs.result))
     about = tag("div", tag("span", "Begun with one of ", link, "."), pin, class_="actions begun")
-    return Started(found.witness.inputs[side], about, run.fingerprint)
+    return Started(found.witness.inputs[side], about)
 
 
 def preview(site: Site, run: Run, result: Result) -> Html:
