@@ -43,7 +43,7 @@ def shell(
         empty("link", rel="icon", href="data:,"),
         empty("link", rel="stylesheet", href="/static/report.css"),
         empty("link", rel="stylesheet", href="/static/web.css"),
-        *(tag("script", type="module", src=f"/static/{each}") for each in scripts),
+        *(tag("script", type="module", src=f"/static/{each}") for each in ("wait.js", *scripts)),
     )
     links = [
         tag("a", name, href=place, aria_current="page" if place == here else None)
