@@ -77,16 +77,17 @@ def child_of(server: Server) -> int:
 
 
 def test_the_form_asks_for_what_its_command_takes_and_no_more(server: Server) -> None:
-    run = started(server, threshold="0.3", sets="sex, income\n\n-x", title="", max_seconds="60")
+    run = started(server, threshold="0.3", sets="sex, income\n\n-x<b>", title="", max_seconds="60")
     page = text(server, run)
-    assert "Scores: race; sex, income; -x themis score --against=race" in page
-    assert "--against=-x --error=0.2 --max-seconds=60 --seed=3 ·" in page
+    assert "Scores: race; sex, income; -x<b> themis score --against=race" in page
+    assert "--against=-x<b> --error=0.2 --max-seconds=60 --seed=3 ·" in page
     assert "threshold" not in page
     failed = until(lambda: "Nothing was learned" in text(server, run) and text(server, run))
-    assert "there is no characteristic '-x'" in failed
+    assert "there is no characteristic '-x<b>'" in failed
     again = server.get(f"/run?from={run.rpartition('/')[2]}").text
     assert 'value="race" checked' in again
-    assert "sex, income\n-x</textarea>" in again
+    assert "sex, income\n-x&lt;b&gt;</textarea>" in again
+    assert "x<b>" not in again + server.get(run).text + server.get("/").text
     assert server.post("/run", {"command": "ui"}).status_code == 400
 
 

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from themis.errors import ThemisError
-from themis.show.html import Html, empty, literal, table, tag
+from themis.show.html import Html, empty, folded, literal, table, tag
 from themis.show.reports.drawing import chip
 from themis.web.history import Run
 from themis.web.layout import button, posting, shell
@@ -84,12 +84,19 @@ def _row(site: Site, run: Run) -> Iterator[Any]:
     about = [f"seed {run.seed}"] * (run.seed is not None) + [run.hash[:12]] * bool(run.hash)
     said = run.verdict or run.message[:LONGEST_SAID]
     yield tag("div", state_chip(run), " ", said, tag("small", " · ".join(about)))
-    place, verb = ("results", "forget") if run.is_over else ("runs", "stop")
-    label = f"{verb.capitalize()} {run.title}"
-    act = button(verb.capitalize(), kind="second", aria_label=label)
-    mine = run.is_over or site.runs.place(run) is not None
-    form = posting(f"/{place}/{run.name}/{verb}", site.keys.form, act)
-    yield form if mine and not site.read_only else ""
+    stopping = button("Stop", kind="second", aria_label=f"Stop {run.title}")
+    if site.read_only or not (run.is_over or site.runs.place(run) is not None):
+        yield ""
+    elif run.is_over:
+        yield _forgetting(site, run)
+    else:
+        yield posting(f"/runs/{run.name}/stop", site.keys.form, stopping)
+
+
+def _forgetting(site: Site, run: Run) -> Html:
+    """A second click forgets: nothing brings a result back."""
+    sure = button("Remove it and its files", kind="second", aria_label=f"Remove {run.title}")
+    return folded("Forget", posting(f"/results/{run.name}/forget", site.keys.form, sure))
 
 
 async def watch(request: Request) -> Response:
@@ -169,8 +176,7 @@ def afterwards(site: Site, run: Run) -> Html:
     """What can be done with a run that is over: go on, ask again, forget it."""
     if site.read_only:
         return Html("")
-    forget = button("Forget", kind="second")
-    forms = [posting(f"/results/{run.name}/forget", site.keys.form, forget)]
+    forms = [_forgetting(site, run)]
     told: list[Html] = []
     if run.command:
         name = "Go on" if run.is_cut else "Measure again"

@@ -86,8 +86,6 @@ function state(word, text) {
   chip.textContent = word;
   chip.className = `chip ${word === "running" ? "calm" : "pruned"}`;
   at("now").textContent = text;
-  const stop = live.querySelector("button");
-  if (stop && word === "running") stop.textContent = "Stop, and keep what is known";
 }
 
 function listen() {
