@@ -103,6 +103,13 @@ def test_one_that_it_refuses_is_refused_before_it_is_run(people: pd.DataFrame) -
     model = by_name(OneHotEncoder()).fit(people, repaid(people))
     with pytest.raises(RequestError, match="sex 'diverse'; leave them out, or write what it knows"):
         themis.Audit(model, schema("female", "male", "diverse"))
+    rows = pd.concat([people, pd.DataFrame({"sex": ["diverse"], "income": [7]})])
+    audit = themis.Audit(model, schema("female", "male"))
+    with pytest.raises(RequestError, match="values of sex on which the model's encoder fails"):
+        audit.apparent(rows, ["sex"], only_data=True)
+    with pytest.warns(themis.RowsWarning, match="1 of 401 rows"):
+        left = audit.apparent(rows, ["sex"], only_data=True, unknown="drop")
+    assert left.scores[0].score > 0
 
 
 def test_numbers_that_were_encoded_are_looked_up_as_well(people: pd.DataFrame) -> None:

@@ -225,9 +225,8 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
         others = [name for name in typed if model.spelled(name) not in model.names]
     if model is not None and model.classes and (knows or len(others) != model.count):
         classes = {word_of(value) for value in model.classes}
-        found = [
-            name for name in others if _words(typed[name], SPELLINGS * len(classes)) == classes
-        ]
+        first = {name: typed[name].values[: SPELLINGS * len(classes) + 1] for name in others}
+        found = [n for n, own in first.items() if {word_of(plain(v)) for v in own} == classes]
         if len(found) == 1 or (found and knows):
             return found[0]
     called = [name for name in others if _names_a_decision(name)]
@@ -237,11 +236,6 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
     one_too_many = model is not None and model.names is None and model.count == len(others) - 1
     last = others[-1] if one_too_many else None  # where tables usually have it
     return last if last is not None and 1 < len(typed[last].values) <= LIST_NUMBERS else None
-
-
-def _words(typed: Typed, most: int) -> set[str]:
-    """The values of a column whatever their type, and one more where there are more."""
-    return {word_of(plain(value)) for value in typed.values[: most + 1]}
 
 
 def _names_a_decision(name: str) -> bool:

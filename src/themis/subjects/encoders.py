@@ -143,6 +143,16 @@ def unseen_values(
     return unseen, mistakes
 
 
+def refused_extras(schema: Schema, known: dict[str, Encoded]) -> Iterator[Mistake]:
+    """Where rows have values, unknown to the schema, on which an encoder fails."""
+    for each in schema:
+        own = known.get(each.name)
+        if own is not None and own.refuses and not each.is_open and {*each.extra} - own.values:
+            problem = f"some rows have values of {each.name} on which the model's encoder fails"
+            remedy = 'remove these rows, or fit it with handle_unknown="ignore"'
+            yield Mistake("model-values", f"inputs.{each.name}", problem, remedy)
+
+
 def _mistake(
     each: Characteristic, missed: Sequence[Value], values: frozenset[Value], *, leave_out: bool
 ) -> Mistake:

@@ -15,7 +15,7 @@ from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import Batch, ColumnsBatch, Subject, Traits
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
-from themis.subjects.encoders import encoded_columns, unseen_values
+from themis.subjects.encoders import encoded_columns, refused_extras, unseen_values
 from themis.subjects.feeding import FrameColumns
 from themis.subjects.trained import METHODS, Method, TorchModule, Trained, trained_of
 
@@ -64,12 +64,13 @@ class Model(Subject):
         self.traits = replace(self.traits, by_order=by_order)
         self._check_count()
         known = encoded_columns(model, trained.names or schema.names)
+        refused = list(refused_extras(schema, known))
         if self.as_frame:
             self.frame_columns = FrameColumns(schema, trained, dtypes)
             known |= self.frame_columns.known
         self._unseen, mistakes = unseen_values(schema, known)
-        if mistakes:
-            raise RequestError(mistakes)
+        if mistakes or refused:
+            raise RequestError([*mistakes, *refused])
         known_too = {*known, *trained.categories}
         self._unsure = frozenset(name for name in text if trained.spelled(name) not in known_too)
         self.cut = cut
