@@ -195,6 +195,10 @@ def test_a_page_that_comes_late_hears_what_it_missed(server: Server) -> None:
             lines = stream.iter_lines()
             heard = [next(each for each in lines if each.startswith("data:")) for _ in range(2)]
         assert any('"event": "Progress"' in each for each in heard)
+    server.post(f"{run}/stop")
+    hasty = started(server)
+    server.post(f"{hasty}/stop")  # whether it began already or not
+    until(lambda: "Nothing was learned" in text(server, hasty))
 
 
 def test_only_so_many_streams_are_held_open(server: Server) -> None:

@@ -37,6 +37,7 @@ class _Own:
     run: Run
     held: int
     process: subprocess.Popen[bytes] | None = None
+    is_wanted: bool = True  # somebody may have stopped it before it had a process
     is_ending: bool = False
 
 
@@ -80,6 +81,7 @@ class Runs:
                 self._interrupt(self._running)
 
     def _interrupt(self, own: _Own) -> None:
+        own.is_wanted = False
         if own.process is not None and not own.is_ending:
             own.is_ending = True
             own.process.send_signal(signal.SIGINT)
@@ -132,17 +134,17 @@ class Runs:
                 command = [*own.run.command, str(self._file), *self._options, *places]
                 kept = "" if self.history.rows else str(folder)
                 own.process = _begin(command, self._file.parent, said, kept=kept, held=own.held)
-                if self._is_closed:
+                if not own.is_wanted:
                     self._interrupt(own)
             code = own.process.wait()
             return self._ending(own.run, code, _said_in(said))
 
     def _ending(self, run: Run, code: int, said: str) -> tuple[State, str]:
         learned = self.history.place_of(run) is not None
+        if code > SIGNALLED or code == -signal.SIGINT:
+            return "stopped", ""
         if code < 0:
             return self.history.without_end(run), f"Its process was ended by signal {-code}."
-        if code > SIGNALLED:
-            return "stopped", ""
         failed = code in (Exit.MISTAKE, Exit.SUBJECT_FAILED, Exit.BUG) or not learned
         return ("failed", said or f"It ended with {code}.") if failed else ("done", "")
 
