@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal
 
 from themis._version import __version__
@@ -427,6 +430,14 @@ class Result(Plotted):
         metrics: dict[str, float] = hook("metrics")(self)
         return metrics
 
+    @cached_property
+    def sha256(self) -> str:
+        """Of its JSON with sorted keys, without the version that read it."""
+        data = self.to_dict()
+        del data["themis"]
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON result."""
         searches = [each.to_dict() for each in self.searches]
@@ -471,11 +482,16 @@ def has_degrees(distance: str) -> bool:
     return kind != "exact" and not tolerance
 
 
+LEAVES = frozenset({str, int, bool, type(None)})
+
+
 def plain(value: Any) -> Any:
     """Objects, tuples and endings as JSON has them, and floats without noise.
 
     What does not count where objects are compared is not saved.
     """
+    if type(value) in LEAVES:  # most are, of results with thousands of pairs
+        return value
     if is_dataclass(value):
         saved = (each.name for each in fields(value) if each.compare)
         return {name: plain(getattr(value, name)) for name in saved}

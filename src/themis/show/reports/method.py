@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -301,7 +299,4 @@ RECIPE = (
 
 def digest(result: Result) -> str:
     """The SHA-256 of a result's JSON with sorted keys; without the version that read it."""
-    data = whole_of(result).to_dict()
-    del data["themis"]
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return whole_of(result).sha256
