@@ -37,8 +37,7 @@ async def ask(request: Request) -> Response:
         shell(
             "What changed",
             *sections(found, topic),
-            tag("h2", "Compare others"),
-            _form(site, before, after),
+            tag("section", tag("h2", "Compare others"), _form(site, before, after)),
             header=header(found, topic),
             here="/compare",
             form_token=token,
