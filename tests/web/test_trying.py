@@ -130,8 +130,11 @@ def test_a_program_that_changed_is_loaded_anew(tmp_path: Path) -> None:
         server.post("/confirm")
         assert answer(server).startswith("Decision no ")
         (folder / "decide.py").write_text('def decide(person):\n    return "changed"\n')
+        assert server.post("/try", {"value:age": "40"}).headers["location"] == "/run"
+        server.post("/confirm")
         assert answer(server).startswith("Decision changed ")
         (folder / "decide.py").write_text("import os\nos.abort()\n")
+        server.post("/confirm")
         assert "the subject ended with -6 instead of answering" in answer(server)
         shutil.copy(folder / "themis.toml", folder / "before.toml")
         (folder / "themis.toml").write_text(f"{FILE}\n# changed\n")

@@ -18,6 +18,7 @@ from typing import Any
 import typer
 
 from themis.cli.printing import UnprintableError, close_stdout, printing, say
+from themis.config.told import tell
 from themis.errors import Exit, Mistake, MistakesError, ThemisError
 
 ENDING_SECONDS = 3.0  # that a program may take to end what it started, without being disturbed
@@ -89,7 +90,9 @@ def say_error(error: ThemisError) -> Exit:
     """Print every mistake on its own line, and give the exit code."""
     mistakes = error.mistakes if isinstance(error, MistakesError) else (error,)
     for mistake in mistakes:
-        say(f"error: {in_options(str(_with_option(mistake)))}")
+        text = in_options(str(_with_option(mistake)))
+        say(f"error: {text}")
+        tell(text)
     if len(mistakes) > 1:
         say(f"{len(mistakes)} mistakes")
     return error.exit_code
@@ -156,6 +159,7 @@ def _say_bug(error: Exception, verbose: bool | None) -> Exit:
     """Say that this is our mistake; `verbose` is None where a command has no such option."""
     bug = "this is a bug in Themis; please report it"
     say(f"internal error: {type(error).__name__}: {error}; {bug}")
+    tell(f"{type(error).__name__}: {bug}")
     if verbose or os.environ.get("THEMIS_DEBUG"):
         traceback.print_exception(error)
     else:

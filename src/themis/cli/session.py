@@ -29,6 +29,7 @@ from themis.cli.files import Files, check_targets, output_mistake, save, source_
 from themis.cli.options import Options, split_names
 from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config
+from themis.config.told import check_confirmed
 from themis.errors import Exit, Mistake, RequestError, SubjectError
 from themis.events import Began, Event, Listener, ignore
 from themis.results.model import Result
@@ -246,6 +247,7 @@ def open_config(options: Options, against: Iterable[str] = ()) -> Config:
     Sets that people are compared `against` may have columns of the profile that the file lacks.
     """
     config = load_config(options.config or Path())
+    check_confirmed(config.path)
     with naming({"constraints": "--without-constraint", "against": "--against"}):
         config = replace(config, schema=config.schema.without(*options.without_constraint or ()))
         return with_columns(config, split_names(list(against)))

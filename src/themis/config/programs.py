@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ RUN = {
     "command": "program: it is started",
     "url": "service: test inputs are sent there",
 }
+STEERING = re.compile(r"(PYTHON|LD_|DYLD_|RUBY|PERL|NODE_|JAVA_|BASH_)\w*|PATH|ENV")
 SECRET = ("env", "headers")  # keys whose values are not shown
 PICKLES = (".pkl", ".pickle", ".joblib")
 PICKLE = "a pickle, which may run any code it likes"
@@ -36,7 +38,7 @@ class Named:
 def programs(config: Config) -> Iterator[Named]:
     """All that a file says of its subject, and the tables that are read."""
     for key, each in config.subject.options.items():
-        words = [*map(str, each)] if isinstance(each, list | Mapping) else [str(each)]
+        words = [*_words(each)]
         use = RUN.get(key, "names only; values are not shown" if key in SECRET else "setting")
         files = tuple(_files(config.folder, key, words))
         if any(place.suffix in PICKLES for place in files):
@@ -46,6 +48,15 @@ def programs(config: Config) -> Iterator[Named]:
         yield Named("depends", (pattern,), "read by the program")
     if config.profile is not None:
         yield Named("profile", (config.profile.data,), "table of people: it is read")
+
+
+def _words(said: Any) -> Iterator[str]:
+    """What is shown of it: of a mapping the names, with values that say what is loaded."""
+    if isinstance(said, Mapping):
+        for name, value in said.items():
+            yield f"{name}={value}" if STEERING.match(str(name)) else str(name)
+    else:
+        yield from map(str, said if isinstance(said, list) else [said])
 
 
 def _files(folder: Path, key: str, words: list[str]) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from importlib.resources import files
 
 from starlette.applications import Starlette
@@ -31,6 +32,7 @@ from themis.web.layout import problems, shell
 from themis.web.site import Site, site_of
 
 KINDS = {".js": "text/javascript", ".css": "text/css"}
+MISTAKES = (ThemisError, OSError, sqlite3.Error)
 STATIC = files("themis.web").joinpath("static")
 
 
@@ -51,7 +53,7 @@ def make_app(site: Site) -> Guard:
             *uploads.ROUTES,
             *trial.ROUTES,
         ],
-        exception_handlers={HTTPException: refused, ThemisError: mistaken, OSError: mistaken},
+        exception_handlers={HTTPException: refused, **dict.fromkeys(MISTAKES, mistaken)},
     )
     app.state.site = site
     return Guard(app, site.keys)
@@ -63,8 +65,8 @@ async def static(request: Request) -> Response:
     if name == "report.css":
         return Response(STYLE, media_type="text/css")
     file, kind = STATIC.joinpath(name), KINDS.get(name[name.rfind(".") :])
-    if kind is None or "/" in name or not file.is_file():
-        raise HTTPException(404, f"There is no {name}.")
+    if kind is None or name not in {each.name for each in STATIC.iterdir()}:
+        raise HTTPException(404, "There is no such file.")
     return Response(file.read_bytes(), media_type=kind)
 
 

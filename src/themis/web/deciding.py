@@ -65,7 +65,7 @@ def _saved(site: Site, result: Result, given: Mapping[str, str]) -> Html:
     new = _decided(source, [*_findings(result), Finding(None)], given)
     write_whole(site.file, new.text.encode())
     if was_confirmed:  # it still names the same program
-        site.confirmed.add(site.mark())
+        site.confirmed.add(site.seen())
     before, after = source.plain.splitlines(), new.plain.splitlines()
     changes = [e for e in [*unified_diff(before, after, n=0, lineterm="")][2:] if e[0] in "+-"]
     lines = (tag("ins" if each[0] == "+" else "del", literal(visible(each))) for each in changes)

@@ -87,6 +87,9 @@ class Guard:
         """What is answered instead; None where the request may pass."""
         if headers.get("host") not in self._keys.hosts:
             return PlainTextResponse("This server answers to 127.0.0.1 only.\n", 421)
+        from_elsewhere = headers.get("sec-fetch-site") in ("same-site", "cross-site")
+        if from_elsewhere and scope["path"] != "/":  # other ports are the same site
+            return PlainTextResponse("The request comes from another page.\n", 403)
         changes = scope["method"] not in ("GET", "HEAD")
         if (changes or "origin" in headers) and not self._is_own(headers):
             return PlainTextResponse("The request comes from another page.\n", 403)

@@ -15,7 +15,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -133,6 +133,7 @@ class History:
     def keep(self, run: Run) -> Run:
         """Write down what is known of a run."""
         values = {name: getattr(run, name) for name in COLUMNS}
+        values["seed"] = None if run.seed is None else str(run.seed)  # it may be of any size
         values["command"] = json.dumps(run.command)
         marks = ", ".join(f":{name}" for name in COLUMNS)
         with self._open() as table:
@@ -162,7 +163,9 @@ class History:
             return run
         try:
             (now,) = self._select("WHERE name = ?", run.name) or [run]
-            return now if now.is_over else self.end(now, self.without_end(now), GONE)
+            with suppress(OSError, sqlite3.Error):  # of a full disk; what is there can be read
+                return now if now.is_over else self.end(now, self.without_end(now), GONE)
+            return now
         finally:
             os.close(held)
 
@@ -224,6 +227,8 @@ def withhold(folder: Path) -> None:
 
 
 def _written(result: Result, title: str, *, rows: bool) -> bytes:
+    if not rows and result.report is not None:  # whatever its file says
+        result = replace(result, report=replace(result.report, rows=False))
     text = json.dumps((result if rows else without_rows(result)).to_dict(), indent=2)
     try:
         result_from_dict(json.loads(text))
@@ -236,4 +241,5 @@ def _written(result: Result, title: str, *, rows: bool) -> bytes:
 def _run(row: Sequence[object]) -> Run:
     values = dict(zip(COLUMNS, row, strict=True))
     values["command"] = tuple(json.loads(str(values["command"])))
+    values["seed"] = None if values["seed"] is None else int(str(values["seed"]))
     return Run(**values)  # type: ignore[arg-type]

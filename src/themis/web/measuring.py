@@ -18,7 +18,6 @@ from themis.show.html import Html, empty, folded, join, literal, table, tag, val
 from themis.web.commands import ask_command
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
 from themis.web.opened import run_named
-from themis.web.runs import mistakes_in
 from themis.web.site import Site, posted, site_of
 
 Fields = Mapping[str, Sequence[str]]
@@ -102,7 +101,7 @@ async def start(request: Request) -> Response:
         _first(fields, "title") or title_of(command),
         command,
         mark=site.mark(),
-        expected=int(expected) if expected.isdecimal() else 0,
+        expected=int(expected) if expected.isdecimal() and len(expected) < 16 else 0,
     )
     return RedirectResponse(f"/runs/{run.name}", 303)
 
@@ -110,9 +109,9 @@ async def start(request: Request) -> Response:
 async def confirm(request: Request) -> Response:
     """Somebody agreed that what the file names is run: this file, as it was shown."""
     fields, site = await posted(request), site_of(request)
-    if _first(fields, "mark") != site.mark():
-        raise HTTPException(409, "The file changed since it was shown: look at it again.")
-    site.confirmed.add(site.mark())
+    if _first(fields, "mark") != site.seen():
+        raise HTTPException(409, "It changed since it was shown: look at it again.")
+    site.confirmed.add(site.seen())
     then = _first(fields, "then")
     return RedirectResponse(then if then in THEN else "/run", THEN.get(then, 303))
 
@@ -164,7 +163,7 @@ def _first(fields: Fields, name: str) -> str:
 async def _foresee(site: Site, options: Sequence[str]) -> dict[str, Any]:
     """What `themis validate` says of a command."""
     text, said = await ask_command(site, "validate", str(site.file), "--json", *options)
-    found: dict[str, Any] = json.loads(text) if text else {"mistakes": mistakes_in(said)}
+    found: dict[str, Any] = json.loads(text) if text else {"mistakes": said}
     return found
 
 
@@ -173,7 +172,7 @@ def _confirm(site: Site, config: Config, then: str) -> str:
     """All that a file names, before any of it is run."""
     hidden = (
         empty("input", type="hidden", name=name, value=each)
-        for name, each in (("mark", site.mark()), ("then", then))
+        for name, each in (("mark", site.seen()), ("then", then))
     )
     return shell(
         "May this be run?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from urllib.parse import unquote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -33,7 +34,7 @@ async def take_result(request: Request) -> Response:
     """Keep a result that somebody opens; the file's name is in a header."""
     site = site_of(request)
     check_change(request)
-    name = request.headers.get("x-themis-name", "result")
+    name = unquote(request.headers.get("x-themis-name", "result"))
     try:
         result = result_from_dict(json.loads(await request.body()))
     except (ValueError, RecursionError):

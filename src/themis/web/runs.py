@@ -5,27 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
-import sqlite3
 import subprocess
-import sys
-import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from themis.errors import Exit
+from themis.web.child import Told, command_line
 from themis.web.history import RESULT, History, Run, State
 
 EVENTS = "events.jsonl"
 PATIENCE = 20.0  # seconds after which a run that is to end is killed
-LONGEST_SAID = 20_000  # bytes of what a failed run printed
-ERROR = re.compile(r"(?:error|internal error|Error): (.*)")  # a mistake
 SIGNALLED = 128  # exit codes above are of commands that a signal ended
 CHANGED = "The file changed while the run waited: start it again."
 
@@ -115,9 +110,9 @@ class Runs:
                 self._running = own = self._waiting.popleft()
             try:
                 state, message = self._carry_out(own)
-            except (OSError, sqlite3.Error) as error:  # as of a full disk
+            except Exception as error:  # as of a full disk: the next run is to begin all the same
                 state, message = "failed", str(error)
-            with self._change, suppress(OSError, sqlite3.Error):
+            with self._change, suppress(Exception):
                 self._running = None
                 self._end(own, state, message)
 
@@ -129,49 +124,42 @@ class Runs:
         folder = self.history.folder(own.run)
         place = folder / "audit" if own.run.command[0] == "audit" else folder / RESULT
         places = ["--output", str(place), "--events", str(folder / EVENTS), "--quiet"]
-        with tempfile.TemporaryFile() as said:
+        with Told(own.run.mark) as told:
             with self._change:
                 command = [*own.run.command, str(self._file), *self._options, *places]
                 kept = "" if self.history.rows else str(folder)
-                own.process = _begin(command, self._file.parent, said, kept=kept, held=own.held)
+                line = command_line(kept, *command)
+                own.process = _begin(line, self._file.parent, told, held=own.held)
                 if not own.is_wanted:
                     self._interrupt(own)
             code = own.process.wait()
-            return self._ending(own.run, code, _said_in(said))
+            return self._ending(own, code, "\n".join(told.mistakes))
 
-    def _ending(self, run: Run, code: int, said: str) -> tuple[State, str]:
+    def _ending(self, own: _Own, code: int, said: str) -> tuple[State, str]:
+        run = own.run
         learned = self.history.place_of(run) is not None
         if code > SIGNALLED or code == -signal.SIGINT:
             return "stopped", ""
         if code < 0:
-            return self.history.without_end(run), f"Its process was ended by signal {-code}."
+            state = "stopped" if not own.is_wanted else self.history.without_end(run)
+            return state, f"Its process was ended by signal {-code}."
         failed = code in (Exit.MISTAKE, Exit.SUBJECT_FAILED, Exit.BUG) or not learned
         return ("failed", said or f"It ended with {code}.") if failed else ("done", "")
 
 
 def _begin(
-    command: Sequence[str], folder: Path, said: IO[bytes], *, kept: str, held: int
+    command: Sequence[str], folder: Path, told: Told, *, held: int
 ) -> subprocess.Popen[bytes]:
-    """A command of `themis` that ends with this process; rows of people do not stay in `kept`."""
     return subprocess.Popen(
-        [sys.executable, "-m", "themis.web.child", kept, *command],
+        command,
         cwd=folder,
+        env=told.environment,
         stdin=subprocess.PIPE,
-        stdout=said,
-        stderr=said,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
         pass_fds=[held],
     )
-
-
-def _said_in(file: IO[bytes]) -> str:
-    file.seek(max(os.fstat(file.fileno()).st_size - LONGEST_SAID, 0))
-    return "\n".join(mistakes_in(file.read().decode("utf-8", "replace").splitlines()))
-
-
-def mistakes_in(said: Iterable[str]) -> list[str]:
-    """The mistakes that a command named; what the subject printed may be of people."""
-    return [found[1] for each in said if (found := ERROR.match(each))]
 
 
 def mark_of(file: Path) -> str:

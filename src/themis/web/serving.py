@@ -39,7 +39,7 @@ def serve(
     listener = _listener(port)
     keys = Keys(listener.getsockname()[1])
     history = History(project, rows=rows)
-    options = [*(["--rows"] if rows else []), *(["--trust-pickle"] if trust_pickle else [])]
+    options = ["--rows" if rows else "--no-rows", *(["--trust-pickle"] if trust_pickle else [])]
     site = Site(
         project=project,
         file=file.resolve(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import parse_qsl
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from themis.config.programs import programs
 from themis.config.reader import Config, load_config
 from themis.web.guard import Keys
 from themis.web.history import History
@@ -40,10 +42,16 @@ class Site:
         """Of the file as it is: what somebody confirms is this one, and no later one."""
         return mark_of(self.file)
 
+    def seen(self) -> str:
+        """Of the file, and of the files that it names, as somebody who confirms them sees them."""
+        named = [place for each in programs(self.config()) for place in each.files]
+        states = [(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in named]
+        return f"{self.mark()} {hashlib.sha256(str(states).encode()).hexdigest()}"
+
     @property
     def is_confirmed(self) -> bool:
         """Whether what the file names may be run."""
-        return self.file.is_file() and self.mark() in self.confirmed
+        return self.file.is_file() and self.seen() in self.confirmed
 
 
 def site_of(request: Request) -> Site:

@@ -25,8 +25,7 @@ async def trial(request: Request) -> Response:
     if not site.is_confirmed:
         return RedirectResponse("/run?then=/trial", 303)
     rows = "--rows" if site.rows else "--no-rows"
-    out, said = await ask_command(site, "validate", str(site.file), "--json", rows)
-    wrong = [each for each in said if each.startswith(("error: ", "warning: "))]
+    out, wrong = await ask_command(site, "validate", str(site.file), "--json", rows)
     found = _found(json.loads(out), site.config()) if out else ()
     links = tag("a", "Change the description", href="/describe"), tag("a", "Measure", href="/run")
     content = problems(wrong), *found, tag("p", *links, class_="actions")
@@ -40,7 +39,7 @@ def _found(found: Mapping[str, Any], config: Config) -> Iterator[Html]:
     how = f"{failed} of {len(trials)} failed" if failed else "each got a decision"
     whose = "test inputs" if config.profile is None else "rows of people"
     yield tag("p", f"{len(trials)} {whose} were run; {how}. Nothing is measured yet.")
-    yield problems(found["warnings"])
+    yield problems(filter(None, [found["failure"], *found["warnings"]]))
     names = [*(trials[0]["values"] or ())]
     if not names:
         yield tag("p", "themis ui --rows shows what they hold.")

@@ -18,7 +18,6 @@ from themis.inputs.row_files import KINDS, kind_of, read_table
 from themis.show.html import Html, empty, tag, value
 from themis.web.commands import ask_command
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
-from themis.web.runs import mistakes_in
 from themis.web.site import Site, check_change, posted, site_of
 
 SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
@@ -158,10 +157,9 @@ async def draft(request: Request) -> Response:
         options = [f"--protected={each}" for each in fields.get("protected", ())]
         options += [f"--{name}={given[name]}" for name in ("target", "model") if name in given]
         command = "init", f"--from={source}", f"-o{site.file.name}", *options
-        _, said = await ask_command(site, *command)
-        if site.file.exists():
+        _, mistakes = await ask_command(site, *command)
+        if not mistakes and site.file.exists():
             return RedirectResponse("/describe", 303)
-        mistakes = mistakes_in(said)
     return HTMLResponse(_page(site, place, mistakes), 400)
 
 

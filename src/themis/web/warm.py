@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from themis.config.told import CONFIRMED
 from themis.errors import RequestError
 
 LOADING, ANSWERING = 120.0, 60.0  # seconds that these may take
@@ -74,8 +75,9 @@ class Warm:
     def _begin(self, file: Path, mark: str) -> _Process:
         said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         process = subprocess.Popen(
-            [sys.executable, "-m", "themis", "answer", str(file), *self._options],
+            [sys.executable, "-P", "-m", "themis", "answer", str(file), *self._options],
             cwd=file.parent,
+            env={**os.environ, CONFIRMED: mark},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,
