@@ -107,7 +107,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "valid_size": plan.valid_size,
         "valid_share": plan.valid_share,
         "trials": [asdict(each) for each in plan.trials],
-        "failure": plan.failure,
+        "failure": plan.failure and in_options(plan.failure),
         "warnings": list(map(str, plan.warnings)),
         "seconds_per_execution": plan.seconds_per_execution,
         "forecast": asdict(plan.forecast),
