@@ -25,6 +25,7 @@ PICKLES = (".joblib", ".pkl", ".pickle")
 MODELS = (*PICKLES, ".onnx", ".skops", ".ubj", ".cbm", ".txt", ".pt", ".pth", ".keras")
 ANY = (".toml", *SOURCES, *MODELS)
 MOST_FILES = 1_000  # of one name
+MOST_LINES = 2_000_000  # rows of a table
 
 
 def upload_field(site: Site, what: str, kinds: Iterable[str], source: str = "") -> Html:
@@ -70,8 +71,11 @@ async def _keep(request: Request, place: Path) -> Path:
         new = place if number == 1 else place.with_stem(f"{place.stem}-{number}")
         with suppress(FileExistsError), new.open("xb") as file:
             try:
+                lines = 0
                 async for piece in request.stream():
                     file.write(piece)
+                    if (lines := lines + piece.count(b"\n")) > MOST_LINES:
+                        raise HTTPException(413, f"At most {MOST_LINES:,} lines are taken.")
             except BaseException:
                 new.unlink()
                 raise
