@@ -41,7 +41,7 @@ def test_the_rule_of_the_paper_tells_no_ends(project: Project, tmp_path: Path) -
 def test_failures_are_told_as_they_come(project: Project, tmp_path: Path) -> None:
     body = f"if person['income'] == 7: raise ValueError('seven')\n{SLOW}"
     project(body, subject="max_failures = 0.5")
-    run("score", "--against", "race", "--events", "e")
+    run("score", "--against", "race", "--error", "0.1", "--events", "e")
     told = [each["failures"] for each in lines(tmp_path / "e", "Activity")]
     assert any(sum(each.values()) > 0 for each in told)
 
@@ -57,6 +57,8 @@ def test_a_search_tells_how_many_sets_are_decided(project: Project, tmp_path: Pa
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
 def test_a_full_disk_behind_the_events_does_not_end_the_run(project: Project) -> None:
     project(SLOW)
-    done = run("score", "--against", "race", "--events", "/dev/full", "-o", "r.json")
+    done = run(
+        "score", "--against", "race", "--error", "0.1", "--events", "/dev/full", "-o", "r.json"
+    )
     assert done.exit_code == 0
     assert Path("r.json").is_file()
