@@ -44,6 +44,8 @@ def test_the_scorer_gives_minus_the_score_of_the_rows() -> None:
     rates = [model.predict(people[people["sex"] == sex]).mean() for sex in "fm"]
     groups = themis.scorer("sex", measure="group")(model, people)
     assert groups == pytest.approx(-abs(rates[0] - rates[1]))
+    with pytest.raises(themis.RequestError, match="there is no measure 'both'"):
+        themis.scorer("sex", measure="both")  # type: ignore[arg-type]
 
 
 def test_a_grid_search_finds_the_candidate_that_discriminates_least() -> None:

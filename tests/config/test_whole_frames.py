@@ -173,6 +173,13 @@ def test_a_target_that_was_left_in_the_table_is_noticed(
     without = LogisticRegression().fit(frame[["years", "salary"]].to_numpy(), frame["hired"])
     joblib.dump(without, "model.joblib")
     assert "left out: hired: taken for what is decided, not for an input" in run(*asked).output
+    female = frame.assign(female=np.arange(len(frame)) % 2)[["female", *frame.columns]]
+    female.to_csv("rows.csv", index=False)  # two columns look like what is decided
+    joblib.dump(DecisionTreeClassifier().fit(frame[["years"]], frame["hired"]), "model.joblib")
+    told = run(*asked, "--protected", "female").output
+    assert "left out: hired: taken for what is decided, not for an input" in " ".join(told.split())
+    assert 'role = "group"' in Path("themis.toml").read_text()
+    frame.to_csv("rows.csv", index=False)
     joblib.dump(DecisionTreeClassifier().fit(frame, frame["hired"]), "model.joblib")
     told = " ".join(run(*asked).output.split())
     frame.rename(columns={"years": "yeers"}).to_csv("rows.csv", index=False)

@@ -267,7 +267,10 @@ def test_a_model_is_loaded_only_where_somebody_trusts_it(server: Server) -> None
     upload(server, "people.csv", PEOPLE.encode())
     upload(server, "model.pkl", b"cos\nsystem\n(S'touch ran.txt'\ntR.")
     asked = {"from": "people.csv", "model": "model.pkl"}
-    assert "confirm that you trust it" in server.post("/describe/draft", asked).text
+    again = server.post("/describe/draft", {**asked, "protected": "sex"}).text
+    assert "confirm that you trust it" in again
+    assert 'value="sex" checked="checked"' in again  # what was chosen stays
+    assert 'value="model.pkl" selected="selected"' in again
     asked |= {"trusted": "yes"}
     assert "themis ui --trust-pickle" in server.post("/describe/draft", asked).text
     assert not (server.folder / "ran.txt").exists()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, get_args
 
 from themis.audit.audit import Audit
+from themis.errors import RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.model import Measure
@@ -37,6 +38,9 @@ class scorer:  # noqa: N801 - reads as what it is: scoring=themis.scorer("sex")
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.measure not in (known := get_args(Measure)):
+            problem = f"there is no measure {self.measure!r}"
+            raise RequestError.one("measure", "measure", problem, suggest(self.measure, known))
         if self.schema is not None and not isinstance(self.schema, Schema):
             object.__setattr__(self, "schema", Schema.from_frame(self.schema))
 

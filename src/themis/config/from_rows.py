@@ -6,7 +6,7 @@ unlikely in the rows may be likely there. So every guess comes with a remark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +66,8 @@ def draft_from_data(
     typed = {n: type_column(column, is_text=rows.is_text) for n, column in rows.columns.items()}
     names = list(typed)
     check_names(names, protected, target)
-    found = target or _find_target(typed, model)
+    compared = protected or [name for name in names if _is_protected(name)]
+    found = target or _find_target(typed, model, compared)
     read = _read_by(model, [name for name in names if name != found])
     others = [] if model is None else [name for name in names if name not in (*read, found)]
     guessed = [] if protected else [name for name in [*read, *others] if _is_protected(name)]
@@ -215,8 +216,13 @@ def _is_protected(name: str) -> bool:
     return bool(words & _PROTECTED) and not words & _OF_A_THING
 
 
-def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | None:
-    """The column with what was decided: a model knows it or its classes, or it is called so."""
+def _find_target(
+    typed: Mapping[str, Typed], model: ModelFacts | None, compared: Collection[str]
+) -> str | None:
+    """The column with what was decided: a model knows it or its classes, or it is called so.
+
+    None by which people are `compared`.
+    """
     others = list(typed)
     if model is not None and model.target in typed:
         return model.target
@@ -227,14 +233,16 @@ def _find_target(typed: Mapping[str, Typed], model: ModelFacts | None) -> str | 
         classes = {word_of(value) for value in model.classes}
         first = {name: typed[name].values[: SPELLINGS * len(classes) + 1] for name in others}
         found = [n for n, own in first.items() if {word_of(plain(v)) for v in own} == classes]
+        found = [name for name in found if name not in compared]
         if len(found) == 1 or (found and knows):
             return found[0]
-    called = [name for name in others if _names_a_decision(name)]
+    called = [name for name in others if _names_a_decision(name) and name not in compared]
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
     if few:
         return few[-1]
     one_too_many = model is not None and model.names is None and model.count == len(others) - 1
-    last = others[-1] if one_too_many else None  # where tables usually have it
+    # where tables usually have it
+    last = others[-1] if one_too_many and others[-1] not in compared else None
     return last if last is not None and 1 < len(typed[last].values) <= LIST_NUMBERS else None
 
 

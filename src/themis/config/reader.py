@@ -341,11 +341,12 @@ class _Reader:
                     self._found.add(path, mistake)
 
     def _check_groups(self, schema: Schema) -> None:
-        """Whether a limit is on the causal score of what the subject is not given: always 0."""
+        """Whether a limit is on what changing something does that the subject is not given: 0."""
         unread = {schema.names[column] for column in schema.unread}
         for number, table in self._sets("checks"):
-            if table.get("measure", "causal") == "causal" and unread.issuperset(table["against"]):
-                problem = "the causal score of what the program is not given is 0 by construction"
+            measure = table.get("measure", "causal")
+            if measure != "group" and unread.issuperset(table["against"]):
+                problem = "the score of what the program is not given is 0 by construction"
                 names = " and ".join(map(quote, table["against"]))
                 remedy = f'write measure = "group", or remove role = "group" from {names}'
                 self._found.add(("checks", number), Mistake("check-unread", "", problem, remedy))

@@ -72,7 +72,8 @@ async def home(request: Request) -> Response:
         "What was measured", HEADS, ([*_row(site, each)] for each in runs), kind="chart runs"
     )
     shown = listed if runs else tag("p", "Nothing was measured here yet: ",
-                                    tag("a", "measure now", href="/run"), ".")  # fmt: skip
+                                    tag("a", "describe what is tested", href="/describe"), ", or ",
+                                    tag("a", "measure", href="/run"), ".")  # fmt: skip
     return HTMLResponse(
         shell("Results", drop, shown, form_token=site.keys.form, scripts=["send.js"])
     )

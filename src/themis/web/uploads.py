@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -26,6 +26,7 @@ MODELS = (*PICKLES, ".onnx", ".skops", ".ubj", ".cbm", ".txt", ".pt", ".pth", ".
 ANY = (".toml", *SOURCES, *MODELS)
 MOST_FILES = 1_000  # of one name
 MOST_LINES = 2_000_000  # rows of a table
+EMPTY: Mapping[str, list[str]] = {}
 
 
 def upload_field(site: Site, what: str, kinds: Iterable[str], source: str = "") -> Html:
@@ -111,8 +112,13 @@ def _asked(site: Site, name: str) -> Path:
     return site.project / name
 
 
-def _page(site: Site, place: Path, mistakes: Iterable[str] = ()) -> str:
-    fields = _of_table(site, place) if kind_of(place) else _of_description()
+def _page(
+    site: Site,
+    place: Path,
+    mistakes: Iterable[str] = (),
+    given: Mapping[str, list[str]] = EMPTY,
+) -> str:
+    fields = _of_table(site, place, given) if kind_of(place) else _of_description(given)
     source = empty("input", type="hidden", name="from", value=place.name)
     form = posting("/describe/draft", site.keys.form, source, *fields, button("Draft themis.toml"))
     intro = tag("p", "A first description is drafted from this file. You can change all of it.")
@@ -123,28 +129,41 @@ def _page(site: Site, place: Path, mistakes: Iterable[str] = ()) -> str:
     return shell(f"Begin with {place.name}", *content, **about, scripts=["send.js"])
 
 
-def _of_table(site: Site, place: Path) -> Iterator[Html]:
+def _of_table(site: Site, place: Path, given: Mapping[str, list[str]]) -> Iterator[Html]:
     columns = list(read_table(place, most=1).columns)
-    boxes = (empty("input", type="checkbox", name="protected", value=each) for each in columns)
+    boxes = (
+        empty("input", type="checkbox", name="protected", value=each,
+              checked="checked" if each in given.get("protected", ()) else None)
+        for each in columns
+    )  # fmt: skip
     labels = (tag("label", box, " ", value(e)) for box, e in zip(boxes, columns, strict=True))
     hint = tag("p", "None: they are guessed from the names.", class_="hint")
     chosen = tag("p", *labels, class_="boxes")
     yield tag("fieldset", tag("legend", "Protected columns"), hint, chosen)
     known = [("", "guess it"), *((each, each) for each in columns)]
-    yield labelled("target", "The column with what was decided", choice("target", known))
+    yield labelled(
+        "target",
+        "The column with what was decided",
+        choice("target", known, "".join(given.get("target", ()))),
+    )
     if models := _found(site, MODELS):
         known = [("", "none of these"), *((each, each) for each in models)]
-        yield labelled("model", "The model that decides", choice("model", known))
+        yield labelled(
+            "model",
+            "The model that decides",
+            choice("model", known, "".join(given.get("model", ()))),
+        )
         box = empty("input", type="checkbox", name="trusted", value="yes")
         said = " I trust this model: loading it may run code on this machine"
         yield tag("p", tag("label", box, said))
 
 
-def _of_description() -> Iterator[Html]:
+def _of_description(given: Mapping[str, list[str]]) -> Iterator[Html]:
+    protected, pointer = ("".join(given.get(name, ())) for name in ("protected", "pointer"))
     hint = "Names, with commas between; none: they are guessed where the file says enough."
-    yield labelled("protected", "Protected characteristics", written("protected"), hint)
+    yield labelled("protected", "Protected characteristics", written("protected", protected), hint)
     hint = "Where the file describes several, for example /components/schemas/Applicant"
-    yield labelled("pointer", "The part that describes an input", written("pointer"), hint)
+    yield labelled("pointer", "The part that describes an input", written("pointer", pointer), hint)
 
 
 async def draft(request: Request) -> Response:
@@ -164,7 +183,7 @@ async def draft(request: Request) -> Response:
         _, mistakes = await ask_command(site, *command)
         if not mistakes and site.file.exists():
             return RedirectResponse("/describe", 303)
-    return HTMLResponse(_page(site, place, mistakes), 400)
+    return HTMLResponse(_page(site, place, mistakes, fields), 400)
 
 
 ROUTES = [
