@@ -99,11 +99,18 @@ with themis.Audit(loan, schema, executor={address!r}) as audit:
 
 
 @pytest.mark.slow
-def test_a_cluster_with_certificates_answers(cluster: tuple[str, dict[str, str]]) -> None:
+def test_a_cluster_with_certificates_answers_and_none_without(
+    cluster: tuple[str, dict[str, str]],
+) -> None:
     address, environment = cluster
-    command = [sys.executable, "-c", PROGRAM.format(address=address)]
+    program = PROGRAM.format(address=address)
+    command = [sys.executable, "-c", program]
     found = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert found.stdout == "0.1\n", found.stderr
+    stranger = {name: value for name, value in environment.items() if "DASK" not in name}
+    refused = subprocess.run(command, env=stranger, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "needs certificates" in refused.stderr
 
 
 @pytest.mark.parametrize("part", CONTAINERS)

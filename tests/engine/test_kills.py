@@ -36,7 +36,7 @@ from themis.cli import main
 from themis.engine import cache as cache_module
 from themis.engine.cache import default_path
 
-POINTS = 8
+POINTS = 15
 BATCH = 32  # inputs of a command that are run together, and of a service with two connections
 RUN = "error = 0.1\nconfidence = 0.95\nahead = false"  # so that all that is stored is needed
 

@@ -58,20 +58,20 @@ def test_streams_among_many_draw_and_keep_little() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_values_and_thousands_of_characteristics_fit_in_little_memory() -> None:
+def test_a_million_values_and_ten_thousand_characteristics_fit_in_little_memory() -> None:
     def decide(table: Any) -> Any:
         return (np.asarray(table["c0"]) == "a").astype(int)
 
-    for given_schema, most in (
-        (wide(2_500), 2**26),
-        (Schema(c0=["a", "b"], big=[f"v{number}" for number in range(10**6)]), 2**28),
+    for given_schema in (
+        wide(10_000),
+        Schema(c0=["a", "b"], big=[f"v{number}" for number in range(10**6)]),
     ):
         tracemalloc.start()
         score = themis.Audit(themis.batch(decide), given_schema).causal("c0")
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert score.score == 1.0
-        assert peak < most
+        assert peak < 2**28
 
 
 # --- files of rows --------------------------------------------------------------------------

@@ -235,7 +235,7 @@ def test_intervals_hold_whatever_is_saved(bias: float, cost: Any) -> None:
 
 @pytest.mark.slow
 def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
-    runs, wrong = 80, {"causal": 0, "group": 0}
+    runs, wrong = 120, {"causal": 0, "group": 0}
     truths = dict(zip(wrong, truth(12.0), strict=True))
     for seed in range(runs):
         audit = themis.Audit(tabular(12.0)[0], SCHEMA, seed=seed, confidence=0.9, probe=0)

@@ -150,7 +150,7 @@ def _holds(observed: Observed) -> list[bool]:
 @pytest.mark.some_slow(core=1)
 @pytest.mark.parametrize("count", [60, 400])
 def test_the_intervals_of_all_categories_hold_together(count: int) -> None:
-    runs = [_holds(_rates(seed, count, 0.8)) for seed in range(160)]
+    runs = [_holds(_rates(seed, count, 0.8)) for seed in range(400)]
     assert np.mean([all(each) for each in runs]) >= 0.8
 
 

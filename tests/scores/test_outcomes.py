@@ -323,7 +323,7 @@ def test_all_intervals_hold_together_if_rows_are_a_random_sample() -> None:
     confidence = 0.8
     whole = people(13, 200_000)
     truth = {each.against: each for each in measured(whole).outcomes}
-    held, runs = 0, 100
+    held, runs = 0, 200
     for seed in range(runs):
         drawn = whole.sample(250, replace=True, random_state=seed)
         audit = themis.Audit(decide, SCHEMA, confidence=confidence)
