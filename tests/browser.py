@@ -25,6 +25,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 30.0  # that an answer may take on a busy machine
 FLAGS = (
@@ -42,17 +44,16 @@ FLAGS = (
 QUIET = 0.15  # seconds without news after which a page is taken to have settled
 
 
-def find_chromium() -> str | None:
-    """The program, or None where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
-
-
 class Browser:
-    """A Chromium of its own, with an empty profile; a context manager."""
+    """A Chromium of its own, with an empty profile; a context manager.
+
+    Where none is installed, the test that wants one is skipped.
+    """
 
     def __init__(self) -> None:
-        program = find_chromium()
-        assert program is not None, f"none of {', '.join(NAMES)} is installed"
+        program = next(filter(None, map(shutil.which, NAMES)), None)
+        if program is None:  # .ci/run makes sure that there is one
+            pytest.skip("no Chromium is installed: apt-get install chromium")
         self._folder = tempfile.TemporaryDirectory(prefix="themis-browser-")
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()

@@ -13,16 +13,11 @@ from typing import Any
 import pytest
 
 from tests import report_results as samples
-from tests.browser import Browser, Page, find_chromium, opened
+from tests.browser import Browser, Page, opened
 from themis.show.reports.annex import render_annex
 from themis.show.reports.page import render_page
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        find_chromium() is None, reason="no Chromium is installed: apt-get install chromium"
-    ),
-]
+pytestmark = pytest.mark.slow
 
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 SHOWN = "(e => e !== null && e.checkVisibility() && e.getBoundingClientRect().height > 0)"

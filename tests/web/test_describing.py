@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.browser import Browser, Page, find_chromium, opened
+from tests.browser import Browser, Page, opened
 from tests.web.serving import EXAMPLES, Server, serving, until
 from themis.config.reader import load_config
 
@@ -299,7 +299,6 @@ def press(page: Page, *keys: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
 def test_a_keyboard_is_enough_in_a_real_browser(server: Server) -> None:
     (server.folder / "themis.toml").write_text(BY_FORMS)
     with Browser() as browser:

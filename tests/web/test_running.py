@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import Browser, Page, find_chromium, opened
+from tests.browser import Browser, Page, opened
 from tests.external import GATE, close_gate, open_gate, ran, write_sh_worker
 from tests.web.serving import Server, serving, until
 
@@ -43,7 +43,6 @@ def is_watched(page: Page) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium is installed")
 def test_a_run_is_asked_for_watched_reloaded_stopped_and_gone_on_with(tmp_path: Path) -> None:
     write_sh_worker(tmp_path, before=GATE, options="timeout_seconds = 600", run="probe = 0")
     close_gate(tmp_path, LEARNED)
