@@ -1,18 +1,18 @@
-"""Conditions of regions, which are texts, held against inputs."""
+"""Conditions of regions as results have them, held against inputs: `age ≥ 40`, `job = none`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from themis.inputs.characteristics import Value
-from themis.show.words.values import visible
 
 
 def meets(inputs: Mapping[str, Value], condition: str) -> bool:
     """Whether an input meets a condition of a region, as it is written: `age ≥ 40`."""
     for name in sorted(inputs, key=len, reverse=True):  # one name may begin another
-        own, shown = inputs[name], visible(inputs[name])
+        own = inputs[name]
         low, between, rest = condition.partition(f" ≤ {name}")
         if between and (not rest or rest.startswith(" ≤ ")):
             high = rest.removeprefix(" ≤ ")
@@ -23,18 +23,20 @@ def meets(inputs: Mapping[str, Value], condition: str) -> bool:
         if sign in ("≤", "≥"):
             return _at_most(own, end) if sign == "≤" else _at_most(end, own)
         if sign in ("=", "≠"):
-            return (_same(own, shown, end)) == (sign == "=")
+            return _same(own, end) == (sign == "=")
         kind, _, listed = end.partition(" of ")
         if kind in ("one", "none"):
-            return any(_same(own, shown, e) for e in listed.split(", ")) == (kind == "one")
+            return any(_same(own, each) for each in listed.split(", ")) == (kind == "one")
         return (own is None) == (end == "missing")
     return False
 
 
-def _same(own: Value, shown: str, written: str) -> bool:
-    return written == shown or (
-        not isinstance(own, str | None) and _number(own) == _number(written)
-    )
+def _same(own: Value, written: str) -> bool:
+    if isinstance(own, str):
+        return own == written
+    if own is None:
+        return written == "missing"
+    return written == json.dumps(own) or _number(own) == _number(written)
 
 
 def _at_most(low: Any, high: Any) -> bool:

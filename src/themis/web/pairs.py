@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
+from themis.results.conditions import meets
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Region, Witness
 from themis.show.html import Html, cut, tag
@@ -22,7 +23,6 @@ from themis.show.parts.scores import protected_scores, score_name
 from themis.show.reports.document import section
 from themis.show.reports.exhibits import Exhibit, exhibits_section
 from themis.show.reports.sections import pair_card, pairs_intro
-from themis.show.words.conditions import meets
 from themis.show.words.explanations import other_changes_first
 from themis.show.words.scores import lesser
 from themis.show.words.values import count

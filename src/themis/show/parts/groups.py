@@ -12,7 +12,7 @@ from themis.results.model import FOUR_FIFTHS, GroupScore
 from themis.results.parts import Group
 from themis.show.blocks import Cell, Content, Head, Number, Table
 from themis.show.intervals import Axis, Interval, Mark, ends_text
-from themis.show.words.headlines import output_noun
+from themis.show.words.naming import output_noun
 from themis.show.words.scores import extremes, ratio_text
 from themis.show.words.units import rate_text
 from themis.show.words.values import count, set_phrase

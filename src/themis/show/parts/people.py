@@ -20,7 +20,7 @@ from themis.show.words.explanations import (
     lost_text,
     pairs_origin,
 )
-from themis.show.words.headlines import output_name
+from themis.show.words.naming import output_name
 from themis.show.words.values import (
     count,
     cut_text,

@@ -21,6 +21,7 @@ from themis.show.blocks import (
 from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.parts.groups import group_table
 from themis.show.parts.people import pair_blocks, pairs_title
+from themis.show.words.excess import excess_sentences
 from themis.show.words.explanations import (
     change_sentence,
     counted_people,
@@ -32,14 +33,8 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import (
-    beyond,
-    excess_sentences,
-    headline,
-    interval,
-    kind_words,
-    point,
-)
+from themis.show.words.headlines import headline, interval, point
+from themis.show.words.naming import beyond, kind_words
 from themis.show.words.scores import impact, method, seen
 from themis.show.words.searches import amount, protection, set_text
 from themis.show.words.units import ends_of

@@ -11,15 +11,15 @@ from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, S
 from themis.results.withheld import is_told
 from themis.show.blocks import Cell, Content, Number, Table
 from themis.show.intervals import ends_text
+from themis.show.words.excess import gap_text
 from themis.show.words.headlines import (
     differ_in_tests,
-    gap_text,
     interval,
-    output_noun,
     point,
     rests_on_few,
     shown_extremes,
 )
+from themis.show.words.naming import output_noun
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import as_sample, by_set, hidden_changes, lesser, ratio_text
 from themis.show.words.searches import example, protection, set_text

@@ -15,7 +15,8 @@ from themis.results.notes import Ending
 from themis.results.parts import Accepted
 from themis.results.withheld import whole_of
 from themis.show.words.decisions import listed_words
-from themis.show.words.headlines import capital, headline, kind_words, score_text, score_words
+from themis.show.words.headlines import capital, headline, score_text
+from themis.show.words.naming import kind_words, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (

@@ -21,13 +21,8 @@ from themis.show.words.explanations import (
     other_changes_first,
     where_losing,
 )
-from themis.show.words.headlines import (
-    beyond,
-    capital,
-    headline_parts,
-    output_name,
-    output_words,
-)
+from themis.show.words.headlines import capital, headline_parts
+from themis.show.words.naming import beyond, output_name, output_words
 from themis.show.words.scores import by_set, hidden_changes, impact
 from themis.show.words.searches import protection, set_text
 from themis.show.words.values import count

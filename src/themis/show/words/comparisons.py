@@ -9,7 +9,8 @@ from themis.results.comparison import Differences, ScoreDifference, SetDifferenc
 from themis.results.quantities import Bounds, Quantity
 from themis.results.replays import AT_RANDOM, Replay, ReplayedTest
 from themis.show.intervals import ends_text
-from themis.show.words.headlines import capital, kinds
+from themis.show.words.headlines import capital
+from themis.show.words.naming import kinds
 from themis.show.words.searches import set_text
 from themis.show.words.units import in_units
 from themis.show.words.values import (

@@ -7,13 +7,8 @@ from typing import Any
 
 from themis.results.model import CausalScore
 from themis.results.parts import Crossing, Harm, Joint, Noise, Region, Witness
-from themis.show.words.headlines import (
-    beyond,
-    capital,
-    changes_text,
-    output_name,
-    output_words,
-)
+from themis.show.words.headlines import capital, changes_text
+from themis.show.words.naming import beyond, output_name, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
     as_saved,

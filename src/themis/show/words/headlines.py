@@ -6,7 +6,7 @@ The sentence of each kind of finding is in headlines.toml.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,21 @@ from pathlib import Path
 from themis.inputs.personal import SHARED
 from themis.results.finding import finding, idle_favour, is_settled
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Score, is_by_degrees
-from themis.results.parts import Group, Share
-from themis.results.quantities import Quantity
+from themis.results.parts import Group
 from themis.results.withheld import hidden_groups, is_told
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import certainty, how, sure
+from themis.show.words.excess import asked_again, gap_text
+from themis.show.words.naming import (
+    beyond,
+    output_name,
+    output_noun,
+    output_words,
+    plain_set,
+    score_words,
+    tolerance,
+    where,
+)
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import apart_text, ends_of, in_units
 from themis.show.words.values import (
@@ -26,15 +36,13 @@ from themis.show.words.values import (
     at_least,
     at_most,
     cut_name,
-    exact_figure,
     percent,
     plain_phrase,
-    points,
     set_with_followers,
     visible,
     with_followers,
 )
-from themis.show.words.wording import PLACES, PLAIN, Wording, is_drawn
+from themis.show.words.wording import PLAIN, Wording, is_drawn
 
 TEMPLATES: dict[str, dict[str, tuple[str, str]]] = tomllib.loads(
     Path(__file__).with_name("headlines.toml").read_text(encoding="utf-8")
@@ -112,67 +120,6 @@ def capital(text: str, names: Iterable[str] = ()) -> str:
         if text.startswith(shown) and not text[len(shown) : len(shown) + 1].isalnum():
             return text
     return f"{text[:1].upper()}{text[1:]}"
-
-
-def score_words(score: Score) -> str:
-    """Which score it is: `causal score of race`, `group score of sex in the rows`."""
-    of = "" if score.output is None else f" for {output_name(score)}"
-    mean = ", of means" if isinstance(score, GroupScore) and score.statistic == "mean" else ""
-    within = ", compared with each other" if score.counterfactuals == "within" else ""
-    return f"{score.measure} score of {plain_set(score)}{of}{_where(score)}{within}{mean}"
-
-
-def kind_words(score: Score) -> str:
-    """Which score of a set it is: of which output, statistic and people; `group, in the rows`."""
-    of = "" if score.output is None else f" of {cut_name(visible(score.output))}"
-    return ", ".join([f"{score.measure}{of}", *kinds(Quantity.of(score))])
-
-
-def kinds(of: Quantity) -> Iterator[str]:
-    """What tells the scores of a set apart, besides their measure and their output."""
-    if of.statistic == "mean":
-        yield "means"
-    if of.population in PLACES:
-        yield PLACES[of.population]
-    if of.counterfactuals == "within":
-        yield "among themselves"
-
-
-def plain_set(score: Score) -> str:
-    """The set of a score: `race and sex`."""
-    return plain_phrase(score.against)
-
-
-def _where(score: Score) -> str:
-    return f" {PLACES[score.population]}" if score.population in PLACES else ""
-
-
-def output_name(score: Score) -> str:
-    """What a score is about: the decision, or an output by its name."""
-    return f"the {output_noun(score)}" if score.output is None else output_noun(score)
-
-
-def output_noun(score: Score) -> str:
-    """What changes: the decision, the output, or an output by its name."""
-    if score.output is None:
-        return "decision" if score.distance == "exact" else "output"
-    return cut_name(visible(score.output))
-
-
-def output_words(score: Score) -> str:
-    """The same in a sentence that may begin with it: `the output limit`."""
-    return output_name(score) if score.output is None else f"the output {output_name(score)}"
-
-
-def beyond(score: Score) -> str:
-    """By how much outputs have to differ to count, where there is a tolerance."""
-    more = _tolerance(score)
-    return f" by {more}" if more else ""
-
-
-def _tolerance(score: Score) -> str:
-    _, _, tolerance = score.distance.partition(" ")
-    return f"more than {exact_figure(float(tolerance))}" if tolerance else ""
 
 
 def hidden_size(words: Wording = PLAIN) -> str:
@@ -302,7 +249,7 @@ def _parts(score: Score, words: Wording) -> _Parts:
         "not_given": lambda: not_given([score]),
         "unfinished": lambda: _unfinished(score),
         "set": lambda: plain_set(score),
-        "where": lambda: _where(score),
+        "where": lambda: where(score),
         "how": lambda: how(score),
         "certain": lambda: certainty(score),
         "sure": lambda: sure(score),
@@ -380,7 +327,7 @@ def _unchanged(score: CausalScore, words: Wording) -> str:
 
 def _no_effect(score: CausalScore) -> str:
     """`no effect of sex found`, with a tolerance `no effect of more than 50 found for sex`."""
-    more, phrase = _tolerance(score), plain_set(score)
+    more, phrase = tolerance(score), plain_set(score)
     return f"no effect of {more} found for {phrase}" if more else f"no effect of {phrase} found"
 
 
@@ -409,54 +356,10 @@ def _of_excess(score: ExcessScore, words: Wording) -> dict[str, Callable[[], str
         "among": lambda: _among(score),
         "tried": lambda: words.tested(score.samples, score),
         "most": lambda: f"{at_most(in_units(score.high, score, 'up'))}, {certainty(score)}",
-        "again": lambda: _asked_again(score, words),
+        "again": lambda: asked_again(score, words),
         "more": lambda: f"{in_units(score.score, score)} more",
         "gap": lambda: f"; {text}" if (text := gap_text(score, words)) else "",
     }
-
-
-def _asked_again(score: ExcessScore, words: Wording) -> str:
-    """`asked twice, the decision differs for 12 % of test inputs; with another sex, for 19 %`."""
-    within, across = (0.0 if e is None else e.score for e in (score.within, score.across))
-    whom = words.whom(score.population)
-    return (
-        f"asked twice, {output_words(score)} differs for {percent(within)} of {whom}; "
-        f"with another {plain_set(score)}, for {percent(across)}"
-    )
-
-
-def gap_text(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
-    """Whom the pair's change favours: `male is favoured 12.1 points more often than female`."""
-    if score.gap is None or score.pair is None:
-        return ""
-    pair = score.pair if score.gap.score >= 0 else score.pair[::-1]
-    ahead, behind = (words.label(each, *(() if longest is None else (longest,))) for each in pair)
-    if not score.gap.score:
-        return f"{ahead} and {behind} are favoured equally often"
-    by = points(abs(score.gap.score))
-    return f"{ahead} is favoured {by} more often than {behind}"
-
-
-def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
-    """What an excess is the difference of, each with its ends, and how often inputs were asked."""
-    if score.pair is None or score.within is None or score.across is None:
-        return
-    pair = " and ".join(words.label(each) for each in score.pair)
-    yield (
-        f"asked again, {output_words(score)} differs for {_with_ends(score.within)}; "
-        f"between {pair}, for {_with_ends(score.across)}"
-    )
-    if score.gap is not None:
-        sign = 1 if score.gap.score >= 0 else -1
-        low, high = sorted((sign * score.gap.low, sign * score.gap.high))
-        ends = f"{points(low, 'down').removesuffix(' points')} to {points(high, 'up')}"
-        yield f"{gap_text(score, words)} ({ends})".replace("(-", "(−")
-    yield f"each input was asked {score.times} times"
-
-
-def _with_ends(share: Share) -> str:
-    ends = f"{percent(share.low, 'down').removesuffix(' %')} – {percent(share.high, 'up')}"
-    return f"{percent(share.score)} ({ends})"
 
 
 def _of_groups(score: GroupScore, words: Wording) -> dict[str, Callable[[], str]]:
@@ -489,7 +392,7 @@ def _gap(score: GroupScore) -> str:
 
 def _idle(score: GroupScore, words: Wording) -> str:
     """That rates tell nothing, and what to write where that is known."""
-    about = f" about {plain_set(score)}{_where(score)}"
+    about = f" about {plain_set(score)}{where(score)}"
     which = idle_favour(score) or "no"
     return idle_words(which, compared(score, words), score.output, words, about)
 
@@ -501,8 +404,8 @@ def _between(score: GroupScore, words: Wording) -> str:
     assert best is not None
     if len(score.groups) == 2:
         first, second = (worst, best) if worst is not best else score.groups
-        return f"between {_both(first, second, words)}{_where(score)}"
-    several = f"{_several(score)}{_where(score)}"
+        return f"between {_both(first, second, words)}{where(score)}"
+    several = f"{_several(score)}{where(score)}"
     if worst.rate == best.rate or differ_in_tests(score):
         return f"between {several}"
     return f"between {_both(worst, best, words)}, the lowest and highest of {several}"

@@ -25,13 +25,8 @@ from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import (
-    capital,
-    idle_words,
-    output_noun,
-    rests_on_few,
-    without_few,
-)
+from themis.show.words.headlines import capital, idle_words, rests_on_few, without_few
+from themis.show.words.naming import output_noun
 from themis.show.words.notes import how_it_ended
 from themis.show.words.units import in_units, rate_ends, rate_text
 from themis.show.words.values import (

@@ -15,7 +15,6 @@ from themis.results.notes import Ending
 from themis.results.withheld import by_size, is_told
 from themis.settings import Stopping
 from themis.show.words.headlines import (
-    beyond,
     capital,
     compared,
     few_text,
@@ -23,9 +22,9 @@ from themis.show.words.headlines import (
     hidden_size,
     idle_words,
     not_given,
-    output_words,
     score_text,
 )
+from themis.show.words.naming import beyond, output_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, rows_used
 from themis.show.words.searches import (

@@ -1,0 +1,55 @@
+"""An excess in words: how often decisions differ when asked again, and with the change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from themis.results.model import ExcessScore
+from themis.results.parts import Share
+from themis.show.words.naming import output_words, plain_set
+from themis.show.words.values import percent, points
+from themis.show.words.wording import Wording
+
+
+def asked_again(score: ExcessScore, words: Wording) -> str:
+    """`asked twice, the decision differs for 12 % of test inputs; with another sex, for 19 %`."""
+    within, across = (0.0 if e is None else e.score for e in (score.within, score.across))
+    whom = words.whom(score.population)
+    return (
+        f"asked twice, {output_words(score)} differs for {percent(within)} of {whom}; "
+        f"with another {plain_set(score)}, for {percent(across)}"
+    )
+
+
+def gap_text(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
+    """Whom the pair's change favours: `male is favoured 12.1 points more often than female`."""
+    if score.gap is None or score.pair is None:
+        return ""
+    pair = score.pair if score.gap.score >= 0 else score.pair[::-1]
+    ahead, behind = (words.label(each, *(() if longest is None else (longest,))) for each in pair)
+    if not score.gap.score:
+        return f"{ahead} and {behind} are favoured equally often"
+    by = points(abs(score.gap.score))
+    return f"{ahead} is favoured {by} more often than {behind}"
+
+
+def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
+    """What an excess is the difference of, each with its ends, and how often inputs were asked."""
+    if score.pair is None or score.within is None or score.across is None:
+        return
+    pair = " and ".join(words.label(each) for each in score.pair)
+    yield (
+        f"asked again, {output_words(score)} differs for {_with_ends(score.within)}; "
+        f"between {pair}, for {_with_ends(score.across)}"
+    )
+    if score.gap is not None:
+        sign = 1 if score.gap.score >= 0 else -1
+        low, high = sorted((sign * score.gap.low, sign * score.gap.high))
+        ends = f"{points(low, 'down').removesuffix(' points')} to {points(high, 'up')}"
+        yield f"{gap_text(score, words)} ({ends})".replace("(-", "(−")
+    yield f"each input was asked {score.times} times"
+
+
+def _with_ends(share: Share) -> str:
+    ends = f"{percent(share.low, 'down').removesuffix(' %')} – {percent(share.high, 'up')}"
+    return f"{percent(share.score)} ({ends})"
