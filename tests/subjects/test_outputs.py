@@ -401,3 +401,13 @@ def test_a_column_of_texts_beside_a_missing_part_is_a_failure_and_no_crash(missi
     schema = themis.Schema(sex=["f", "m"], income=range(100))
     audit = themis.Audit(themis.batch(decide), schema, outputs=outputs, seed=1, max_failures=0.2)
     assert audit.score([["sex"]]).failures
+
+
+def test_what_is_no_output_is_refused() -> None:
+    with pytest.raises(RequestError, match="these are no outputs") as refused:
+        themis.Audit(
+            lambda row: {"yes": 1},
+            small_schema(),
+            outputs=["yes"],  # type: ignore[list-item]
+        )
+    assert "themis.Output" in refused.value.mistakes[0].remedy

@@ -34,11 +34,12 @@ from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Runner
 from themis.errors import RequestError, SubjectError
 from themis.inputs.characteristics import Value
-from themis.results.model import ExcessScore, GroupScore, Measure, Result, Score, SearchResult
+from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
+from themis.results.verdicts import NO_EXCESS
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.failing import failed_inputs
 from themis.scores.noise import NoiseProbe
@@ -66,9 +67,7 @@ class Sought:
 
     def __post_init__(self) -> None:
         if "excess" in self.measures:
-            problem = "searches compare single decisions, and the excess asks again"
-            remedy = "search by causal or group, or measure the excess of single sets"
-            raise RequestError.one("excess", "measure", problem, remedy)
+            raise RequestError.one("excess", "measure", *NO_EXCESS)
 
     def find(self, apparatus: Apparatus, settings: Settings) -> tuple[SearchResult, ...]:
         """What there is, within the budget."""
@@ -209,8 +208,8 @@ class Work:
     @property
     def _counts_noise(self) -> bool:
         """Whether all that was measured is what changes do beyond noise."""
-        only = all(isinstance(each, ExcessScore) for each in self._scores)
-        return only and bool(self._scores) and not self._searches
+        parts = (*self._scores, *self._searches)
+        return bool(parts) and all(isinstance(e, Score) and e.counts_noise for e in parts)
 
     def _told_failing(self) -> Iterator[Note]:
         """Under which condition inputs fail, if one is confirmed."""
@@ -400,7 +399,7 @@ class Alone:
         found = view.scorer.measure(columns, measure, own)
         found = found.then(lambda score: of_rows(score, apparatus.facts))
         measured = weighed = probe.reruns.confirm(found, own)
-        if not isinstance(measured, ExcessScore):
+        if not measured.counts_noise:
             weighed = self._weighed(lambda: probe.weigh(measured, own), measured.output)
         score = with_commands(weighed, apparatus.runner.subject)
         score = in_words(self.family.score(score), self.naming)

@@ -319,5 +319,5 @@ def wanted(pairs: list[tuple[Any, int]], source: str) -> tuple[list[Value], str]
     good = [value for value, word in words.items() if word in _GOOD]
     rest = [value for value, word in words.items() if word not in _BAD]
     chosen = good or (rest if 0 < len(rest) < len(pairs) else [pairs[-1][0]])
-    sure = "guessed" if good or 0 < len(rest) < len(pairs) else "a mere guess, the last of"
+    sure = "guessed" if good or 0 < len(rest) < len(pairs) else "a mere guess, the last one,"
     return [plain(value) for value in chosen], f"{sure} from {source}: {shown}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any, Self
 from themis.config.edits import BOM, with_value, without
 from themis.config.fields import Key, changed, keys_of, kind_of, kinds_of
 from themis.config.reader import Config, config_of, prefix_of
+from themis.config.told import mark_of
 from themis.config.toml import parse_toml
 from themis.errors import ConfigError
 
@@ -69,7 +69,7 @@ class Source:
         """The file that is there now."""
         read = path.read_bytes() if path.exists() else b""
         try:
-            return cls(path, read.decode() or EMPTY, hashlib.sha256(read).hexdigest())
+            return cls(path, read.decode() or EMPTY, mark_of(read))
         except UnicodeDecodeError:
             problem, remedy = "it is not UTF-8 text", "save it as UTF-8 in an editor"
             raise ConfigError.one("not-utf8", path.name, problem, remedy) from None

@@ -24,9 +24,14 @@ def tell(mistake: str) -> None:
             file.write(f"{json.dumps(mistake)}\n")
 
 
+def mark_of(read: bytes) -> str:
+    """Of a file as it was read: what somebody confirms, or edits, is this one."""
+    return hashlib.sha256(read).hexdigest()
+
+
 def check_confirmed(path: Path) -> None:
     """Raise ConfigError where a file is another one than somebody agreed to run."""
     wanted = os.environ.get(CONFIRMED)
-    if wanted and hashlib.sha256(path.read_bytes()).hexdigest() != wanted:
+    if wanted and mark_of(path.read_bytes()) != wanted:
         problem, remedy = "it changed since it was confirmed", "look at it again, and confirm it"
         raise ConfigError([Mistake("not-confirmed", "", problem, remedy, str(path))])

@@ -88,11 +88,18 @@ class Score(Plotted):
     @property
     def is_checked(self) -> bool:
         """Whether what it rests on was run again, if there is a finding at all."""
-        return self.reruns is not None or self.low <= 0
+        return self.counts_noise or self.reruns is not None or self.low <= 0
+
+    @property
+    def counts_noise(self) -> bool:
+        """Whether asking again is part of what is measured."""
+        return False
 
     @property
     def floor(self) -> float:
         """The score is at least this although the subject may be noisy: what a verdict rests on."""
+        if self.counts_noise:
+            return self.low
         return 0.0 if self.reruns is None else max(0.0, self.low - self.reruns.explains)
 
     @property
@@ -215,14 +222,9 @@ class ExcessScore(Score):
     times: int = 2  # that each input of a context was asked, in the end
 
     @property
-    def is_checked(self) -> bool:
-        """Whether what it rests on was run again: that is what it is made of."""
+    def counts_noise(self) -> bool:
+        """It does: what it rests on is run again as it is measured."""
         return True
-
-    @property
-    def floor(self) -> float:
-        """The score is at least this: asking again is part of the measure."""
-        return self.low
 
     __repr__ = withheld_repr
 

@@ -384,12 +384,11 @@ def result_schema() -> dict[str, Any]:
         search[key] = search.pop(name)
     search["ties"] = search["minimal_sets"]
     kinds["Inventory"]["properties"]["others"] = {"type": "integer"}
-    lists = {"causal": "witnesses", "group": "groups", "excess": ""}
-    for kind, its in lists.items():  # those of others are empty
-        others = {each: {"type": "array", "maxItems": 0} for each in lists.values() if each != its}
-        more = {"measure": {"const": kind}, **others}
-        more.pop("", None)
-        kinds[f"{kind.capitalize()}Score"]["properties"] |= more
+    none = {"type": "array", "maxItems": 0}
+    for kind in ("causal", "group", "excess"):
+        keys = kinds[f"{kind.capitalize()}Score"]["properties"]
+        lists = {each: none for each in ("witnesses", "groups") if each not in keys}
+        keys |= {"measure": {"const": kind}, **lists}
     one = {"$ref": "#/$defs/SearchResult"}
     own["search"] = {"oneOf": [one, {"type": "array", "items": one}]}
     version = {"type": "string", "description": "The version that wrote it"}

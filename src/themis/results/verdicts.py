@@ -91,6 +91,10 @@ class Acceptance:
         return Accepted(self.against, self.reason, self.until.isoformat(), self.max_score)
 
 
+NO_EXCESS = (  # in searches
+    "searches compare single decisions, and the excess asks again",
+    "search by causal or group, or name the sets whose excess is wanted",
+)
 Part: TypeAlias = Score | SearchResult | Check | CheckResult  # what has a measure of an output
 
 

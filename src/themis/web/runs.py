@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from themis.config.told import mark_of
 from themis.errors import Exit
 from themis.web.child import Told, command_line
 from themis.web.history import RESULT, History, Run, State
@@ -118,7 +118,7 @@ class Runs:
 
     def _carry_out(self, own: _Own) -> tuple[State, str]:
         """How a run ended, and what it said if it failed."""
-        if own.run.mark and own.run.mark != mark_of(self._file):
+        if own.run.mark and own.run.mark != mark_of(self._file.read_bytes()):
             return "failed", CHANGED
         own.run = self.history.keep(replace(own.run, state="running"))
         folder = self.history.folder(own.run)
@@ -160,11 +160,6 @@ def _begin(
         start_new_session=True,
         pass_fds=[held],
     )
-
-
-def mark_of(file: Path) -> str:
-    """Of a file as it is."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def latest_from(place: Path) -> list[tuple[int, str]]:

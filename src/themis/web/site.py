@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,10 @@ from starlette.requests import Request
 
 from themis.config.programs import programs
 from themis.config.reader import Config, load_config
+from themis.config.told import mark_of
 from themis.web.guard import Keys
 from themis.web.history import History
-from themis.web.runs import Runs, mark_of
+from themis.web.runs import Runs
 from themis.web.warm import Warm
 
 
@@ -40,13 +40,13 @@ class Site:
 
     def mark(self) -> str:
         """Of the file as it is: what somebody confirms is this one, and no later one."""
-        return mark_of(self.file)
+        return mark_of(self.file.read_bytes())
 
     def seen(self) -> str:
         """Of the file, and of the files that it names, as somebody who confirms them sees them."""
         named = [place for each in programs(self.config()) for place in each.files]
         states = [(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in named]
-        return f"{self.mark()} {hashlib.sha256(str(states).encode()).hexdigest()}"
+        return f"{self.mark()} {mark_of(str(states).encode())}"
 
     @property
     def is_confirmed(self) -> bool:
