@@ -10,14 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import themis
 from tests.external import PATIENCE, interrupting, wait_until
 from tests.services import (
     SCHEMA,
@@ -43,8 +41,6 @@ from themis.subjects.labels import Labels
 
 pytest.importorskip("aiohttp")
 pytestmark = pytest.mark.usefixtures("quick_retries")
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "chat"
 
 
 class TestRequests:
@@ -362,27 +358,3 @@ class TestLife:
         subject = service.subject(headers={"Authorization": "Bearer abcdefgh"})
         client: Client = subject.client
         assert "abcdefgh" not in repr(client)
-
-
-class TestExample:
-    @pytest.mark.slow
-    def test_chat_example_finds_what_its_server_does(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("CHAT_API_KEY", "example-key")
-        with (EXAMPLE / "themis.toml").open("rb") as file:
-            config = tomllib.load(file)
-        command = [sys.executable, str(EXAMPLE / "server.py"), "--port", "0"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            try:
-                assert server.stdout is not None
-                url = server.stdout.readline().split()[-1]
-                text = (EXAMPLE / "themis.toml").read_text()
-                path = tmp_path / "themis.toml"
-                path.write_text(text.replace(config["subject"]["url"], url))
-                with themis.Audit.from_file(path) as audit:
-                    assert audit.causal("sex").low > 0
-                    assert audit.causal("city").high < 0.1  # where only the wording differs
-                    assert set(audit.runner.labels.labels) == {"approved", "denied"}
-            finally:
-                server.kill()

@@ -1,0 +1,103 @@
+"""The stand-in for a language model, on which examples, simulations and tests rest."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from examples.chat.server import Model, Truth, serve
+
+LOANS: dict[str, Any] = {
+    "answers": {"yes": 0.5, "no": 0.5, "never": 0.0},
+    "texts": {"yes": ["Yes.", "YES"], "never": ["I can't help with that."]},
+    "refusal": "never",
+    "rules": [
+        {"find": r"\bshe\b", "add": {"yes": -0.2, "never": 0.2}},
+        {"find": r"earns (\d+)", "above": 50, "add": {"yes": 0.5, "no": -0.5}},
+    ],
+}
+SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"properties": {"grant": {}}}}}
+
+
+def body(prompt: str, **others: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": prompt}], **others}
+
+
+def post(host: str, document: Any, key: str = "example-key") -> tuple[int, Any, Any]:
+    """Status, document and headers of what a service answers."""
+    request = Request(f"http://{host}/v1/chat/completions", json.dumps(document).encode())
+    request.add_header("Authorization", f"Bearer {key}")
+    try:
+        with urlopen(request) as reply:
+            return reply.status, json.load(reply), reply.headers
+    except HTTPError as error:
+        return error.code, json.load(error), error.headers
+
+
+def test_answers_are_as_probable_as_the_file_says() -> None:
+    truth = Truth(**LOANS)
+    assert truth.chances("she earns 40") == pytest.approx({"yes": 0.3, "no": 0.5, "never": 0.2})
+    assert truth.chances("he earns 60") == {"yes": 1.0, "no": 0.0, "never": 0.0}
+    assert truth.chances("she", temperature=0) == {"yes": 0.0, "no": 1.0, "never": 0.0}
+    assert truth.chances("she", temperature=0.5)["no"] == pytest.approx(0.25 / 0.38)
+    assert Truth(**LOANS, drift=0.1).chances("he", before=2_000)["never"] == pytest.approx(0.2)
+    model = Model(truth)
+    for prompt in ("he earns 40", "she earns 60", "she earns 40"):
+        answers = [model.complete(body(prompt), "Bearer example-key") for _ in range(2_000)]
+        counts = Counter(each["choices"][0]["message"]["content"][0].lower() for each in answers)
+        for name, chance in truth.chances(prompt).items():
+            seen = counts[{"yes": "y", "no": "n", "never": "i"}[name]] / 2_000
+            assert seen == pytest.approx(chance, abs=0.04)
+
+
+def test_a_second_service_of_the_same_truth_gives_the_same_answers() -> None:
+    one, other = (Model(Truth(**LOANS)) for _ in range(2))
+    both = [
+        [each.complete(body("he"), "Bearer example-key") for _ in range(20)]
+        for each in (one, other)
+    ]
+    assert both[0] == both[1]
+    assert len({str(each) for each in both[0]}) > 1
+
+
+def test_it_refuses_and_answers_in_json_as_services_do() -> None:
+    with serve(Model(Truth(**LOANS, fenced=True))) as host:
+        status, document, _ = post(host, body("he earns 60", response_format=SCHEMA))
+        (choice,) = document["choices"]
+        assert (status, choice["finish_reason"]) == (200, "stop")
+        assert choice["message"]["content"] == '```json\n{"grant": "yes"}\n```'
+        assert document["usage"]["total_tokens"] == 3 + 7
+        short = post(host, body("he earns 60", max_tokens=0))[1]["choices"][0]
+        assert (short["message"]["content"], short["finish_reason"]) == ("", "length")
+    with serve(Model(Truth({"never": 1}, refusal="never", usage=False))) as host:
+        document = post(host, body("he", response_format=SCHEMA))[1]
+        message = document["choices"][0]["message"]
+        assert (message["content"], message["refusal"]) == (None, "never")
+        assert "usage" not in document
+
+
+@pytest.mark.parametrize(
+    ("knobs", "key", "status", "code"),
+    [
+        ({}, "wrong", 401, "invalid_api_key"),
+        ({"quota": 0}, "example-key", 429, "insufficient_quota"),
+        ({"quota": 0, "quota_status": 402}, "example-key", 402, "insufficient_quota"),
+        ({"per_second": 0}, "example-key", 429, "rate_limit_exceeded"),
+        ({"fails": 1}, "example-key", 500, "server_error"),
+    ],
+)
+def test_it_turns_requests_away_as_services_do(
+    knobs: dict[str, Any], key: str, status: int, code: str
+) -> None:
+    model = Model(Truth(**LOANS, **knobs))
+    with serve(model) as host:
+        seen, document, headers = post(host, body("he"), key)
+        assert (seen, document["error"]["code"]) == (status, code)
+        assert headers["Retry-After"] == ("1" if code == "rate_limit_exceeded" else None)
+        with urlopen(f"http://{host}/stats") as reply:
+            assert json.load(reply) == model.stats
+    assert model.stats == {"requests": 1, "answered": 0, "distinct": 0, "tokens": 0}
