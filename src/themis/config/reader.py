@@ -21,7 +21,7 @@ from themis.errors import ConfigError, Mistake, MistakesError, RequestError, Sch
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.constraints import parse_constraint
 from themis.inputs.expressions import quote
-from themis.inputs.following import completed, spelled, ties_of
+from themis.inputs.following import completed, level_names, ties_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, outside_sets
@@ -391,14 +391,6 @@ class _Reader:
                 problem = f"{name} has no value {value!r}"
                 mistake = Mistake("unknown-value", "", problem, suggest(value, known))
                 self._found.add((*path, value), mistake)
-
-
-def level_names(characteristic: Characteristic) -> list[str]:
-    """The values of a characteristic, or its bins, as a key of the file is written."""
-    if characteristic.levels > 1_000:  # of more nobody writes words, and nothing is checked
-        return []
-    labels = (characteristic.level_label(each) for each in range(characteristic.levels))
-    return ["missing" if each is None else spelled(each) for each in labels]
 
 
 def _naming(file: File) -> Naming:

@@ -199,6 +199,14 @@ def spelled(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def level_names(characteristic: Characteristic) -> list[str]:
+    """The values of a characteristic, or its bins, as a key of the file is written."""
+    if characteristic.levels > 1_000:  # of more nobody writes words, and nothing is checked
+        return []
+    labels = (characteristic.level_label(each) for each in range(characteristic.levels))
+    return ["missing" if each is None else spelled(each) for each in labels]
+
+
 def _one_to_one_mistakes(
     table: NDArray[np.int64], own: Values, leads: Characteristic
 ) -> Iterator[Mistake]:

@@ -21,6 +21,7 @@ from themis.errors import Mistake, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.processes.texts import Column, plain_text, write_csv
+from themis.subjects.wordings import wording_of
 
 WHOLE = ("input", "inputs")  # the places that stand for a whole input, or for a list of them
 
@@ -45,46 +46,71 @@ class Variable:
 
 
 Piece: TypeAlias = str | Place | Variable
-Part: TypeAlias = bytes | tuple[int, Column]  # what is always there, or values and their place
 Encode: TypeAlias = Callable[[str], bytes]
 
 
 @dataclass(frozen=True)
+class Slot:
+    """Where the value of one characteristic goes, as its column writes it."""
+
+    place: int
+    column: Column
+    wording: str = ""  # where the text that has the place says what is written for each value
+
+    @property
+    def longest(self) -> int:
+        """How many bytes the longest text has."""
+        return self.column.longest
+
+    def described(self) -> str:
+        """All that makes its texts what they are."""
+        return f"{self.place}{self.wording}"
+
+    def texts(self, codes: NDArray[Any]) -> list[bytes]:
+        """The text for each input."""
+        return self.column.texts(codes[:, self.place])
+
+    def text_of(self, row: Mapping[str, Value]) -> bytes:
+        """The text for one input that is given by name, as it may be shown."""
+        return self.column.text_of(row)
+
+
+Part: TypeAlias = bytes | Slot  # what is always there, or what an input has there
+
+
+@dataclass(frozen=True)
 class Template:
-    """Bytes with places; the columns give the texts that go there, in the order of the places."""
+    """Bytes with places, and what goes there, in the order of the places."""
 
     format: bytes  # for the operator %
-    places: tuple[int, ...]
-    columns: tuple[Column, ...]
+    slots: tuple[Slot, ...]
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Template:
         """These parts one behind the other."""
-        columns = [part for part in parts if isinstance(part, tuple)]
         texts = [part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in parts]
-        return cls(
-            b"".join(texts),
-            tuple(place for place, _ in columns),
-            tuple(each for _, each in columns),
-        )
+        return cls(b"".join(texts), tuple(part for part in parts if not isinstance(part, bytes)))
 
     @property
     def longest(self) -> int:
         """How many bytes it has with the longest values."""
-        fixed = self.format % ((b"",) * len(self.columns))
-        return len(fixed) + sum(column.longest for column in self.columns)
+        fixed = self.format % ((b"",) * len(self.slots))
+        return len(fixed) + sum(slot.longest for slot in self.slots)
+
+    def described(self) -> str:
+        """All that makes it what it is, but the values."""
+        return f"{self.format!r} {[slot.described() for slot in self.slots]}"
 
     def render(self, codes: NDArray[Any]) -> list[bytes]:
         """The bytes for each input."""
-        if not self.columns:
+        if not self.slots:
             return [self.format % ()] * len(codes)
-        pairs = zip(self.columns, self.places, strict=True)
-        texts = [column.texts(codes[:, place]) for column, place in pairs]
+        texts = [slot.texts(codes) for slot in self.slots]
         return [self.format % row for row in zip(*texts, strict=True)]
 
     def render_row(self, row: Mapping[str, Value]) -> bytes:
-        """The bytes for one input that is given by name."""
-        return self.format % tuple(column.text_of(row) for column in self.columns)
+        """The bytes for one input that is given by name, as they may be shown."""
+        return self.format % tuple(slot.text_of(row) for slot in self.slots)
 
 
 @dataclass(frozen=True)
@@ -175,7 +201,7 @@ class TemplateWriter:
         place, row, between = self._list
         if self.covered:
             problem = "a list of inputs has no room for single values beside it"
-            self.mistakes.append(self._mistake(problem, "use {inputs} alone, or {input}"))
+            self._add_mistake(problem, "use {inputs} alone, or {input}")
             return Body(row, many=True)
         before, after = Template.of(self._parts[:place]), Template.of(self._parts[place:])
         self.covered = set(range(len(self._schema)))
@@ -216,15 +242,16 @@ class TemplateWriter:
             self._parts.append(json.dumps(value, allow_nan=False).encode())
         except (TypeError, ValueError):
             problem = f"{value!r} is not a JSON value"
-            self.mistakes.append(self._mistake(problem, "write it as text or as a number"))
+            self._add_mistake(problem, "write it as text or as a number")
 
     def _add_place(self, place: Place, encode: Encode, *, exact: bool = False) -> None:
+        write = _json_text if exact else plain_text
+        name, _, wording = place.name.partition("|")
         if place.name in self._schema.names:
-            column = self._schema.names.index(place.name)
-            write = _json_text if exact else plain_text
-            self.covered.add(column)
-            of = self._schema.characteristics[column]
-            self._parts.append((column, Column(of, partial(_written, write, encode))))
+            self._add_slot(place.name, partial(_written, write, encode))
+        elif wording and name in self._schema.names:
+            words = wording_of(wording, self._schema[name], self._add_mistake)
+            self._add_slot(name, partial(_worded, words, write, encode), wording)
         elif place.name == "input":
             self.covered |= set(range(len(self._schema)))
             self._parts += json_parts(self._schema, encode)
@@ -232,21 +259,27 @@ class TemplateWriter:
             self._add_inputs(encode)
         else:
             whole = WHOLE[:1] if encode in ONE_INPUT else WHOLE
-            known = suggest(place.name, (*self._schema.names, *whole))
+            known = suggest(name, (*self._schema.names, *whole))
             problem = f"{place.text!r} is not the place of a characteristic"
-            self.mistakes.append(self._mistake(problem, f"{known}, or double the brace to keep it"))
+            self._add_mistake(problem, f"{known}, or double the brace to keep it")
+
+    def _add_slot(self, name: str, write: Callable[[Value], bytes], wording: str = "") -> None:
+        column = self._schema.column_by_name[name]
+        self.covered.add(column)
+        of = self._schema.characteristics[column]
+        self._parts.append(Slot(column, Column(of, write), wording))
 
     def _add_inputs(self, encode: Encode) -> None:
         """The list of inputs, which may stand in a body only once."""
         if self._list is not None:
-            self.mistakes.append(self._mistake("{inputs} appears twice", "remove one"))
+            self._add_mistake("{inputs} appears twice", "remove one")
         self._parts.append(b"[")
         row = Template.of(json_parts(self._schema, encode))
         self._list = (len(self._parts), row, encode(", "))
         self._parts.append(b"]")
 
-    def _mistake(self, problem: str, remedy: str) -> Mistake:
-        return Mistake("subject", self._where, problem, remedy)
+    def _add_mistake(self, problem: str, remedy: str) -> None:
+        self.mistakes.append(Mistake("subject", self._where, problem, remedy))
 
 
 def parse_json_template(text: str, schema: Schema) -> Any:
@@ -276,18 +309,24 @@ def json_parts(schema: Schema, encode: Encode = str.encode) -> list[Part]:
     parts: list[Part] = []
     for place, each in enumerate(schema):
         parts.append(encode(f"{', ' if place else '{'}{_json_text(each.name)}: "))
-        parts.append((place, Column(each, partial(_written, _json_text, encode))))
+        parts.append(Slot(place, Column(each, partial(_written, _json_text, encode))))
     return [*parts, encode("}")]
 
 
 def csv_parts(schema: Schema) -> list[Part]:
     """A whole input as fields between commas."""
-    fields = [(place, Column(each, write_csv)) for place, each in enumerate(schema)]
+    fields: list[Part] = [Slot(place, Column(each, write_csv)) for place, each in enumerate(schema)]
     return [part for field in fields for part in (b",", field)][1:]
 
 
 def _written(write: Callable[[Value], str], encode: Encode, value: Value) -> bytes:
     return encode(write(value))
+
+
+def _worded(
+    words: Callable[[Value], str], write: Callable[[Value], str], encode: Encode, value: Value
+) -> bytes:
+    return encode(write(words(value)))
 
 
 def _json_text(value: Value) -> str:

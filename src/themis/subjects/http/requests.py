@@ -76,8 +76,7 @@ class Requests:
         for name, pieces in sorted(self._shown_headers.items()):
             parts.append(f"{name.lower()}: {shown(pieces)}")
         if self.body is not None:
-            row = self.body.row
-            parts += [self.body.join([row.format]).decode(), repr(row.places)]
+            parts += [self.body.join([]).decode(), self.body.row.described()]
         return parts
 
     def curl(self, row: Mapping[str, Value]) -> str:

@@ -297,7 +297,7 @@ def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
     from yarl import URL  # comes with aiohttp
 
     template = requests.address.template
-    rendered = template.render(codes if template.columns else codes[:1])
+    rendered = template.render(codes if template.slots else codes[:1])
     return [URL(each.decode(), encoded=True) for each in rendered]
 
 

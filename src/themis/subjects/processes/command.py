@@ -38,6 +38,7 @@ from themis.subjects.processes.texts import (
 from themis.subjects.secrets import Secrets
 from themis.subjects.templates import (
     Part,
+    Slot,
     Template,
     TemplateWriter,
     csv_parts,
@@ -60,11 +61,11 @@ class Layout:
         self.feeds = mode in ("json", "csv")  # inputs go to standard input
         arguments = _parse_command(command, schema, mode)
         check_texts(schema, nul=mode == "json", limit=None if self.feeds else ARGUMENT_LIMIT)
-        has_places = any(each.columns for each in arguments)
+        has_places = any(each.slots for each in arguments)
         if not (has_places or self.feeds):
             for place, each in enumerate(schema):
                 arguments += [Template.of([each.name.encode()])] if mode == "named" else []
-                arguments.append(Template.of([(place, Column(each, write_plain))]))
+                arguments.append(Template.of([Slot(place, Column(each, write_plain))]))
         self._arguments = arguments[1:]
         self._data = Template.of(_fed(schema, mode))
         self._check_lengths(schema)
@@ -108,7 +109,7 @@ def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Te
         mistakes += writer.mistakes
         covered |= writer.covered
     if covered:
-        if parsed[0].columns:
+        if parsed[0].slots:
             problem = "the program itself has a place"
             mistakes.append(mistake_in("command", problem, "name one program"))
         if mode in ("json", "csv"):
