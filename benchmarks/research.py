@@ -3,7 +3,7 @@
     python benchmarks/research.py [spreads failures last-look spots limits]
 
 Each experiment compares the rule that Themis has with another one: mean rows or executions, and
-how often the interval holds. `docs/research.md` says what came of them. Takes some minutes.
+how often the interval holds. `research.md` says what came of them. Takes some minutes.
 """
 
 from __future__ import annotations

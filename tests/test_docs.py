@@ -67,7 +67,8 @@ from themis.subjects.processes.worker import WorkerSubject
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *DOCS]
-LINKED = [*PAGES, ROOT / "CHANGELOG.md", *sorted((ROOT / "examples").glob("**/*.md"))]
+OTHERS = ("examples/**/*.md", "benchmarks/*.md", "studies/*/README.md", "tests/faults.md")
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", *(path for each in OTHERS for path in ROOT.glob(each))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 COMMANDS = ("console", "bash", "sh")
@@ -744,7 +745,7 @@ def test_no_page_names_a_place_outside_the_repository() -> None:
 def test_every_test_that_a_page_names_exists() -> None:
     named = {
         (path.name, *found.groups())
-        for path in PAGES
+        for path in LINKED
         for found in re.finditer(r"`(tests/[\w/]+\.py)::(\w+)`", path.read_text(encoding="utf-8"))
     }
     assert len(named) > 10

@@ -401,7 +401,7 @@ def test_pruning_is_judged_by_the_measure_that_saves_less(factor: int, verdict: 
 
 def test_the_documentation_tells_the_verdicts_of_the_committed_report() -> None:
     judged = claims.claims(committed())
-    page = " ".join((ROOT / "docs" / "paper-study.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
     verdicts = [each.verdict for each in judged]
     assert (verdicts.count("carries over"), len(verdicts)) == (5, 6)
     assert "Five claims carry over. One does not: *pruning saves orders of magnitude*." in page
