@@ -6,8 +6,8 @@
 
 A cell fails when so many of its runs end with a false verdict that the lower Clopper–Pearson end,
 at 0.01 divided by the number of cells, exceeds 1 − confidence, or when a run crashes. Tables go to
-standard output, progress to standard error. Ends with 1 if a cell fails. benchmarks/verdicts.md says what
-is simulated.
+standard output, progress to standard error. Ends with 1 if a cell fails. verdicts.md beside it says
+what is simulated.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def test_starter_file_is_read_without_mistakes(tmp_path: Path) -> None:
     assert config.subject.options["function"] == f"{Path(SUBJECT_FILE_NAME).stem}:decide"
     assert [check.name for check in config.checks] == [
         "causal race at most 0.05",
-        "group sex at most 0.05",
+        "group sex at most 0.02",
     ]
     checker = jsonschema.Draft202012Validator(format_schema())
     assert [error.message for error in checker.iter_errors(parse_toml(starter_text()))] == []

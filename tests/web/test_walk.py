@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser, opened
-from tests.web.pictures import measured, press
+from tests.pictures import measured, press
 from tests.web.serving import example, serving
 
 

@@ -1,15 +1,17 @@
-"""The pictures of docs/the-page.md: `python -m tests.web.pictures` makes them of real runs."""
+"""The pictures of the documentation: `python -m tests.pictures` makes them of real runs."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from tests.browser import Browser, Page, opened
 from tests.web.serving import Server, example, serving, until
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 SIZE = {"width": 1000, "height": 760}
 
 
@@ -39,9 +41,21 @@ def measured(page: Page, server: Server) -> None:
     page.settle()
 
 
+def report(browser: Browser, folder: Path) -> None:
+    """The beginning of the demo's report, light and dark."""
+    written = folder / "demo.html"
+    command = [sys.executable, "-m", "themis", "demo", "--quiet", "-o", str(written)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    for dark in (False, True):
+        with opened(browser, written.as_uri(), **SIZE, dark=dark) as page:
+            page.screenshot(PICTURES / f"report-{'dark' if dark else 'light'}.png", whole=False)
+
+
 def main() -> None:
     """Write all of them."""
     PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, Browser() as browser:
+        report(browser, Path(folder))
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(example(Path(folder))) as server,
