@@ -67,7 +67,7 @@ from themis.subjects.processes.worker import WorkerSubject
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *DOCS]
-OTHERS = ("examples/**/*.md", "benchmarks/*.md", "studies/*/README.md", "tests/faults.md")
+OTHERS = ("examples/**/*.md", "benchmarks/*.md", "studies/*/README.md", "tests/guarantees.md")
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", *(path for each in OTHERS for path in ROOT.glob(each))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
