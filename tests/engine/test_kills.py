@@ -36,7 +36,6 @@ from themis.cli import main
 from themis.engine import cache as cache_module
 from themis.engine.cache import default_path
 
-POINTS = 15
 BATCH = 32  # inputs of a command that are run together, and of a service with two connections
 RUN = "error = 0.1\nconfidence = 0.95\nahead = false"  # so that all that is stored is needed
 
@@ -60,20 +59,28 @@ def service(folder: Path) -> Iterator[Project]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [command, worker, service])
+@pytest.mark.parametrize(
+    ("kind", "points", "options"),
+    [
+        (command, 15, []),
+        (worker, 15, []),
+        (service, 15, []),
+        (service, 3, ["--measure", "excess", "--error", "0.3"]),
+    ],
+)
 def test_a_run_that_is_killed_at_many_places_ends_in_the_same_result(
-    tmp_path: Path, kind: Callable[[Path], Any]
+    tmp_path: Path, kind: Callable[[Path], Any], points: int, options: list[str]
 ) -> None:
     with kind(tmp_path) as (config, forget):
-        expected = finish(start(config), config)
+        expected = finish(start(config, *options), config)
         total, most = expected["executions"], max(BATCH, largest_batch(tmp_path))
         assert total == len(ran(tmp_path)) == stored(tmp_path)
         start_afresh(tmp_path)
-        for point in sorted(random.Random(11).sample(range(1, total), POINTS)):
+        for point in sorted(random.Random(11).sample(range(1, total), points)):
             known, made = stored(tmp_path), len(ran(tmp_path))
             gate = made + point - known
             close_gate(tmp_path, gate)
-            process = start(config)
+            process = start(config, *options)
             wait_until(lambda at=gate, it=process: len(ran(tmp_path)) >= at or not it.is_alive())
             process.kill()
             process.join()
@@ -84,7 +91,7 @@ def test_a_run_that_is_killed_at_many_places_ends_in_the_same_result(
             assert 0 <= point - stored(tmp_path) <= most  # what was in flight
         open_gate(tmp_path)
         known, made = stored(tmp_path), len(ran(tmp_path))
-        result = finish(start(config), config)
+        result = finish(start(config, *options), config)
     assert known > total // 2
     assert lasting(result) == lasting(expected)
     assert result["executions"] == total - known == len(ran(tmp_path)) - made
@@ -96,9 +103,9 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["themis.cli.measure", "themis.audit.audit", "aiohttp", __name__])
 
 
-def start(config: Path) -> BaseProcess:
+def start(config: Path, *options: str) -> BaseProcess:
     """The command in a process of its own."""
-    process = FORKS.Process(target=_run_command, args=(config,))
+    process = FORKS.Process(target=_run_command, args=(config, options))
     process.start()
     return process
 
@@ -110,12 +117,12 @@ def finish(process: BaseProcess, config: Path) -> Any:
     return json.loads(config.with_name("printed.json").read_text())
 
 
-def _run_command(config: Path) -> None:
+def _run_command(config: Path, options: tuple[str, ...]) -> None:
     with config.with_name("printed.json").open("w") as file:
         os.dup2(file.fileno(), 1)
     os.chdir(config.parent)
     cache_module.COMMIT_SECONDS = 0.0  # else a quick subject loses more than is in flight
-    sys.argv = ["themis", "score", str(config), "--json"]
+    sys.argv = ["themis", "score", str(config), "--json", *options]
     if "http" not in config.read_text():
         sys.argv += ["--jobs", "1"]
     main()
