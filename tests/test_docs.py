@@ -396,6 +396,8 @@ def file_reference() -> str:
         model = file_format.SUBJECTS[kind]
         common = (*file_format.Subject.model_fields, "kind")
         parts.append(_table(f'`[subject]` with `kind = "{kind}"`', model, without=common))
+        inner = {key: model.inner(key) for key in model.model_fields}
+        parts += [_table(f"`[subject.{key}]`", each) for key, each in inner.items() if each]
     parts += [
         _table("`[inputs]`: a list of values", file_format.ValuesInput),
         _table("`[inputs]`: a range of numbers", file_format.RangeInput),
@@ -468,7 +470,7 @@ def runnable_kinds() -> list[str]:
 
 def _is_refused(kind: str) -> bool:
     options = {"function": "json:dumps", "object": "json:dumps", "command": ["true"]}
-    options["url"] = "http://localhost:1"
+    options |= {"url": "http://localhost:1", "prompt": {"user": "{input}"}}
     try:
         subject_from_options(kind, options, themis.Schema(race=["green", "purple"]), ROOT)
     except ThemisError as error:

@@ -82,6 +82,8 @@ class Forecast:
     among: int = 0  # so many characteristics are searched
     search: int = 0  # what the search adds to the executions
     again: int = 0  # what is run again, to look for noise
+    tokens: int = 0  # that a language model will use
+    spend: float | None = None  # what they cost, where prices are known
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,24 @@ class Settings:
     max_seconds: float | None = optional(
         None, "Time limit in seconds", 600, rule=POSITIVE, remedy=_NONE
     )
+    max_total_tokens: int | None = optional(
+        None,
+        "Maximum number of tokens that a language model reads and writes",
+        2_000_000,
+        rule=at_least(1),
+        remedy=_NONE,
+    )
+    max_spend: float | None = optional(
+        None,
+        "Maximum spend, in the currency of [subject.prices]",
+        20,
+        rule=POSITIVE,
+        remedy=_NONE,
+    )
     ahead: bool = optional(
         True,
         "Idle slots of programs and services run inputs that will probably be needed; not where "
-        "max_executions is given",
+        "executions, tokens or spend are limited",
         False,
         rule=TRUTH,
         remedy="write false to run nothing that may turn out not to be needed",
@@ -101,6 +115,12 @@ class Settings:
         rule=SHARE,
         remedy="write 0.02 for 2 points of a score",
     )
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a budget may end it early."""
+        limits = (self.max_executions, self.max_seconds, self.max_total_tokens, self.max_spend)
+        return any(each is not None for each in limits)
 
     @property
     def looks_for_noise(self) -> bool:

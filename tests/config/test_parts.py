@@ -124,7 +124,7 @@ def test_what_becomes_of_another_kind_keeps_what_both_may_have() -> None:
     }  # fmt: skip
     new = source.filled_in(source.part("inputs", "sex", "range"), {"min": "1", "max": "2"})
     assert new.data["inputs"]["sex"] == {"protected": True, "min": 1, "max": 2}
-    assert set(kinds_of("subject")) == {"python", "model", "command", "worker", "http"}
+    assert set(kinds_of("subject")) == {"python", "model", "command", "worker", "http", "chat"}
 
 
 def test_what_is_wrong_in_a_file_can_be_edited_by_parts() -> None:

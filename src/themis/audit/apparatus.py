@@ -250,5 +250,4 @@ class Asked:
 
 
 def _is_settled(score: Score, settings: Settings) -> bool:
-    limited = settings.max_executions is not None or settings.max_seconds is not None
-    return not score.stopped.is_early and (score.is_checked or not limited)
+    return not score.stopped.is_early and (score.is_checked or not settings.is_limited)

@@ -118,6 +118,8 @@ class Audit:
         exact: bool = False,
         max_executions: int | None = None,
         max_seconds: float | None = None,
+        max_total_tokens: int | None = None,
+        max_spend: float | None = None,
         ahead: bool = True,
         max_assignments: int = 1_000,
         max_failures: float = 0.0,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.family import Family
+from themis.audit.notes import USED
 from themis.errors import SubjectError
 from themis.results.model import CheckResult, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
@@ -31,6 +32,7 @@ from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
 
 Outcome = TypeVar("Outcome", Score, SearchResult, "Score | SearchResult | None")
+SUMMED = ("seconds", "calls", *USED)  # of a timing, over rounds
 OUT_OF_BUDGET = Note.of("run-ended", ended=Ending.BUDGET)
 
 
@@ -105,7 +107,7 @@ class _Run:
     out_of_budget: bool = False
 
     def __post_init__(self) -> None:
-        self._spent_before = self.audit.runner.spent
+        self._used_before = self.audit.runner.used
         self._deadline = time.monotonic() + (self.settings.max_seconds or 0.0)
 
     def decide(self, check: Check) -> None:
@@ -168,10 +170,11 @@ class _Run:
 
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""
-        left: dict[str, Any] = {}
-        if self.settings.max_executions is not None:
-            used = self.audit.runner.spent - self._spent_before
-            left["max_executions"] = self.settings.max_executions - used
+        left: dict[str, Any] = {
+            name: limit - (used - self._used_before[name])
+            for name, used in self.audit.runner.used.items()
+            if (limit := getattr(self.settings, name)) is not None
+        }
         if self.settings.max_seconds is not None:
             left["max_seconds"] = self._deadline - time.monotonic()
         if all(value > 0 for value in left.values()):
@@ -241,7 +244,7 @@ class _Run:
         first, last = self.results[0], self.results[-1]
         outcomes = [self._as_asked(each.outcome) for each in self.kept]
         timing = {**last.timing, "started": first.timing["started"]}
-        for name in ("seconds", "calls"):
+        for name in SUMMED:
             total = sum(each.timing.get(name, 0) for each in self.results)
             timing |= {name: round(total, 3)} if total else {}
         timing |= {"ahead": ahead} if (ahead := self.audit.runner.account.ahead) else {}

@@ -117,7 +117,8 @@ class Forecaster:
         total = sum(part.executions for part in parts) + search + again
         steps = len(asked) + bool(among)
         effort = self._effort(total, steps)
-        return Forecast(parts, total, *effort, steps, len(among), search, again)
+        used = self.sampler.runner.foresee(total)
+        return Forecast(parts, total, *effort, steps, len(among), search, again, *used)
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""

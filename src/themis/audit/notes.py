@@ -28,7 +28,7 @@ from themis.results.notes import Note
 from themis.results.parts import TestedSet
 from themis.scores.explanations.beside import fixed_share
 from themis.settings import Stopping
-from themis.subjects.base import Subject
+from themis.subjects.base import Prices, Subject, Tokens
 from themis.subjects.readings import Reading
 
 MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
@@ -296,6 +296,9 @@ def other_cost(runner: Runner) -> Iterator[Note]:
         yield Note.of("calls-take-time", few=few, many=many, cost=cost, max_executions=limit)
 
 
+USED = ("tokens_in", "tokens_out", "tokens_estimated", "spend")  # by a language model
+
+
 def timing_of(
     spent: Spent, subject: Subject, started: datetime, seconds: float, notes: Iterable[Note]
 ) -> dict[str, Any]:
@@ -308,10 +311,17 @@ def timing_of(
         "machine": platform.platform(),
         "calls": spent.calls,
         "ahead": max(spent.ahead, 0),
+        **dict(zip(USED, _used(spent, subject.prices), strict=True)),
         "notes": list(notes),
     }
     always = ("started", "seconds", "executor", "versions")
     return {name: value for name, value in timing.items() if value or name in always}
+
+
+def _used(spent: Spent, prices: Prices | None) -> Iterator[float]:
+    yield from (spent.tokens_in, spent.tokens_out, spent.tokens_estimated)
+    tokens = Tokens(spent.tokens_in, spent.tokens_out)
+    yield 0.0 if prices is None else round(prices.cost(tokens), 6)
 
 
 def executor_of(subject: Subject) -> str:

@@ -50,9 +50,8 @@ def precise_at_once(
 
 def _limit(apparatus: Apparatus, settings: Settings) -> int:
     traits = apparatus.runner.traits
-    limited = settings.max_executions is not None or settings.max_seconds is not None
     costly = traits.external or apparatus.handling.cost == "executions"
-    if limited or costly or settings.stopping is Stopping.PAPER:
+    if settings.is_limited or costly or settings.stopping is Stopping.PAPER:
         return 0
     return (AT_ONCE if traits.vectorised else AT_ONCE_BY_ONE) // apparatus.runner.runs
 

@@ -374,7 +374,7 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
 
     What running a finding again takes is kept back before anything is sampled.
     """
-    runner.start(Budget(settings.max_executions, settings.max_seconds, settings.ahead))
+    runner.start(Budget.of(settings, runner.subject))
     if probe is not None:
         runner.reserved = probe.reruns.reserve(settings)
         probe.open_with(settings)

@@ -88,6 +88,8 @@ def _check_exit_code(result: Result) -> Exit:
         "config",
         "max_executions",
         "max_seconds",
+        "max_total_tokens",
+        "max_spend",
         *WHERE,
         "cache",
         "trust_pickle",

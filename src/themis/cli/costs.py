@@ -5,7 +5,7 @@ from __future__ import annotations
 from themis.cli.printing import say
 from themis.events import FACTOR, Event, Forecast
 from themis.inputs.numbers import two_digits
-from themis.show.words.values import about_duration, count
+from themis.show.words.values import about_duration, at_cost, count
 
 
 def forecast_sentence(forecast: Forecast) -> str:
@@ -13,6 +13,8 @@ def forecast_sentence(forecast: Forecast) -> str:
     parts = [about(forecast.executions, "execution")]
     if forecast.calls < forecast.executions:
         parts.append(f"in {about(forecast.calls, 'call')}")
+    if forecast.tokens:
+        parts.append(f"with {about(forecast.tokens, 'token')}{at_cost(forecast.spend)}")
     give_or_take = f"give or take a factor of {FACTOR}"
     if forecast.among > 4:  # the cost of a search among more is not foreseen well
         give_or_take = (

@@ -56,6 +56,8 @@ class Options:
     exact: bool | None = _setting("Run every input, however many.", None, "--exact/--no-exact")
     max_executions: int | None = _setting("Maximum number of executions.", "N")
     max_seconds: float | None = _setting("Time limit in seconds.", "S")
+    max_total_tokens: int | None = _setting("Maximum number of tokens of a language model.", "N")
+    max_spend: float | None = _setting("Maximum spend, by the file's prices.", "20")
     ahead: bool | None = _setting(
         "Run in idle slots what will probably be needed.", None, "--ahead/--no-ahead"
     )

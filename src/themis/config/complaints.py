@@ -87,6 +87,8 @@ class _Fault:
             model, inside = model[str(inside[0])], inside[1:]
         if isinstance(model, Mapping) or not inside:
             return cls(error, File, (), table)
+        if len(inside) > 1 and (inner := model.inner(str(inside[0]))) is not None:
+            model, table, inside = inner, (*table, inside[0]), inside[1:]
         return cls(error, model, table, inside)
 
     @property

@@ -86,6 +86,7 @@ ValueTable: TypeAlias = Annotated[
 ]
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Price: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Reference: TypeAlias = Annotated[str, Field(pattern=r"^[^\s:]+:[^\s:]+$")]
 Command: TypeAlias = Annotated[list[str], Field(min_length=1)]
@@ -155,6 +156,8 @@ class Subject(Table):
     def program(self) -> str:
         """What it is called where nobody named it: its function, file, command or address."""
         given = self.options
+        if "model" in given:
+            return str(given["model"])
         if "url" in given:
             with suppress(ValueError):  # what is no address is refused where it is loaded
                 parts = urlsplit(given["url"])  # what stands before @ or behind ? may be secret
@@ -167,7 +170,11 @@ class Subject(Table):
     def options(self) -> dict[str, Any]:
         """The keys of its kind, as they are given."""
         common = Subject.model_fields.keys() | {"kind"}
-        return {key: value for key, value in self.given().items() if key not in common}
+        given = {key: value for key, value in self.given().items() if key not in common}
+        return {
+            key: value.given() if isinstance(value, Table) else value
+            for key, value in given.items()
+        }
 
 
 class PythonSubject(Subject):
@@ -246,15 +253,16 @@ class WorkerSubject(Subject):
     recycle_after: int = optional("Start it afresh after this many executions", 100_000, ge=1)
 
 
+Url: TypeAlias = Annotated[str, Field(pattern=r"^https?://[^\s/]")]
+
+
 class HttpSubject(Subject):
     """A web service."""
 
     is_outside = True
 
     kind: Literal["http"]
-    url: Annotated[str, Field(pattern=r"^https?://[^\s/]")] = required(
-        "Where requests are sent", "http://localhost:8000/decide"
-    )
+    url: Url = required("Where requests are sent", "http://localhost:8000/decide")
     method: Literal["GET", "POST", "PUT", "PATCH"] = optional("The HTTP method", "POST")
     headers: dict[str, str] = optional("HTTP headers", {"Accept": "application/json"})
     body: Body = optional("A JSON template with places like {race}; {input} or {inputs}", "{input}")
@@ -265,6 +273,61 @@ class HttpSubject(Subject):
     rate_per_second: Positive = optional("Requests per second at most", 100)
     retries: int = optional("How often a failed request is sent again", 3, ge=0)
     timeout_seconds: Positive = optional("How long one request may take", 5)
+
+
+class Prompt(Table):
+    """What a language model is told about each input."""
+
+    user: Text = required("The message, with places like {race}", "The applicant is {age}.")
+    system: Text = optional("What it is told before that", "You decide on loans.")
+
+
+class PricesTable(Table):
+    """What tokens cost, in any currency."""
+
+    input: Price = required("A million tokens that are read", 0.15)
+    output: Price = required("A million tokens that are written", 0.60)
+
+
+class ChatSubject(Subject):
+    """A language model behind an API of chat completions."""
+
+    is_outside = True
+
+    kind: Literal["chat"]
+    url: Url = required(
+        "The base of the API; /chat/completions is appended unless it is there",
+        "https://api.example.com/v1",
+    )
+    model: Text = optional("Which model, where the address does not say it", "small-1")
+    headers: dict[str, str] = optional("HTTP headers", {"Authorization": "Bearer ${API_KEY}"})
+    prompt: Prompt = required(
+        "What the model is told about each input", {"user": "The applicant is {age}. Approve?"}
+    )
+    parameters: dict[str, Any] = optional(
+        "Further parameters, sent as they are", {"temperature": 0.7, "max_tokens": 5}
+    )
+    answer: Annotated[str, Field(pattern="^(text|/.*)$")] = optional(
+        "Where the output is: text, or a JSON pointer into the JSON that the message is",
+        "/decision",
+        default="text",
+    )
+    json_schema: dict[str, Any] = optional(
+        "The JSON Schema that a message must fit, for models that heed one",
+        {"type": "object", "properties": {"decision": {"enum": ["approved", "denied"]}}},
+    )
+    refusals: Annotated[list[Text], Field(min_length=1)] = optional(
+        "Which texts decline to decide, beside labels: a decision of its own, whose rate by group "
+        "is measured",
+        ["I can't*", "I'm sorry*"],
+    )
+    prices: PricesTable = optional("What a million tokens cost", {"input": 0.15, "output": 0.60})
+    concurrency: int = optional("Requests at the same time", 8, default=8, ge=1)
+    rate_per_second: Positive = optional("Requests per second at most", 10)
+    requests_per_minute: Positive = optional("Requests per minute at most", 500)
+    tokens_per_minute: Positive = optional("Tokens per minute at most", 200_000)
+    retries: int = optional("How often a failed request is sent again", 3, ge=0)
+    timeout_seconds: Positive = optional("How long one request may take", 120, default=60)
 
 
 class Characteristic(Table):
@@ -429,7 +492,7 @@ AcceptedTable = table_of(
 )
 
 AnySubject: TypeAlias = Annotated[
-    PythonSubject | ModelSubject | CommandSubject | WorkerSubject | HttpSubject,
+    PythonSubject | ModelSubject | CommandSubject | WorkerSubject | HttpSubject | ChatSubject,
     Field(discriminator="kind"),
 ]
 

@@ -61,6 +61,13 @@ class Table(BaseModel):
         """All keys that it may have, as they are written."""
         return {each.alias or name: each for name, each in cls.model_fields.items()}
 
+    @classmethod
+    def inner(cls, key: str) -> type[Table] | None:
+        """The table that stands at a key, if one does."""
+        known = cls.keys().get(key)
+        kind = None if known is None else known.annotation
+        return kind if isinstance(kind, type) and issubclass(kind, Table) else None
+
     def given(self) -> dict[str, Any]:
         """The keys that stand in the file."""
         keys = type(self).model_fields

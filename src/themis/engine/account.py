@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Literal
+
+from themis.errors import Mistake, RequestError
+from themis.settings import Settings
+from themis.subjects.base import Subject
+
+LIMITS = ("max_executions", "max_total_tokens", "max_spend")
 
 Purpose = Literal["sampling", "noise", "explanations"]
 
@@ -20,7 +27,30 @@ class Budget:
 
     max_executions: int | None = None
     max_seconds: float | None = None
+    max_total_tokens: int | None = None  # answers that a cache file holds use none
+    max_spend: float | None = None
     ahead: bool = True  # whether idle slots may run what will probably be asked for
+
+    @classmethod
+    def of(cls, settings: Settings, subject: Subject) -> Budget:
+        """That of these settings; RequestError where this subject has no tokens or no prices."""
+        mistakes = []
+        if settings.max_total_tokens is not None and subject.tokens is None:
+            problem, remedy = "this program uses no tokens", "remove it, or write max_executions"
+            mistakes.append(Mistake("setting", "max_total_tokens", problem, remedy))
+        if settings.max_spend is not None and subject.prices is None:
+            problem = "what is spent is only known with prices"
+            remedy = "write [subject.prices] of a chat subject, or max_executions"
+            mistakes.append(Mistake("setting", "max_spend", problem, remedy))
+        if mistakes:
+            raise RequestError(mistakes)
+        return cls(**{each.name: getattr(settings, each.name) for each in fields(cls)})
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """The limits that do not depend on time, by the settings that they come from."""
+        given = {name: getattr(self, name) for name in LIMITS}
+        return {name: limit for name, limit in given.items() if limit is not None}
 
 
 @dataclass(frozen=True)
@@ -35,6 +65,9 @@ class Spent:
     from_memory: int = 0  # answers that this process knew, of all but those for noise
     from_cache: int = 0  # answers that a cache file held, of all but those for noise
     ahead: int = 0  # inputs that were run and not asked for so far; they are no executions yet
+    tokens_in: int = 0  # of a language model: what it read, what it wrote
+    tokens_out: int = 0
+    tokens_estimated: int = 0  # of both, those that the service did not count
 
     @property
     def executions(self) -> int:

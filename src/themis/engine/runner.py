@@ -29,13 +29,22 @@ from themis.errors import SubjectError
 from themis.events import Activity, ignore
 from themis.inputs.assignments import Places
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, BudgetEndedError, CostKind, Subject, Traits
+from themis.subjects.base import (
+    Answers,
+    Batch,
+    BudgetEndedError,
+    CostKind,
+    Subject,
+    Tokens,
+    Traits,
+)
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.labels import Labels
 
 if TYPE_CHECKING:
     from themis.engine.recall import Recall
 
+PRECISELY = 1_000  # executions whose tokens are foreseen to know those of one
 RESERVED_SECONDS = 1.0  # at least, or a tenth: choosing what is run again takes time as well
 MANY_EXECUTIONS = 10_000_000  # a limit of so many is for emergencies: calls stay few and large
 LATE_SECONDS = 1.0  # after the limit what takes no execution may still be computed for so long
@@ -90,9 +99,11 @@ class Runner:
     def start(self, budget: Budget) -> None:
         """Begin a measurement with a fresh budget; what is known stays known."""
         self._budget = budget
-        self.ahead.start(allowed=budget.ahead and budget.max_executions is None)
+        self.ahead.start(allowed=budget.ahead and not budget.limits)
         self.reserved = 0  # executions that are kept back for running findings again
-        self._started_at = self.spent
+        self._started_at = self.used
+        if self.subject.tokens is not None:
+            self.subject.is_spent = self._is_spent
         self._deadline = time.monotonic() + (
             math.inf if budget.max_seconds is None else budget.max_seconds
         )
@@ -100,7 +111,20 @@ class Runner:
     @property
     def account(self) -> Spent:
         """What the subject was run for so far, and how often."""
-        return self.ledger.spent
+        used = self.subject.tokens or Tokens()
+        return replace(
+            self.ledger.spent,
+            tokens_in=used.input,
+            tokens_out=used.output,
+            tokens_estimated=used.estimated,
+        )
+
+    @property
+    def used(self) -> dict[str, float]:
+        """What counts for budgets so far, by the setting that limits it."""
+        tokens, prices = self.subject.tokens or Tokens(), self.subject.prices
+        cost = 0.0 if prices is None else prices.cost(tokens)
+        return {"max_executions": self.spent, "max_total_tokens": tokens.total, "max_spend": cost}
 
     @property
     def executions(self) -> int:
@@ -145,10 +169,24 @@ class Runner:
     @property
     def executions_left(self) -> float:
         """How many inputs the budget still allows to run; with several runs each, fewer."""
-        if self._budget.max_executions is None:
+        if not self._budget.limits:
             return math.inf
-        left = self._budget.max_executions - (self.spent - self._started_at)
+        tokens, cost = self.foresee(PRECISELY)
+        each = {"max_executions": 1.0, "max_total_tokens": tokens / PRECISELY}
+        each["max_spend"] = (cost or 0.0) / PRECISELY
+        left = min(left / max(each[name], 1e-12) for name, left in self._limits_left.items())
         return left // self.runs - self.reserved
+
+    @property
+    def _limits_left(self) -> dict[str, float]:
+        """What is left of the limits of the budget, by their settings."""
+        used, before = self.used, self._started_at
+        return {name: at - used[name] + before[name] for name, at in self._budget.limits.items()}
+
+    def _is_spent(self) -> bool:
+        """Whether the tokens or the money are used up."""
+        left = self._limits_left
+        return any(each <= 0 for name, each in left.items() if name != "max_executions")
 
     @property
     def seconds_left(self) -> float:
@@ -200,6 +238,11 @@ class Runner:
         if self.traits.is_one_call:
             return max(int(min(self.longest_call, TOGETHER)) // self.runs, 1)
         return timely_size(self.traits, self._seconds_each, self.seconds_left)
+
+    def foresee(self, executions: int) -> tuple[int, float | None]:
+        """The tokens that so many executions will use, and what these cost if prices are known."""
+        tokens, prices = self.subject.foresee(executions) or Tokens(), self.subject.prices
+        return tokens.total, None if prices is None else prices.cost(tokens)
 
     @property
     def seconds_for_more(self) -> float | None:

@@ -149,6 +149,10 @@ class _Timing:
     loading: float = 0.0
     calls: int = 0
     ahead: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_estimated: int = 0
+    spend: float = 0.0
     notes: tuple[Note, ...] = ()
 
 

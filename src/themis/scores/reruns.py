@@ -94,15 +94,14 @@ class Rerunner:
 
     def reserve(self, settings: Settings) -> int:
         """How many executions to keep back for running findings again, of a limited budget."""
-        limited = settings.max_executions is not None or settings.max_seconds is not None
-        if self.trusted or not limited or not settings.looks_for_noise:
+        if self.trusted or not settings.is_limited or not settings.looks_for_noise:
             return 0
         alpha = RERUNS_SHARE * (1.0 - settings.confidence) / 2
         wanted, least = 2 * reruns_for(SHARE_LEFT, alpha), 2 * fewest_reruns(alpha)
-        if settings.max_executions is None:
+        budget = self._runner.executions_left
+        if math.isinf(budget):
             return wanted
-        budget = settings.max_executions // self._runner.runs
-        return min(wanted, max(least, budget // 4), budget // 2)
+        return int(min(wanted, max(least, budget // 4), budget // 2))
 
     def confirm(self, measured: Scored, settings: Settings, limit: float | None = None) -> Score:
         """The score with what running again shows of what it rests on.

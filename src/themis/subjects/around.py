@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from themis.errors import Mistake
 from themis.inputs.characteristics import Value
-from themis.subjects.base import Subject
+from themis.subjects.base import Subject, Tokens
 from themis.subjects.secrets import Secrets
 
 
@@ -39,6 +39,9 @@ class Around(Subject):
 
     def possible_outputs(self) -> tuple[Value, ...] | None:
         return self.inside.possible_outputs()
+
+    def foresee(self, executions: int) -> Tokens | None:
+        return self.inside.foresee(executions)
 
     def reproduce(self, row: Mapping[str, Value]) -> str | None:
         return self.inside.reproduce(row)

@@ -15,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -65,6 +65,35 @@ class Answers:
     def settled(self) -> int:
         """How many inputs were answered, or failed."""
         return sum(output is not None for output in self.outputs) + len(self.failures)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a language model read and wrote; `estimated` are those that nobody counted."""
+
+    input: int = 0
+    output: int = 0
+    estimated: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.input + self.output
+
+    def __add__(self, more: Tokens) -> Tokens:
+        return Tokens(*(getattr(self, e.name) + getattr(more, e.name) for e in fields(self)))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a million tokens cost."""
+
+    input: float
+    output: float
+
+    def cost(self, tokens: Tokens) -> float:
+        """What so many tokens cost."""
+        return (self.input * tokens.input + self.output * tokens.output) / 1e6
 
 
 class Batch(Protocol):
@@ -169,6 +198,9 @@ class Subject(ABC):
     call_inputs: int | None = None  # of the batch that is run, where it is several calls: of each
     unfinished: Answers | None = None  # of the batch that is run, or whose run was interrupted
     ran_elsewhere = False  # whether its executor, if it has one, gave answers
+    tokens: Tokens | None = None  # used so far; None: it is no language model
+    prices: Prices | None = None  # of them, where they are known
+    is_spent: Callable[[], bool] = staticmethod(lambda: False)  # whether tokens or money are
 
     def begin(self, count: int) -> Answers:
         """Answers to fill in, so that an interrupted run keeps those that have come in.
@@ -206,6 +238,10 @@ class Subject(ABC):
 
     def possible_outputs(self) -> tuple[Value, ...] | None:
         """All that it can answer, where that is known before it is run."""
+        return None
+
+    def foresee(self, executions: int) -> Tokens | None:
+        """The tokens that so many executions will use, as far as is known; None: it has none."""
         return None
 
     def reproduce(self, row: Mapping[str, Value]) -> str | None:

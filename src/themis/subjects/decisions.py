@@ -29,6 +29,12 @@ TRANSPORT = "transport"  # it was not reached, or had no time: says nothing abou
 NOT_SENT = "not sent"  # it was not asked, since all that it was asked just before failed
 
 
+class CutOff(str):
+    """A text that ended before it was whole, which the one who wrote it says."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why an execution yielded no decision.

@@ -51,6 +51,9 @@ class Door(Around):
     call_inputs = _passed_on("call_inputs")
     unfinished = _passed_on("unfinished")
     ran_elsewhere = _passed_on("ran_elsewhere")
+    tokens = _passed_on("tokens")
+    prices = _passed_on("prices")
+    is_spent = _passed_on("is_spent")
 
     def __init__(self, inside: Subject, schema: Schema) -> None:
         super().__init__(inside)

@@ -15,7 +15,7 @@ from typing import Any
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Subject
+from themis.subjects.base import Prices, Subject
 from themis.subjects.door import at_door
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
 from themis.subjects.models import Model
@@ -143,6 +143,8 @@ def _described_subject(
         from themis.subjects.http.subject import HttpSubject
 
         return HttpSubject(schema, **options, version=version)
+    if kind == "chat":
+        return _chat_subject(options, schema, version)
     cwd = folder / options["cwd"] if "cwd" in options else folder
     given = {**options, "cwd": cwd, "version": version}
     if kind == "command":
@@ -152,6 +154,14 @@ def _described_subject(
     from themis.subjects.processes.worker import WorkerSubject
 
     return WorkerSubject(schema, **given, jobs=jobs or 1)
+
+
+def _chat_subject(options: Mapping[str, Any], schema: Schema, version: str) -> Subject:
+    from themis.subjects.http.chat import ChatSubject
+
+    prices = Prices(**options["prices"]) if "prices" in options else None
+    own = {key: value for key, value in options.items() if key not in ("prompt", "prices")}
+    return ChatSubject(schema, **own, **options["prompt"], prices=prices, version=version)
 
 
 def _contents(patterns: Sequence[str], folder: Path) -> str:

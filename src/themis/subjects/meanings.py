@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
+from themis.subjects.decisions import CutOff
 
 MOST = 100  # labels; as many as a subject may have outputs
+
+CUT_HINT = "; it was cut off: raise max_tokens"
 
 CODE = "labels"  # of every mistake in a table of labels
 
@@ -47,7 +50,8 @@ class Meanings:
         found = self.matching(output)
         if len(found) == 1:
             return None
-        return f"fits both labels {found[0]!r} and {found[1]!r}" if found else "fits no label"
+        cut = CUT_HINT if isinstance(output, CutOff) else ""
+        return f"fits both labels {found[0]!r} and {found[1]!r}" if found else f"fits no label{cut}"
 
 
 def listed(labels: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -161,6 +161,12 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
             yield text
 
 
+class Prose(str):
+    """A text of JSON that stays one, even if it is nothing but a place."""
+
+    __slots__ = ()
+
+
 class TemplateWriter:
     """Writes a template piece by piece, and notes what is wrong and which columns are covered."""
 
@@ -209,7 +215,7 @@ class TemplateWriter:
 
     def _add_string(self, text: str) -> None:
         pieces = split(text)
-        if len(pieces) == 1 and isinstance(pieces[0], Place):
+        if len(pieces) == 1 and isinstance(pieces[0], Place) and not isinstance(text, Prose):
             self._add_place(pieces[0], str.encode, exact=True)
         else:
             self._add_quoted(pieces)

@@ -33,6 +33,7 @@ from themis.show.words.values import (
     cut_text,
     percent_sure,
     size,
+    tokens_used,
     took,
     visible,
 )
@@ -182,6 +183,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         "Ran": timing.get("executor"),
         "Executions": account_text(result),
         "Calls of the subject": f"{timing['calls']:,}" if timing.get("calls") else None,
+        "Tokens": "".join(tokens_used(timing)),
         "Answered from the cache": f"{result.cache_hits:,}" if result.cache_hits else None,
         "Outputs": "; ".join(map(outputs_text, result.outputs)),
         "Seed": str(result.seed),

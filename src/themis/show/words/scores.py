@@ -25,6 +25,7 @@ from themis.show.words.values import (
     percent_sure,
     plain_phrase,
     points,
+    tokens_used,
     took,
     visible,
     with_followers,
@@ -376,6 +377,7 @@ def cost_briefly(result: Result) -> Iterator[str]:
     yield count(result.spent.total, "run")
     if result.cache_hits and not result.spent.total:
         yield f"{result.cache_hits:,} answers from the cache"
+    yield from tokens_used(result.timing)
     if "seconds" in result.timing:
         yield took(result.timing)
     yield f"seed {result.seed}"
@@ -385,6 +387,7 @@ def circumstances(result: Result) -> Iterator[str]:
     """What belongs to the number of executions: what was known before, the time, the seed."""
     if result.cache_hits:
         yield f"{result.cache_hits:,} answered from the cache"
+    yield from tokens_used(result.timing)
     if "seconds" in result.timing:
         yield took(result.timing)
     yield f"seed {result.seed}"

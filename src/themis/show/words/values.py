@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from os.path import commonprefix
 from typing import Any, Literal, TypeAlias
@@ -211,6 +211,21 @@ def took(timing: Mapping[str, Any]) -> str:
     loading = timing.get("loading", 0.0)
     before = f" after {duration(loading)} of loading" if loading >= LONG_LOADING else ""
     return f"{duration(timing['seconds'])}{before}"
+
+
+def tokens_used(timing: Mapping[str, Any]) -> Iterator[str]:
+    """How many tokens a language model used, and what they cost: nothing for other programs."""
+    total = timing.get("tokens_in", 0) + timing.get("tokens_out", 0)
+    if total:
+        estimated = " (estimated)" if timing.get("tokens_estimated") else ""
+        yield f"{count(total, 'token')}{estimated}{at_cost(timing.get('spend'))}"
+
+
+def at_cost(spend: float | None) -> str:
+    """What something costs, by the prices of the file: `, at a cost of 3.40`."""
+    if not spend:
+        return ""
+    return f", at a cost of {spend:,.2f}" if spend >= 1 else f", at a cost of {spend:.2g}"
 
 
 def about_duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ import http
 import itertools
 import math
 import os
+import re
 import ssl
 import threading
 import time
@@ -33,6 +34,7 @@ REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CREDENTIALS = "check the credentials that are sent: headers of [subject]"
+_OUT_OF_QUOTA = re.compile(rb'"(insufficient_quota|billing_not_active)"')
 CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -46,6 +48,7 @@ class Limits:
     rate_per_second: float | None
     retries: int
     timeout_seconds: float
+    tokens_per_minute: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,16 @@ class Reply:
     def good(self) -> bool:
         """Whether the service says that it has done what was asked."""
         return 200 <= self.status < 300
+
+    @property
+    def out_of_quota(self) -> bool:
+        """Whether it was refused because all that was paid for is used up, and will be again."""
+        return self.status == 429 and _OUT_OF_QUOTA.search(self.body) is not None
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may get another answer after a while."""
+        return self.status in RETRYABLE and not self.out_of_quota
 
     @property
     def headline(self) -> str:
@@ -85,7 +98,7 @@ class Client:
         require_aiohttp()
         self._requests, self._limits = requests, limits
         self._host = requests.address.host
-        self._pace = Pace(limits.rate_per_second)
+        self.pace = Pace(limits.rate_per_second, limits.tokens_per_minute)
         self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
         self.has_answered = False  # whether any reply held outputs
@@ -154,6 +167,7 @@ class Client:
         *,
         inputs: int,
         limit: int,
+        tokens: float = 0,
         retries: int | None = None,
         isolating: bool = False,
     ) -> Reply | Failure:
@@ -169,27 +183,27 @@ class Client:
             message = f"the last {self._silent} requests to {self._host} all failed"
             return Failure(NOT_SENT, message, message, alone=False)
         for attempt in itertools.count():
-            if self._pace.matters:
-                await self._pace.turn()
+            if self.pace.matters:
+                await self.pace.turn(tokens)
             sent = time.monotonic()
             outcome = await self._request(url, body, limit)
             too_many = isinstance(outcome, Reply) and outcome.status == 429
             if too_many:
-                self._pace.slow_down(sent)
+                self.pace.slow_down(sent)
             if isinstance(outcome, Reply) or not outcome.unreachable:
                 self.given, self.requests_sent = self.given + inputs, self.requests_sent + 1
             if isinstance(outcome, Reply):
                 self._reached = True
-                if outcome.status not in RETRYABLE:
+                if not outcome.retryable:
                     self._silent = self._silent + 1 if outcome.status in self._refusals else 0
-                    self._pace.answered()
+                    self.pace.answered()
                     return outcome
             worth = _worth_retrying(outcome, patient=patient, isolating=isolating)
             most = max(retries, TOO_MANY_RETRIES) if too_many and retries else retries
             may_retry = attempt < most and worth
             in_time = self._is_in_time(outcome.retry_after)
             if may_retry and in_time:
-                await self._pace.wait(attempt, outcome.retry_after)
+                await self.pace.wait(attempt, outcome.retry_after)
                 continue
             # Of a list, those that get a 500 alone are the culprits, of which there may be many.
             is_500 = isinstance(outcome, Reply) and outcome.status == 500
@@ -213,7 +227,7 @@ class Client:
         retry_after = outcome.retry_after if isinstance(outcome, Reply) else ""
         if not self._is_in_time(retry_after):
             return False
-        await self._pace.wait(self._limits.retries if attempt is None else attempt, retry_after)
+        await self.pace.wait(self._limits.retries if attempt is None else attempt, retry_after)
         return True
 
     def _is_in_time(self, retry_after: str) -> bool:

@@ -20,7 +20,10 @@ BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 class Pace:
     """Spaces the requests of all tasks of one event loop; waits at random, from a seed."""
 
-    def __init__(self, rate_per_second: float | None, *, seed: int = 0) -> None:
+    def __init__(
+        self, rate_per_second: float | None, tokens_per_minute: float | None = None, seed: int = 0
+    ) -> None:
+        self._seconds_per_token = 60 / tokens_per_minute if tokens_per_minute else 0.0
         # seconds between two requests, at least as asked for
         self._least = self.interval = 1 / rate_per_second if rate_per_second else 0.0
         self._next = 0.0
@@ -32,22 +35,27 @@ class Pace:
     @property
     def matters(self) -> bool:
         """Whether a request may have to wait at all."""
-        return self.interval > 0 or self._resume > 0
+        return self.interval > 0 or self._resume > 0 or self._seconds_per_token > 0
 
-    async def turn(self) -> None:
-        """Wait until one more request may be sent."""
+    async def turn(self, tokens: float = 0) -> None:
+        """Wait until one more request may be sent, which takes about so many tokens."""
+        space = max(self.interval, tokens * self._seconds_per_token)
         while True:
             while (pause := self._resume - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
-            if not self.interval:
+            if not space:
                 return
             now = time.monotonic()
             slot = max(self._next, now - BURST_SECONDS)
-            self._next = slot + self.interval
+            self._next = slot + space
             if slot > now:
                 await asyncio.sleep(slot - now)
             if self._resume <= time.monotonic():
                 return
+
+    def correct(self, tokens: float) -> None:
+        """A request took so many tokens more than was reserved for it, or fewer."""
+        self._next += tokens * self._seconds_per_token
 
     def answered(self) -> None:
         """A request was answered: if others were too many for the service, a little faster."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from themis.errors import RequestError, count_of
 from themis.subjects.decisions import INVALID, Failure
 from themis.subjects.http.addresses import Credentials
+from themis.subjects.http.client import RETRYABLE, Reply
 from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
-
-if TYPE_CHECKING:
-    from themis.subjects.http.client import Reply
 
 WORDS = ("text", "status")  # answers that are no JSON pointers
 
@@ -23,12 +22,14 @@ class AnswerReader:
     through one: `/outputs/*/decision`.
     """
 
+    words: Sequence[str] = WORDS
+
     def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
         self.answer = answer
         self.structured = False  # whether an output may have parts
         self._credentials, self._many = credentials, many
-        if answer and not answer.startswith("/") and answer not in WORDS:
-            raise no_answer_place(answer, WORDS)
+        if answer and not answer.startswith("/") and answer not in self.words:
+            raise no_answer_place(answer, self.words)
         if many and answer in WORDS:
             problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
             remedy = "give the JSON pointer of the list, or send {input}"
@@ -37,6 +38,11 @@ class AnswerReader:
         if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
             self._list, self._inner = answer, ""
         self._to_item = "" if self._list != answer else "/*"
+
+    def reads(self, reply: Reply) -> bool:
+        """Whether a decision may be in this answer."""
+        is_decided = self.answer == "status" and 400 <= reply.status < 500
+        return reply.good or (is_decided and reply.status not in RETRYABLE)
 
     def excerpt(self, reply: Reply) -> str:
         """The start and the end of what a service said, fit for a message."""
@@ -76,8 +82,7 @@ class AnswerReader:
             return [_decision(text.strip(), "the answer", "")]
         document = _document(text)
         if not self._many:
-            found = resolve_pointer(document, self.answer)
-            return [found if self.structured else _decision(found, "the answer", self.answer)]
+            return [self._single(document, "the answer")]
         if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
             problem = f"the answer is a list; what is in each of its items is /*{self._list}"
             raise ValueError(problem)
@@ -92,6 +97,11 @@ class AnswerReader:
         if not self._inner and set(map(type, listed)) <= {int, bool}:
             return listed  # the usual case, without a call for each
         return [self._item(each) for each in listed]
+
+    def _single(self, document: Any, what: str) -> Any:
+        """The output in a document of one."""
+        found = resolve_pointer(document, self.answer)
+        return found if self.structured else _decision(found, what, self.answer)
 
     def _item(self, each: Any) -> Any:
         try:

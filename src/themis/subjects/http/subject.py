@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from themis.errors import RequestError
+from themis.errors import RequestError, SubjectError
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import (
@@ -45,9 +45,13 @@ INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
 REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
 ANSWER_LIMIT = 2**19  # bytes read of an answer
 ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
+_MONEY = "pay for more: what was answered is in the cache, from which the next run goes on"
 REMEDIES = {
     401: CREDENTIALS,
     407: CREDENTIALS,
+    402: _MONEY,
+    403: CREDENTIALS,
+    404: "check the url of [subject]",
     429: "rate_per_second of [subject] has fewer requests sent",
 }
 REDIRECTED = "give the address to which it leads as url of [subject]"
@@ -80,6 +84,7 @@ class HttpSubject(Subject):
 
     kind = "http"
     covered = "requests"
+    stops: frozenset[int] = frozenset()  # statuses after which nothing more is asked
 
     def __init__(
         self,
@@ -94,6 +99,7 @@ class HttpSubject(Subject):
         rate_per_second: float | None = None,
         retries: int = 3,
         timeout_seconds: float = 10.0,
+        tokens_per_minute: float | None = None,
         version: str = "",
     ) -> None:
         self.schema = schema
@@ -101,7 +107,9 @@ class HttpSubject(Subject):
         check_limits(rate_per_second=1 if rate_per_second is None else rate_per_second)
         if retries < 0:
             raise RequestError.one("subject", "subject.retries", f"is {retries}", "use 0 or more")
-        self._limits = Limits(concurrency, rate_per_second, retries, timeout_seconds)
+        self._limits = Limits(
+            concurrency, rate_per_second, retries, timeout_seconds, tokens_per_minute
+        )
         self._given: dict[str, Any] = {
             "url": url,
             "method": method,
@@ -151,6 +159,8 @@ class HttpSubject(Subject):
             exchange.run()
             if exchange.lacks_time and self.client.has_answered:
                 raise BudgetEndedError  # who is to blame, if anybody is, is not known
+            if exchange.ending is not None:
+                raise exchange.ending
         except BaseException:
             known = {place: each for place, each in answers.failures.items() if each.alone}
             given, sent = self.client.given, self.client.requests_sent
@@ -162,13 +172,26 @@ class HttpSubject(Subject):
     def _open(self) -> None:
         requests = Requests(self.schema, **self._given)
         self.requests: Requests = requests
-        self.reader = AnswerReader(self._answer, requests.credentials, many=requests.many)
+        self.reader = self.make_reader(self._answer, requests)
         refusals = frozenset[int]() if self._answer == "status" else REFUSALS
         self.client = Client(requests, self._limits, refusals)
         weakref.finalize(self, self.client.close)
 
+    def make_reader(self, answer: str, requests: Requests) -> AnswerReader:
+        """What reads the decision in an answer."""
+        return AnswerReader(answer, requests.credentials, many=requests.many)
+
+    def expect(self, body: bytes | None) -> float:
+        """About how many tokens a request takes, where somebody counts them."""
+        return 0
+
+    def count(self, body: bytes | None, reply: Reply | Failure) -> float:
+        """How many tokens a request took, which are counted here."""
+        return 0
+
     def __getstate__(self) -> dict[str, Any]:
-        live = ("requests", "reader", "client")  # secrets of the environment stay here, too
+        # secrets of the environment stay here, too
+        live = ("requests", "reader", "client", "is_spent")
         return {key: value for key, value in self.__dict__.items() if key not in live}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -184,7 +207,7 @@ class _Exchange:
 
     def __init__(self, subject: HttpSubject, codes: NDArray[Any], answers: Answers) -> None:
         self.inputs_per_request = size = subject.inputs_per_request  # as far as we know yet
-        self._client, self._reader = subject.client, subject.reader
+        self._subject, self._client, self._reader = subject, subject.client, subject.reader
         self._requests = requests = subject.requests
         self._urls = _addresses(requests, codes)
         self._rows = [] if requests.body is None else requests.body.row.render(codes)
@@ -193,6 +216,7 @@ class _Exchange:
         self._left: list[list[Sequence[int]]] = []  # of lists for which the service seemed down
         self._answered = False
         self.lacks_time = False  # to find out why a list failed: the service asks for more
+        self.ending: Exception | None = None  # why nothing more is asked; what is sent is awaited
         self._outputs, self._failures = answers.outputs, answers.failures
 
     def run(self) -> None:
@@ -206,8 +230,14 @@ class _Exchange:
 
     async def _ask(self) -> None:
         """Have one list after the other answered, until there are none."""
-        for parts in self._lists:
+        while self._goes_on() and (parts := next(self._lists, None)) is not None:
             await self._settle(parts)
+
+    def _goes_on(self) -> bool:
+        """Whether one more request may be sent."""
+        if self.ending is None and self._subject.is_spent():
+            self.ending = BudgetEndedError()
+        return self.ending is None
 
     async def _ask_again(self) -> None:
         """Have what is left of lists answered, one after the other, while there are answers."""
@@ -223,6 +253,8 @@ class _Exchange:
         service = _Vouched(self._client, self._tell)
         for part in search:
             reply = await self._send(part, isolating=service.is_vouched_for)
+            if self._ends(reply):
+                return
             failure = self._note(part, reply)
             if failure is None:
                 continue
@@ -238,6 +270,17 @@ class _Exchange:
             elif len(part) == 1 or _may_be_one_input(reply):
                 search.halve(part)
 
+    def _ends(self, reply: Reply | Failure) -> bool:
+        """Whether the service refuses whoever asks, so that nobody is to blame for it."""
+        if isinstance(reply, Failure) or self._reader.reads(reply):
+            return False
+        if reply.status in self._subject.stops or reply.out_of_quota:
+            remedy = _MONEY if reply.out_of_quota else REMEDIES.get(reply.status, "")
+            plain = f"the service refuses all requests: {reply.headline}"
+            said = f"{plain}: {self._reader.excerpt(reply)}. {remedy}"
+            self.ending = SubjectError(said, plain=f"{plain}. {remedy}")
+        return self.ending is not None
+
     async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
         """The reply to one input alone; what it says is noted if it is an answer."""
         part = range(place, place + 1)
@@ -249,14 +292,19 @@ class _Exchange:
         self, part: Sequence[int], *, retries: int | None = None, isolating: bool = False
     ) -> Reply | Failure:
         template, start, stop = self._requests.body, part[0], part[-1] + 1
-        return await self._client.send(
+        body = None if template is None else template.join(self._rows[start:stop])
+        tokens = self._subject.expect(body)
+        reply = await self._client.send(
             self._urls[start if len(self._urls) > 1 else 0],
-            None if template is None else template.join(self._rows[start:stop]),
+            body,
             inputs=len(part),
             limit=ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1),
+            tokens=tokens,
             retries=retries,
             isolating=isolating,
         )
+        self._client.pace.correct(self._subject.count(body, reply) - tokens)
+        return reply
 
     def _note(self, part: Sequence[int], reply: Reply | Failure) -> Failure | None:
         """Note what was answered to a part; or why there is no answer."""
@@ -278,8 +326,7 @@ class _Exchange:
             return reply
         if reply.status == 413:  # the request is too large
             self.inputs_per_request = min(self.inputs_per_request, max(count // 2, 1))
-        decides = self._reader.answer == "status" and 400 <= reply.status < 500
-        if reply.good or (decides and reply.status not in RETRYABLE):
+        if self._reader.reads(reply):
             return self._reader.read(reply, count)
         if reply.status in REDIRECTS:
             where = self._requests.credentials.redact(reply.location)

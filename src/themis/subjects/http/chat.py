@@ -1,0 +1,215 @@
+"""Chat: language models behind an API of chat completions; each input is a prompt of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from themis.inputs.schema import Schema
+from themis.subjects.base import Prices, Tokens
+from themis.subjects.decisions import TIMEOUT, CutOff, Failure
+from themis.subjects.http.client import Reply
+from themis.subjects.http.readers import AnswerReader
+from themis.subjects.http.requests import Requests
+from themis.subjects.http.subject import HttpSubject
+from themis.subjects.meanings import CUT_HINT, Meanings
+from themis.subjects.processes.texts import parse_json, shorten
+from themis.subjects.templates import Prose
+
+REFUSAL = "refusal"  # the label of answers that decline to decide
+ENDPOINT = "/chat/completions"
+CHARACTERS = 4  # of a token, about, where nobody counts
+ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
+RENDERED = 64  # prompts whose length is measured for a forecast
+
+_FENCED = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+# In the error of a service that lets no model see the prompt.
+_FILTERED = re.compile(r'"(content_filter|content_policy_violation|flagged_input)"')
+
+
+class ChatSubject(HttpSubject):
+    """A language model that decides: a request of its own for each input, and a message as answer.
+
+    `url` is the base of an API such as that of OpenAI, to which `/chat/completions` is appended
+    unless it is there. `user` and `system` are texts with places; `parameters` are sent as they
+    are. `answer` is "text", or a JSON pointer into the JSON that the message is. What the model,
+    or the service before it, declines to decide is the output "refusal"; so are messages that are
+    no JSON and fit the patterns of `refusals`. Tokens are counted as the service says them.
+    """
+
+    kind = "chat"
+    tokens: Tokens
+    stops = frozenset({401, 402, 403, 404})
+
+    def __init__(
+        self,
+        schema: Schema,
+        url: str,
+        *,
+        user: str,
+        system: str = "",
+        model: str = "",
+        parameters: Mapping[str, Any] | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        answer: str = "text",
+        refusals: Iterable[str] = (),
+        prices: Prices | None = None,
+        concurrency: int = 8,
+        rate_per_second: float | None = None,
+        requests_per_minute: float | None = None,
+        timeout_seconds: float = 60.0,
+        **options: Any,
+    ) -> None:
+        self.tokens, self.prices = Tokens(), prices
+        self._answers = self._sent = 0  # whose tokens are counted, to how many bytes
+        self._refusals = tuple(refusals)
+        sent = {**({"model": model} if model else {}), **(parameters or {})}
+        if json_schema is not None:
+            described = {"name": "decision", "strict": True, "schema": json_schema}
+            sent["response_format"] = {"type": "json_schema", "json_schema": described}
+        longest = sent.get("max_completion_tokens", sent.get("max_tokens"))
+        self._longest = longest if isinstance(longest, int) else ANSWER_TOKENS
+        messages = [
+            {"role": role, "content": Prose(text)}
+            for role, text in (("system", system), ("user", user))
+            if text
+        ]
+        rates = [rate_per_second, requests_per_minute and requests_per_minute / 60]
+        super().__init__(
+            schema,
+            with_endpoint(url),
+            body={**_as_is(sent), "messages": messages},
+            answer=answer,
+            concurrency=concurrency,
+            rate_per_second=min(filter(None, rates), default=None),
+            timeout_seconds=timeout_seconds,
+            **options,
+        )
+
+    def make_reader(self, answer: str, requests: Requests) -> AnswerReader:
+        reader = MessageReader(answer, requests.credentials, many=False)
+        reader.refusals = Meanings({REFUSAL: self._refusals}) if self._refusals else None
+        return reader
+
+    def expect(self, body: bytes | None) -> float:
+        if not self._answers:
+            return len(body or b"") / CHARACTERS + self._longest
+        return (
+            len(body or b"") * self.tokens.input / self._sent + self.tokens.output / self._answers
+        )
+
+    def count(self, body: bytes | None, reply: Reply | Failure) -> float:
+        is_lost = isinstance(reply, Failure) and reply.kind == TIMEOUT  # it may have to be paid
+        if not is_lost and not (isinstance(reply, Reply) and reply.good):
+            return 0
+        answer = reply.body if isinstance(reply, Reply) else b""
+        used = _usage(answer) or _estimate(body or b"", answer)
+        self.tokens += used
+        self._answers, self._sent = self._answers + 1, self._sent + len(body or b"")
+        return used.total
+
+    def foresee(self, executions: int) -> Tokens:
+        if self._answers:
+            share = executions / self._answers
+            return Tokens(round(share * self.tokens.input), round(share * self.tokens.output))
+        rng, counts = np.random.default_rng(0), [each.size for each in self.schema]
+        assert self.requests.body is not None
+        prompts = self.requests.body.row.render(rng.integers(0, counts, (RENDERED, len(counts))))
+        each = sum(map(len, prompts)) / RENDERED / CHARACTERS
+        return Tokens(round(executions * each), executions * self._longest)
+
+
+def with_endpoint(url: str) -> str:
+    """The address of chat completions, of which only the base may be given."""
+    if ENDPOINT in url:
+        return url
+    base, mark, query = url.partition("?")
+    return f"{base.rstrip('/')}{ENDPOINT}{mark}{query}"
+
+
+class MessageReader(AnswerReader):
+    """Reads the message of a language model: its text, or a part of the JSON that it is."""
+
+    words: Sequence[str] = ("text",)
+    refusals: Meanings | None = None
+
+    def reads(self, reply: Reply) -> bool:
+        said = reply.body.decode("utf-8", "replace")
+        return reply.good or (reply.status in (400, 403) and bool(_FILTERED.search(said)))
+
+    def excerpt(self, reply: Reply) -> str:
+        try:
+            error = parse_json(reply.body.decode())["error"]
+            said = error if isinstance(error, str) else error["message"]
+            return shorten(self._credentials.redact(" ".join(said.split())))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return super().excerpt(reply)
+
+    def _outputs(self, text: str, count: int) -> list[Any]:
+        try:
+            choice = parse_json(text)["choices"][0]
+            message = choice["message"]
+            said = _joined(message.get("content"))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            if _FILTERED.search(text):
+                return [REFUSAL]
+            raise ValueError(f"the answer is no chat completion: {shorten(text)}") from None
+        if message.get("refusal") or choice.get("finish_reason") == "content_filter":
+            return [REFUSAL]
+        is_cut = choice.get("finish_reason") == "length"
+        if not said.strip():
+            raise ValueError(f"the message is empty{CUT_HINT if is_cut else ''}")
+        if self.answer == "text":
+            return [CutOff(said.strip()) if is_cut else said.strip()]
+        return self._part(said, CUT_HINT if is_cut else "")
+
+    def _part(self, said: str, hint: str) -> list[Any]:
+        """The part of a message in JSON, which may be fenced."""
+        fenced = _FENCED.fullmatch(said)
+        try:
+            document = parse_json(fenced[1] if fenced else said)
+        except ValueError:
+            if self.refusals is not None and self.refusals.matching(said):
+                return [said]
+            raise ValueError(f"the message is not JSON: {shorten(said)!r}{hint}") from None
+        return [self._single(document, "the message")]
+
+
+def _joined(content: Any) -> str:
+    """The text of a message, which may come in parts; empty where there is none."""
+    if isinstance(content, list):
+        return "".join(str(each.get("text", "")) for each in content)
+    return content or ""
+
+
+def _usage(answer: bytes) -> Tokens | None:
+    """The tokens as the service counted them, if it did."""
+    try:
+        usage = json.loads(answer)["usage"]
+        return Tokens(int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0))
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _estimate(body: bytes, answer: bytes) -> Tokens:
+    try:
+        said = _joined(json.loads(answer)["choices"][0]["message"].get("content"))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        said = ""
+    read, wrote = len(body) // CHARACTERS, -(-len(said) // CHARACTERS)
+    return Tokens(read, wrote, read + wrote)
+
+
+def _as_is(value: Any) -> Any:
+    """A JSON value as a template without places: braces of its texts are doubled."""
+    if isinstance(value, str):
+        return value.replace("{", "{{").replace("}", "}}")
+    if isinstance(value, Mapping):
+        return {_as_is(key): _as_is(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_is(each) for each in value]
+    return value

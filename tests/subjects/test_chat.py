@@ -1,0 +1,250 @@
+"""Language models as subjects: what is sent, what is read, what ends a run, what it costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
+from themis import Audit, RequestError, Schema, SubjectError
+from themis.subjects.base import Prices
+from themis.subjects.decisions import INVALID
+from themis.subjects.http.chat import ChatSubject
+
+pytest.importorskip("aiohttp")
+pytestmark = pytest.mark.usefixtures("quick_retries")
+
+KEY = "sk-live-0123456789abcdef"
+
+
+def completion(content: Any = "approved", reason: str = "stop", **more: Any) -> Reply:
+    """An answer in the shape of such services."""
+    usage = more.pop("usage", {"prompt_tokens": 30, "completion_tokens": 2})
+    message = {"role": "assistant", "content": content, **more}
+    choices = [{"index": 0, "message": message, "finish_reason": reason}]
+    return Reply(json.dumps({"choices": choices, **({"usage": usage} if usage else {})}))
+
+
+def error(status: int, code: str = "", said: str = "no") -> Reply:
+    return Reply(json.dumps({"error": {"message": said, "code": code}}), status)
+
+
+def model(service: Service, **options: Any) -> ChatSubject:
+    given = {"user": "A {race} applicant of {age}.", **options}
+    return ChatSubject(given.pop("schema", SCHEMA), service.url + "/v1", **given)
+
+
+def saying(service: Service, reply: Reply) -> Any:
+    """The one answer that is read from this reply, or its failure."""
+    service.answer = lambda _: reply
+    answers = run(model(service))
+    return answers.failures.get(0) or answers.outputs[0]
+
+
+class TestRequests:
+    def test_prompts_and_parameters_are_sent_as_messages(self, service: Service) -> None:
+        service.answer = lambda _: completion()
+        schema = {"type": "object", "description": "{race} is no place here"}
+        subject = model(
+            service,
+            system='Answer {{"decision": …}}.',
+            model="small-1",
+            parameters={"temperature": 0.7, "stop": ["{"]},
+            json_schema=schema,
+        )
+        assert run(subject, [[1, 2]]).outputs == ["approved"]
+        (request,) = service.requests
+        assert request.path == "/v1/chat/completions"
+        described = {"name": "decision", "strict": True, "schema": schema}
+        assert request.json == {
+            "model": "small-1",
+            "temperature": 0.7,
+            "stop": ["{"],
+            "response_format": {"type": "json_schema", "json_schema": described},
+            "messages": [
+                {"role": "system", "content": 'Answer {"decision": …}.'},
+                {"role": "user", "content": "A purple applicant of 20."},
+            ],
+        }
+
+    def test_a_prompt_that_is_one_place_stays_a_text(self, service: Service) -> None:
+        service.answer = lambda _: completion()
+        run(model(service, user="{age}", schema=Schema(age=[40])))
+        assert service.requests[0].json["messages"][0]["content"] == "40"
+
+    @pytest.mark.parametrize(
+        "given",
+        ["/v1/", "/v1/chat/completions", "/deployments/x?api-version=2", "/x/chat/completions?v=1"],
+    )
+    def test_the_endpoint_is_appended_unless_it_is_there(
+        self, service: Service, given: str
+    ) -> None:
+        service.answer = lambda _: completion()
+        run(ChatSubject(SCHEMA, service.url + given, user="{input}"))
+        path, _, query = service.requests[0].path.partition("?")
+        assert path.endswith("/chat/completions")
+        assert path.count("chat") == 1
+        assert query == given.partition("?")[2]
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            completion(None, refusal="I'm sorry, I can't."),
+            completion("", "content_filter"),
+            error(400, "content_filter"),
+            Reply(json.dumps({"error": {"code": 403, "metadata": {"flagged_input": "…"}}}), 403),
+        ],
+    )
+    def test_what_the_service_declines_is_a_refusal(self, service: Service, reply: Reply) -> None:
+        assert saying(service, reply) == "refusal"
+
+    @pytest.mark.parametrize(
+        ("reply", "words"),
+        [
+            (completion(None), "the message is empty"),
+            (completion("", "length"), "raise max_tokens"),
+            (Reply(json.dumps({"error": {"message": "model crashed"}})), "model crashed"),
+            (Reply('{"choices": []}'), "no chat completion"),
+        ],
+    )
+    def test_what_holds_no_message_is_a_failure(
+        self, service: Service, reply: Reply, words: str
+    ) -> None:
+        failure = saying(service, reply)
+        assert failure.kind == INVALID
+        assert words in failure.message
+
+    def test_a_decision_may_be_a_part_of_json(self, service: Service) -> None:
+        for said in ('{"decision": "no"}', '```json\n{"decision": "no"}\n```'):
+            service.answer = lambda _, said=said: completion(said)
+            assert run(model(service, answer="/decision")).outputs == ["no"]
+        service.answer = lambda _: completion("I can't decide that.")
+        subject = model(service, answer="/decision", refusals=["I can't*"])
+        assert run(subject).outputs == ["I can't decide that."]
+        assert "is not JSON" in failure_of(model(service, answer="/decision")).message
+
+    def test_a_message_in_parts_is_one_text(self, service: Service) -> None:
+        parts = [{"type": "text", "text": "appro"}, {"type": "text", "text": "ved"}]
+        assert saying(service, completion(parts)) == "approved"
+
+    def test_a_text_that_was_cut_off_says_so(self, service: Service) -> None:
+        service.answer = lambda _: completion("Well, the", "length")
+        with pytest.raises(SubjectError, match="fits no label; it was cut off: raise max_tokens"):
+            Audit(model(service), SCHEMA, labels={"yes": ["yes*"]}).causal("race")
+
+
+class TestStops:
+    @pytest.mark.parametrize(
+        ("reply", "words"),
+        [
+            (error(401, said="Incorrect API key"), "401 Unauthorized: Incorrect API key"),
+            (error(402, said="Insufficient Balance"), "pay for more"),
+            (error(403), "check the credentials"),
+            (error(404, said="model 'x' not found"), "model 'x' not found"),
+            (error(429, "insufficient_quota", "You exceeded"), "pay for more"),
+        ],
+    )
+    def test_who_is_refused_stops_at_once(self, service: Service, reply: Reply, words: str) -> None:
+        service.answer = lambda _: reply
+        with pytest.raises(SubjectError, match=words):
+            run(model(service), [[0, age] for age in range(60)])
+        assert len(service.requests) <= 8
+
+    def test_what_was_answered_before_the_quota_ended_is_not_sent_again(
+        self, service: Service, tmp_path: Path
+    ) -> None:
+        def score() -> Any:
+            subject = model(service)
+            with Audit(subject, SCHEMA, cache=tmp_path / "c", deterministic=True) as audit:
+                return audit.score("race")
+
+        def answer(request: Request) -> Reply:
+            if len(service.requests) > 50:
+                return error(429, "insufficient_quota")
+            return completion()
+
+        service.answer = answer
+        with pytest.raises(SubjectError, match="429"):
+            score()
+        answered = [each.body for each in service.requests[:50]]
+        service.requests.clear()
+        service.answer = lambda _: completion()
+        assert score().scores
+        assert not set(answered) & {each.body for each in service.requests}
+
+    def test_too_many_requests_are_sent_again(self, service: Service) -> None:
+        replies = iter([error(429, "rate_limit_exceeded")])
+        service.answer = lambda _: next(replies, completion())
+        assert run(model(service)).outputs == ["approved"]
+
+
+class TestRates:
+    def test_tokens_per_minute_are_kept(self, service: Service) -> None:
+        service.answer = lambda _: completion(usage={"prompt_tokens": 90, "completion_tokens": 10})
+        subject = model(service, tokens_per_minute=240_000)
+        run(subject, [[0, age] for age in range(40)])
+        first, *_, last = sorted(each.time for each in service.requests)
+        assert last - first > 0.6  # 40 times 100 tokens, of which 4,000 are allowed in a second
+
+    def test_requests_per_minute_are_kept(self, service: Service) -> None:
+        service.answer = lambda _: completion()
+        run(model(service, requests_per_minute=1_200), [[0, age] for age in range(8)])
+        first, *_, last = sorted(each.time for each in service.requests)
+        assert last - first > 0.25  # 7 spaces of 50 ms, of which the first may be used at once
+
+
+def fair(request: Request) -> Reply:
+    return completion("approved" if len(request.body) % 2 else "denied")
+
+
+class TestMoney:
+    PRICES = Prices(input=1.0, output=10.0)  # so that a request costs 50 millionths
+
+    def audit(self, service: Service, **settings: Any) -> Audit:
+        service.answer = fair
+        subject = model(service, prices=self.PRICES)
+        return Audit(subject, SCHEMA, favourable=["approved"], error=0.05, **settings)
+
+    @pytest.mark.parametrize("limit", [{"max_total_tokens": 3_200}, {"max_spend": 0.005}])
+    def test_a_limit_is_exceeded_by_what_is_in_flight_at_most(
+        self, service: Service, limit: dict[str, float]
+    ) -> None:
+        with self.audit(service, **limit) as audit:
+            result = audit.score("race")
+        assert result.stopped == "budget"
+        assert 50 < len(service.requests) <= 100 + 8
+        used = result.timing
+        assert (used["tokens_in"], used["tokens_out"]) == tuple(
+            each * len(service.requests) for each in (30, 2)
+        )
+        assert used["spend"] == pytest.approx(50e-6 * len(service.requests))
+
+    def test_answers_of_the_cache_cost_nothing(self, service: Service, tmp_path: Path) -> None:
+        for _ in range(2):
+            settings = {"max_total_tokens": 3_200, "cache": tmp_path / "c", "deterministic": True}
+            with self.audit(service, **settings) as audit:
+                before = len(service.requests)
+                audit.score("race")
+                assert 32 * (len(service.requests) - before) <= 3_200 + 8 * 32
+        bodies = [each.body for each in service.requests]
+        assert len(bodies) > 110
+        assert len(bodies) == len(set(bodies))
+
+    def test_tokens_are_estimated_where_the_service_counts_none(self, service: Service) -> None:
+        subject = model(service)
+        service.answer = lambda _: completion("a" * 40, usage=None)
+        run(subject, [[0, 0]])
+        assert subject.tokens.output == 10
+        assert subject.tokens.input == len(service.requests[0].body) // 4
+        assert subject.tokens.estimated == subject.tokens.total
+
+    def test_limits_that_nothing_can_keep_are_mistakes(self, service: Service) -> None:
+        with pytest.raises(RequestError, match=r"max_spend.*prices"):
+            Audit(model(service), SCHEMA, max_spend=1).causal("race")
+        with pytest.raises(RequestError, match=r"max_total_tokens.*no tokens"):
+            Audit(lambda _: 1, SCHEMA, max_total_tokens=9).causal("race")
