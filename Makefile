@@ -6,7 +6,7 @@ DEV := $(VENV)/.dev
 FRAMEWORKS := $(VENV)/.frameworks
 SOURCES := pyproject.toml src/themis/_version.py
 
-.PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs clean
+.PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs docs-serve clean
 .NOTPARALLEL: # two installs into one environment at once would break it
 
 demo: $(CORE)
@@ -41,7 +41,10 @@ paper-quick: $(DEV)
 	$(BIN)/python -m studies.fse2017 --quick
 
 docs: $(DEV)
-	$(BIN)/mkdocs build --strict --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+
+docs-serve: docs
+	$(BIN)/python -m http.server --directory site --bind 127.0.0.1 8000
 
 # Three stamps in one environment: the demo needs a fifth of what the tests do, and those a quarter
 # of what the slow ones do. uv installs, where

@@ -744,6 +744,22 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == [path.name for path in DOCS]
 
 
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings_and_fetches_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    made = sorted(tmp_path.glob("*.html"))
+    assert len(made) == len(DOCS) + 1  # and one for what is not found
+    for page in made:
+        fetched = re.findall(
+            r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"?(http[^\" >]*)", page.read_text()
+        )
+        assert fetched == [], page.name
+
+
 def test_no_page_names_a_place_outside_the_repository() -> None:
     for path in LINKED:
         text = path.read_text(encoding="utf-8")
