@@ -6,7 +6,7 @@ DEV := $(VENV)/.dev
 FRAMEWORKS := $(VENV)/.frameworks
 SOURCES := pyproject.toml src/themis/_version.py
 
-.PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs docs-serve clean
+.PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs docs-serve package clean
 .NOTPARALLEL: # two installs into one environment at once would break it
 
 demo: $(CORE)
@@ -72,5 +72,8 @@ $(FRAMEWORKS): $(DEV)
 	$(INSTALL) --group frameworks
 	touch $@
 
+package:
+	.ci/package $(PYTHON)
+
 clean:
-	rm -rf .venv .venvs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist site .venv .venvs .pytest_cache .mypy_cache .ruff_cache .hypothesis
