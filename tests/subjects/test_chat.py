@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
-from themis import Audit, RequestError, Schema, SubjectError
+from themis import Audit, RequestError, Schema, SubjectError, read_result
+from themis.cli import app
 from themis.subjects.base import Prices
 from themis.subjects.decisions import INVALID
 from themis.subjects.http.chat import ChatSubject
@@ -196,6 +198,76 @@ class TestRates:
         run(model(service, requests_per_minute=1_200), [[0, age] for age in range(8)])
         first, *_, last = sorted(each.time for each in service.requests)
         assert last - first > 0.25  # 7 spaces of 50 ms, of which the first may be used at once
+
+
+FILE = """
+version = 1
+[subject]
+kind = "chat"
+url = "http://127.0.0.1:PORT/v1"
+headers = { Authorization = "Bearer ${CHAT_KEY}" }
+favourable = ["approved"]
+deterministic = true
+[subject.labels]
+approved = ["approved*"]
+denied = ["denied*", "no."]
+[subject.prompt]
+user = "A {race} applicant of {age}."
+[inputs]
+race = { values = ["green", "purple"], protected = true }
+age = { min = 18, max = 60 }
+"""
+
+
+@pytest.fixture
+def file(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of a model that declines purple people under 30, and denies other young people."""
+    monkeypatch.setenv("CHAT_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+
+    def answer(request: Request) -> Reply:
+        said = request.json["messages"][-1]["content"]
+        is_young = int(said.split()[-1][:-1]) < 30
+        declines = is_young and "purple" in said
+        return completion("Sorry, no." if declines else "Denied." if is_young else "Approved.")
+
+    service.answer = answer
+    path = tmp_path / "themis.toml"
+    path.write_text(FILE.replace("PORT", str(service.port)), encoding="utf-8")
+    return path
+
+
+def themis(*words: str, code: int = 0) -> str:
+    """What a command says, which ends with this code."""
+    done = CliRunner().invoke(app, [*words])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+class TestRefusals:
+    def test_what_declines_to_decide_has_its_rate_by_group(
+        self, service: Service, file: Path
+    ) -> None:
+        themis("score", code=3)  # what fits no label is no decision
+        sent = len(service.requests)
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("favour", 'refusals = ["sorry*"]\nfavour'), encoding="utf-8")
+        themis("score", "-o", "result.json")
+        result = read_result("result.json")
+        assert len(service.requests) == sent  # other labels need no other answers
+        scores = {(each.measure, each.output): each.score for each in result.scores}
+        assert scores == {
+            ("causal", "decision"): pytest.approx(12 / 43),
+            ("causal", "answered"): pytest.approx(12 / 43),
+            ("group", "decision"): 0.0,
+            ("group", "answered"): pytest.approx(12 / 43),
+        }
+
+    def test_a_refusal_is_never_favourable(self, file: Path) -> None:
+        text = file.read_text(encoding="utf-8")
+        text = text.replace('["approved"]', '["refusal"]\nrefusals = ["sorry*"]')
+        file.write_text(text, encoding="utf-8")
+        assert "'refusal' is no label" in themis("score", code=2)
 
 
 def fair(request: Request) -> Reply:

@@ -45,7 +45,7 @@ def options_of(config: Config) -> dict[str, Any]:
         outputs = [loaded_output(each, config.folder) for each in config.outputs]
     return {
         "favourable": spec.favourable,
-        "labels": spec.labels,
+        "labels": None if config.outputs else spec.meanings,
         "similar_texts": spec.similar_texts,
         "outputs": outputs,
         "max_failures": spec.max_failures,

@@ -9,7 +9,7 @@ checks them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
@@ -43,7 +43,8 @@ from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
-from themis.subjects.outputs import SIMILAR_TEXTS, Output, Similarity
+from themis.subjects.meanings import with_refusals
+from themis.subjects.outputs import SIMILAR_TEXTS, Output, Similarity, refusal_outputs
 from themis.subjects.trained import Method
 
 VERSION = 1  # of the file format; the only one that this Themis reads
@@ -151,6 +152,15 @@ class Subject(Table):
         "for models and functions of a table",
         "calls",
     )
+
+    @property
+    def meanings(self) -> Mapping[str, Sequence[str]] | None:
+        """The labels, with those that its kind has of its own."""
+        return self.labels
+
+    def own_outputs(self) -> tuple[Output, ...]:
+        """What its kind measures where no outputs are declared; nothing: the one decision."""
+        return ()
 
     @property
     def program(self) -> str:
@@ -328,6 +338,15 @@ class ChatSubject(Subject):
     tokens_per_minute: Positive = optional("Tokens per minute at most", 200_000)
     retries: int = optional("How often a failed request is sent again", 3, ge=0)
     timeout_seconds: Positive = optional("How long one request may take", 120, default=60)
+
+    @property
+    def meanings(self) -> Mapping[str, Sequence[str]] | None:
+        return None if self.labels is None else with_refusals(self.labels, self.refusals or ())
+
+    def own_outputs(self) -> tuple[Output, ...]:
+        if self.refusals is None or self.meanings is None:
+            return ()
+        return refusal_outputs(self.meanings, self.favourable)
 
 
 class Characteristic(Table):

@@ -30,7 +30,7 @@ from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.meanings import favourable_mistakes, label_mistakes, listed
-from themis.subjects.outputs import Output
+from themis.subjects.outputs import ANSWERED, Output
 
 __all__ = [
     "Config",
@@ -193,7 +193,8 @@ class _Reader:
                 replace(e, against=ordered(e.against) or None, name="", line=line(("checks", n)))
                 for n, e in enumerate(file.checks)
             ),
-            tuple(replace(each, name=name) for name, each in file.outputs.items()),
+            tuple(replace(each, name=name) for name, each in file.outputs.items())
+            or file.subject.own_outputs(),
             file.profile,
             tuple(
                 replace(e, against=ordered(e.against), line=line(("accepted", n)))
@@ -303,6 +304,8 @@ class _Reader:
     def _check_outputs(self, section: str) -> None:
         """Whether the tables of a section name outputs that are declared."""
         known = list(self._table("outputs"))
+        if not known and "refusals" in self._table("subject"):
+            known = ["decision", ANSWERED]
         for number, table in self._tables(section):
             name = table.get("output")
             if isinstance(name, str) and name not in known:

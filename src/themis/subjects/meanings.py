@@ -17,11 +17,19 @@ from themis.subjects.decisions import CutOff
 
 MOST = 100  # labels; as many as a subject may have outputs
 
+REFUSAL = "refusal"  # the label of answers that decline to decide
 CUT_HINT = "; it was cut off: raise max_tokens"
 
 CODE = "labels"  # of every mistake in a table of labels
 
 _ANY, _ONE = "\ue000", "\ue001"  # characters of private use, which no pattern has
+
+
+def with_refusals(
+    labels: Mapping[str, Sequence[str]], refusals: Sequence[str]
+) -> dict[str, Sequence[str]]:
+    """The labels and one more, of the texts that decline to decide."""
+    return {**labels, REFUSAL: [*labels.get(REFUSAL, ()), REFUSAL, *refusals]}
 
 
 class Meanings:

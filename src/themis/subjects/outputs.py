@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.keys import NUMBER, Rule, broken_rules, is_whole, optional
-from themis.subjects.meanings import CODE, favourable_mistakes, label_mistakes, listed
+from themis.subjects.meanings import (
+    CODE,
+    REFUSAL,
+    favourable_mistakes,
+    label_mistakes,
+    listed,
+)
 
 DISTANCES = ("exact", "threshold", "relational", "ranking")
 REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
 
+ANSWERED = "answered"  # the output beside a decision that may be declined
 SIMILAR_TEXTS = (
     "Whether texts that differ only in case, surrounding space or final punctuation are the same"
 )
@@ -205,6 +212,17 @@ class Output:
                 "and 1, and be 0 for equal outputs"
             )
         return apart if self.tolerance is None else float(apart > self.tolerance)
+
+
+def refusal_outputs(
+    labels: Mapping[str, Sequence[str]], favourable: Sequence[Value]
+) -> tuple[Output, Output]:
+    """The decision, and beside it whether there is one at all: answers are better than refusals."""
+    known = tuple(each for each in favourable if each in labels)
+    answered = [each for name in labels if name != REFUSAL for each in labels[name]]
+    meanings = {ANSWERED: answered, REFUSAL: labels[REFUSAL]}
+    decision = Output(name="decision", favourable=known, labels=labels)
+    return decision, Output(name=ANSWERED, favourable=(ANSWERED,), labels=meanings)
 
 
 def ranking_distance(first: Sequence[Any], second: Sequence[Any]) -> float:

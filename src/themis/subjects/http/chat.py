@@ -16,11 +16,10 @@ from themis.subjects.http.client import Reply
 from themis.subjects.http.readers import AnswerReader
 from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject
-from themis.subjects.meanings import CUT_HINT, Meanings
+from themis.subjects.meanings import CUT_HINT, REFUSAL, Meanings
 from themis.subjects.processes.texts import parse_json, shorten
 from themis.subjects.templates import Prose
 
-REFUSAL = "refusal"  # the label of answers that decline to decide
 ENDPOINT = "/chat/completions"
 CHARACTERS = 4  # of a token, about, where nobody counts
 ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
