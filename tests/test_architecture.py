@@ -103,6 +103,7 @@ PUBLIC = [
     "__version__",
     "batch",
     "derived",
+    "documents",
     "keywords",
     "model",
     "read_result",

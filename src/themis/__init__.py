@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from themis.events import Progress, SearchProgress
     from themis.inputs.characteristics import Integers, Reals, Values, derived
+    from themis.inputs.documents import documents
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
@@ -85,6 +86,7 @@ __all__ = [
     "__version__",
     "batch",
     "derived",
+    "documents",
     "keywords",
     "model",
     "read_result",
@@ -96,6 +98,7 @@ _HOMES = {
     "themis.audit.audit": ("Audit",),
     "themis.audit.model_selection": ("scorer",),
     "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
+    "themis.inputs.documents": ("documents",),
     "themis.errors": (
         "ColumnsWarning",
         "ConfigError",

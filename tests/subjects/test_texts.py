@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from tests.services import Service, complaint, run
-from themis import Integers, Schema, Values
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import themis
+from tests.projects import run as command
+from tests.services import Reply, Request, Service, complaint, run
+from themis import Integers, RequestError, Schema, Values
+from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject
+from themis.subjects.templates import WHOLE
 
 pytest.importorskip("aiohttp")
 
@@ -57,3 +69,154 @@ class TestWordings:
             for body in ("{sex|f:she,m:he}", "{sex|f:her,m:he}", "{sex}")
         }
         assert len(prints) == 3
+
+
+RESUMES = (
+    'id,text,more\na,"I am {name}, a {sex|woman:""mother"",man:father} of {age}.\n100% {{sic}}",x\n'
+    "b,Ask {name} {name}!,y\n"
+)
+
+
+def with_resumes(folder: Path, texts: str = RESUMES, name: str = "resumes.csv") -> Schema:
+    (folder / name).write_text(texts)
+    names, read = ["Ada", "Bo"], themis.documents(folder / name)
+    return Schema(sex=["woman", "man"], name=names, age=Integers(18, 80), resume=read)
+
+
+LETTERS = st.text(st.characters(codec="utf-8", exclude_characters="{}$\0"), max_size=8)
+NAMES = st.from_regex(r"[\w .-]{1,8}", fullmatch=True).filter(lambda name: name.strip() == name)
+
+
+def naively(pieces: list[str], row: dict[str, Any]) -> str:
+    """A text in pieces with its places filled in, one after the other."""
+    known = {f"{{{name}}}": value for name, value in row.items()} | {"{{": "{", "}}": "}"}
+    return "".join(known.get(piece, piece) for piece in pieces)
+
+
+class TestDocuments:
+    @pytest.fixture
+    def schema(self, tmp_path: Path) -> Schema:
+        return with_resumes(tmp_path)
+
+    def test_texts_are_sent_with_their_places_filled(
+        self, service: Service, schema: Schema
+    ) -> None:
+        body = {"prompt": "Decide on {name}: {resume}", "resume": "{resume}", "all": "{input}"}
+        run(service.subject(schema=schema, body=body), [[0, 0, 1, 0], [1, 1, 2, 1]])
+        second, first = sorted((each.json for each in service.requests), key=lambda b: b["resume"])
+        assert first["resume"] == 'I am Ada, a "mother" of 19.\n100% {sic}'
+        assert first["prompt"] == f"Decide on Ada: {first['resume']}"
+        row = {"sex": "woman", "name": "Ada", "age": 19, "resume": first["resume"]}
+        assert first["all"] == row
+        assert second["resume"] == second["all"]["resume"] == "Ask Bo Bo!"
+
+    def test_lists_of_inputs_have_them_too(self, service: Service, schema: Schema) -> None:
+        service.answer = lambda request: Reply(json.dumps([1] * len(request.json)))
+        run(service.subject(schema=schema, body="{inputs}"), [[0, 0, 1, 1], [1, 1, 2, 1]])
+        sent = [each["resume"] for each in service.requests[0].json]
+        assert sent == ["Ask Ada Ada!", "Ask Bo Bo!"]
+
+    @given(st.data())
+    def test_what_is_sent_is_what_plain_filling_gives(self, data: st.DataObject) -> None:
+        own = NAMES.filter(lambda name: name not in WHOLE)
+        names = data.draw(st.lists(own, min_size=1, max_size=3, unique=True))
+        values = st.lists(LETTERS, min_size=1, max_size=3, unique=True)
+        inputs: dict[str, Any] = {name: data.draw(values) for name in names}
+        places = st.sampled_from([*(f"{{{name}}}" for name in names), "{{", "}}", "%", '"', "\\"])
+        pieces = st.lists(places | LETTERS, max_size=6)
+        texts = data.draw(st.lists(pieces.map(lambda p: ["x", *p]), min_size=1, max_size=3))
+        inputs["doc 1"] = themis.documents({"text": ["".join(text) for text in texts]})
+        schema, outer = Schema(inputs), data.draw(pieces)
+        body = {"text": "".join([*outer, "{doc 1}"]), "rest": "".join(f"{{{n}}}" for n in names)}
+        asked = Requests(schema, url="http://x", method="POST", headers={}, body=body).body
+        codes = [[data.draw(st.integers(0, each.size - 1)) for each in schema] for _ in range(3)]
+        for row, sent in zip(codes, asked.row.render(np.array(codes)), strict=True):
+            told = schema.decode_row(np.array(row))
+            text = texts[int(told.pop("doc 1")) - 1]
+            assert json.loads(sent)["text"] == naively(outer, told) + naively(text, told)
+
+    def test_what_is_wrong_is_told_by_rows_and_never_by_texts(self, tmp_path: Path) -> None:
+        texts = "text\nI {nme} am\n{sex|wman:a}\nmy secret {is that I am; well}\n{nme}{\n"
+        said = complaint(schema=with_resumes(tmp_path, texts), body="{input}")
+        assert "inputs.resume: resumes.csv, line 2, line 5: '{nme}' is not the place" in said
+        assert "did you mean 'name'?" in said
+        assert "resumes.csv, line 3: 'sex' has no value 'wman'; did you mean 'woman'?" in said
+        assert "line 4: what is in braces is not the place of a characteristic" in said
+        assert "line 5: '{' is not the place" in said
+        assert "secret" not in said
+
+    def test_a_text_does_not_contain_itself(self, tmp_path: Path) -> None:
+        for text in ("{resume}", "{input}", "{inputs}"):
+            said = complaint(schema=with_resumes(tmp_path, f"text\n{text}\n"), body="{input}")
+            assert "'resume' contains itself" in said or "'{inputs}' is not the place" in said
+
+    def test_files_that_are_no_documents_are_refused(self, tmp_path: Path) -> None:
+        def said(content: str, **options: Any) -> str:
+            (tmp_path / "d.csv").write_text(content)
+            with pytest.raises(RequestError) as caught:
+                themis.documents(tmp_path / "d.csv", **options)
+            return str(caught.value)
+
+        assert "has no column 'text'; did you mean 'texts'?" in said("texts\na\n")
+        assert "there is no text in line 3, line 4" in said("id,text\n1,a\n2,\n3, \n")
+        assert "the id appears twice in line 2, line 3" in said("id,text\n1,a\n1,b\n,c\n")
+        assert "the id is missing in line 4" in said("id,text\n1,a\n1,b\n,c\n")
+        assert "holds no rows" in said("text\n")
+        with (tmp_path / "large.csv").open("wb") as file:
+            file.truncate(2**27)
+        with pytest.raises(RequestError, match="is too large; leave out documents: 64 MiB"):
+            themis.documents(tmp_path / "large.csv")
+
+    def test_another_text_is_another_subject_and_none_is_told(self, tmp_path: Path) -> None:
+        before, after = (
+            HttpSubject(with_resumes(tmp_path, text), "http://localhost")
+            for text in (RESUMES, RESUMES.replace("Ask", "Mind"))
+        )
+        assert before.fingerprint() != after.fingerprint()
+        row = {"sex": "woman", "name": "Ada", "age": 19, "resume": "a"}
+        assert '"resume": "[resume a]"' in before.reproduce(row)
+        assert "mother" not in before.reproduce(row) + repr(before.schema["resume"])
+        assert "mother" not in json.dumps(before.schema.to_dict())
+
+    def test_only_what_is_given_texts_takes_them(self, schema: Schema) -> None:
+        with pytest.raises(RequestError, match="kind 'python' is not given texts"):
+            themis.Audit(lambda row: 1, schema).score("sex")
+
+
+@pytest.fixture
+def project(service: Service, tmp_path: Path) -> Callable[..., Path]:
+    """A themis.toml for the service, with these inputs, beside these files."""
+
+    def write(inputs: str, subject: str = 'kind = "http"', **files: str) -> Path:
+        for name, text in files.items():
+            (tmp_path / f"{name}.csv").write_text(text)
+        text = f'version = 1\n[subject]\n{subject}\nurl = "{service.url}"\n[inputs]\n{inputs}\n'
+        (tmp_path / "themis.toml").write_text(text)
+        return tmp_path / "themis.toml"
+
+    return write
+
+
+PRONOUNS = 'sex = { values = ["woman", "man"], protected = true }\n'
+SECRETS = "text,id\n" + "".join(
+    f'"{{sex|woman:She,man:He}} has secret {n}.",n{n}\n' for n in range(40)
+)
+
+
+def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_no_text(
+    service: Service, project: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = project(f'{PRONOUNS}letter = {{ documents = "letters.csv" }}', letters=SECRETS)
+
+    def decide(request: Request) -> Reply:
+        pronoun, *_, number = request.json["letter"].strip(".").split()
+        return Reply(str(int(pronoun == "She" and int(number) < 10)))
+
+    service.answer = decide
+    saved, page = str(tmp_path / "r.json"), tmp_path / "r.html"
+    done = command("score", str(path), "-v", "-o", saved)
+    assert command("report", saved, "-o", str(page)).exit_code == done.exit_code == 0
+    assert [score.score for score in themis.read_result(saved).scores] == [0.25, 0.25]
+    told = done.output + Path(saved).read_text() + page.read_text()
+    assert "secret" not in told
+    assert "[letter n" in told  # in the lines that show a pair again

@@ -14,7 +14,7 @@ from functools import cache
 from math import isfinite
 from typing import Any, Literal, TypeAlias
 
-from themis.config.format import TABLES, Subject
+from themis.config.format import INPUTS, TABLES, Subject
 from themis.config.toml import spell_value
 
 Key: TypeAlias = Mapping[str, Any]  # what the JSON Schema says of one
@@ -40,7 +40,8 @@ def kind_of(section: str, spec: Mapping[str, Any]) -> str:
     """Of which kind a table is, or what it is most likely to become."""
     if section == "inputs":
         is_range = not spec.keys().isdisjoint(("min", "max", "step", "bins"))
-        return "range" if is_range else "open" if spec == {"role": "context"} else "values"
+        own = next((kind for kind in INPUTS if kind in spec), "values")
+        return "range" if is_range else "open" if spec == {"role": "context"} else own
     kinds = kinds_of(section)
     kind = str(spec.get("kind"))
     return kind if kind in kinds else next(iter(kinds), "")

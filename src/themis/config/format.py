@@ -387,6 +387,16 @@ class OpenInput(Table):
     role: Literal["context"] = required("Given as the row has it, never compared", "context")
 
 
+class DocumentsInput(Table):
+    """Texts that are sent, one for each input, with places of their own."""
+
+    documents: Text = required(
+        "A CSV, JSON lines or Parquet file with a text in each row, and maybe an id",
+        "resumes.csv",
+    )
+    column: Text = optional("The column of the texts", "text", default="text")
+
+
 class RangeInput(Characteristic):
     """Numbers from min to max, both included; whole ones unless one is written with a point."""
 
@@ -404,6 +414,8 @@ def _input_shape(spec: Any) -> str | None:
         return "values"
     if any(key in spec for key in ("min", "max", "step", "bins")):
         return "range"
+    if "documents" in spec:
+        return "documents"
     if spec.keys() == {"role"} and spec["role"] == "context":
         return "open"
     return "values" if difflib.get_close_matches("values", map(str, spec)) else None
@@ -413,6 +425,7 @@ Input: TypeAlias = Annotated[
     Annotated[ValueList, Tag("list")]
     | Annotated[ValuesInput, Tag("values")]
     | Annotated[RangeInput, Tag("range")]
+    | Annotated[DocumentsInput, Tag("documents")]
     | Annotated[OpenInput, Tag("open")],
     Discriminator(_input_shape),
 ]
@@ -562,6 +575,7 @@ INPUTS: dict[str, type[Table]] = {
     "values": ValuesInput,
     "range": RangeInput,
     "open": OpenInput,
+    "documents": DocumentsInput,
 }
 TABLES: dict[str, type[Table] | Mapping[str, type[Table]]] = {  # by name, some by their kind
     "subject": SUBJECTS,

@@ -20,6 +20,7 @@ from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.constraints import parse_constraint
+from themis.inputs.documents import documents
 from themis.inputs.expressions import quote
 from themis.inputs.following import completed, level_names, ties_of
 from themis.inputs.population import Population
@@ -156,12 +157,14 @@ class _Reader:
 
     def __init__(self, data: Mapping[str, Any], found: _Findings) -> None:
         self._data = data
+        self._folder = Path()
         self._found = found
         self._characteristics: dict[str, Characteristic] = {}  # the healthy ones
         self._names: list[str] = []  # also of the faulty ones
         self._constraints: dict[str, str] = {}  # the healthy ones
 
     def read(self, path: Path) -> Config:
+        self._folder = path.resolve().parent
         for complaint in find_complaints(self._data):
             self._found.add(complaint.path, complaint.mistake)
         self._read_characteristics()
@@ -185,7 +188,7 @@ class _Reader:
 
         return Config(
             path,
-            path.resolve().parent,
+            self._folder,
             file.subject,
             schema,
             file.run.settings,
@@ -215,17 +218,30 @@ class _Reader:
                 Schema({name: [0]})  # the name alone
                 self._names.append(name)
                 if (usable := self._usable(name, spec)) is not None:
-                    self._characteristics[name] = characteristic_from(usable).named(name)
+                    self._characteristics[name] = self._read_spec(usable).named(name)
             except SchemaError as error:
                 self._found.add_all(("inputs", name), error)
+            except RequestError as error:  # of a file that it names
+                for each in error.mistakes:
+                    line = "" if each.line is None else f", line {each.line:,}"
+                    told = f"{Path(each.file).name}{line}: {each.problem}" if each.file else ""
+                    mistake = replace(each, problem=told or each.problem, line=None)
+                    self._found.add(("inputs", name), mistake)
+
+    def _read_spec(self, spec: Any) -> Characteristic:
+        if isinstance(spec, Mapping) and "documents" in spec:
+            given = {key: spec[key] for key in ("column",) if key in spec}
+            return documents(self._folder / spec["documents"], **given)
+        return characteristic_from(spec)
 
     def _usable(self, name: str, spec: Any) -> Any:
         """What can be checked further: the keys without a mistake, if none that is needed lacks."""
         if not isinstance(spec, Mapping):
             return spec
         kept = {key: spec[key] for key in spec if not self._found.has("inputs", name, key)}
-        is_open = kept == {"role": "context"}
-        return kept if is_open or "values" in kept or {"min", "max"} <= kept.keys() else None
+        needed = ({"values"}, {"min", "max"}, {"documents"})
+        is_whole = kept == {"role": "context"} or any(each <= kept.keys() for each in needed)
+        return kept if is_whole else None
 
     def _check_ties(self) -> None:
         """Whether what follows others, or is derived from them, fits those."""

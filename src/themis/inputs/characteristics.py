@@ -118,6 +118,11 @@ class Characteristic(ABC):
         return values
 
     @property
+    def is_given(self) -> bool:
+        """Whether the subject is given it."""
+        return self.role != "group"
+
+    @property
     def is_open(self) -> bool:
         """Whether all its values are those that given rows have: a context that lists none."""
         return self.role == "context" and not self.size

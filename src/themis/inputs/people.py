@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value
 from themis.inputs.columns import typed_values
+from themis.inputs.documents import Dealt
 from themis.inputs.following import rewrite
 from themis.inputs.keys import InputKeys, numbered
 from themis.inputs.outcomes import (
@@ -176,7 +177,8 @@ def _check(
     mistakes = [
         _no_column(rows, name, where)
         for name in schema.names
-        if name not in rows.columns and not _is_derived(schema, name)
+        if name not in rows.columns
+        and not (_is_derived(schema, name) or isinstance(schema[name], Dealt))
     ]
     taken = dict.fromkeys(schema.names, "a characteristic")
     if isinstance(weights, str):
@@ -236,7 +238,9 @@ def _encode(
     extra: dict[str, tuple[Value, ...]] = {}
     for position, characteristic in enumerate(schema):
         if characteristic.name not in rows.columns:
-            continue  # it is derived
+            if isinstance(characteristic, Dealt):
+                codes[:, position] = np.arange(len(rows)) % characteristic.size
+            continue  # else it is derived
         column = rows.columns[characteristic.name]
         if characteristic.is_open:
             known, extra[characteristic.name] = _encode_open(characteristic, column, rows.is_text)

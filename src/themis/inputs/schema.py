@@ -56,7 +56,7 @@ class Schema:
             except SchemaError as error:
                 mistakes += [replace(m, where=f"inputs.{name}") for m in error.mistakes]
         mistakes += _name_mistakes([name for name, _ in given])
-        if given and not mistakes and all(each.role == "group" for each in characteristics):
+        if given and not mistakes and not any(each.is_given for each in characteristics):
             problem, remedy = "nothing is given to the subject", 'remove role = "group" of one'
             mistakes.append(Mistake("no-inputs", "inputs", problem, remedy))
         if mistakes:
@@ -161,11 +161,11 @@ class Schema:
 
     @cached_property
     def given(self) -> Schema:
-        """What the subject is given: this schema without what is only known of people.
+        """What the subject is given: this schema without what is only known of people or drawn.
 
         Nothing is derived from that, or follows it, there; constraints are left out with it.
         """
-        known_only = {each.name for each in self if each.role == "group"}
+        known_only = {each.name for each in self if not each.is_given}
         if not known_only:
             return self
         kept = [each for each in self if each.name not in known_only]
@@ -205,7 +205,7 @@ class Schema:
     @cached_property
     def given_keys(self) -> InputKeys:
         """What tells inputs apart for the subject, which is not given all of them."""
-        hidden = [column for column, each in enumerate(self) if each.role == "group"]
+        hidden = [column for column, each in enumerate(self) if not each.is_given]
         return InputKeys(self.code_counts, hidden) if hidden else self.input_keys
 
     @cached_property

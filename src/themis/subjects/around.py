@@ -14,7 +14,7 @@ class Around(Subject):
     """What is asked of it is asked of the subject inside."""
 
     def __init__(self, inside: Subject) -> None:
-        self.inside, self.kind = inside, inside.kind
+        self.inside, self.kind, self.reads_texts = inside, inside.kind, inside.reads_texts
 
     @property
     def structured(self) -> bool:

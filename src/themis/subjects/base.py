@@ -193,6 +193,7 @@ class Subject(ABC):
     traits: Traits = Traits()
     schema: Schema
     covered = "program"  # what the fingerprint is of; or "requests"
+    reads_texts = False  # whether it is given the words of documents
     structured = False  # whether an output may have parts; set where outputs are declared
     deadline = math.inf  # of the batch that is run: what has not ended until then is cut off
     call_inputs: int | None = None  # of the batch that is run, where it is several calls: of each

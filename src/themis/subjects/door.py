@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from themis.errors import RequestError
 from themis.inputs.characteristics import Codes, Value
+from themis.inputs.documents import Documents
 from themis.inputs.schema import Schema
 from themis.subjects.around import Around
 from themis.subjects.base import Batch, Subject
@@ -18,14 +19,20 @@ from themis.subjects.base import Batch, Subject
 def at_door(subject: Subject, schema: Schema) -> Subject:
     """The subject as inputs of this schema reach it: without what is only known of people.
 
-    It was made for `schema.given`; RequestError for a ready-made one that was not.
+    It was made for `schema.given`; RequestError for a ready-made one that was not, and where it is
+    of a kind that is not given texts.
     """
+    texts = [each.name for each in schema if isinstance(each, Documents)]
+    if texts and not subject.reads_texts:
+        problem = f"a subject of kind {subject.kind!r} is not given texts"
+        remedy = 'use kind = "http", or values'
+        raise RequestError.one("documents", f"inputs.{texts[0]}", problem, remedy)
     if schema.given is schema or isinstance(subject, Door):
         return subject
     if subject.schema.names != schema.given.names:
-        known_only = [name for name in schema.names if name not in schema.given.names]
-        problem = f"the subject was made for other characteristics than it is given: {known_only}"
-        problem += " are only known of people"
+        hidden = [name for name in schema.names if name not in schema.given.names]
+        problem = f"the subject was made for other characteristics than it is given: {hidden}"
+        problem += " never reach it"
         raise RequestError.one("ready-made", "subject", problem, "make it for schema.given")
     return Door(subject, schema)
 

@@ -5,6 +5,7 @@ In the arguments and the lines of programs, and in the body and the address of r
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -15,10 +16,12 @@ from itertools import groupby
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, suggest
+from themis.errors import Mistake, count_of, suggest
 from themis.inputs.characteristics import Value
+from themis.inputs.documents import Documents, listed
 from themis.inputs.schema import Schema
 from themis.subjects.processes.texts import Column, plain_text, write_csv
 from themis.subjects.wordings import wording_of
@@ -73,6 +76,36 @@ class Slot:
     def text_of(self, row: Mapping[str, Value]) -> bytes:
         """The text for one input that is given by name, as it may be shown."""
         return self.column.text_of(row)
+
+
+@dataclass(frozen=True)
+class Choice(Slot):
+    """Where one of several texts goes, which have places themselves."""
+
+    templates: tuple[Template, ...] = ()  # by code
+
+    @property
+    def longest(self) -> int:
+        return max(each.longest for each in self.templates)
+
+    def described(self) -> str:
+        whole = "".join(each.described() for each in self.templates)
+        return f"{self.place}{hashlib.sha256(whole.encode()).hexdigest()}"
+
+    def texts(self, codes: NDArray[Any]) -> list[bytes]:
+        texts, own = np.empty(len(codes), dtype=object), codes[:, self.place]
+        for code in np.unique(own).tolist():
+            rows = np.flatnonzero(own == code)
+            texts[rows] = self.templates[code].render(codes[rows])
+        found: list[bytes] = texts.tolist()
+        return found
+
+    def text_of(self, row: Mapping[str, Value]) -> bytes:
+        of = self.column.characteristic
+        code = of.encode(row[of.name])
+        if getattr(of, "source", "") or code is None:
+            return self.column.text_of(row)
+        return self.templates[code].render_row(row)
 
 
 Part: TypeAlias = bytes | Slot  # what is always there, or what an input has there
@@ -170,11 +203,16 @@ class Prose(str):
 class TemplateWriter:
     """Writes a template piece by piece, and notes what is wrong and which columns are covered."""
 
-    def __init__(self, schema: Schema, where: str) -> None:
+    def __init__(self, schema: Schema, where: str, inside: tuple[str, ...] = ()) -> None:
         self.mistakes: list[Mistake] = []
         self.covered: set[int] = set()
+        self._inside = inside  # the documents whose texts it writes
+        self.parts: list[Part] = []
+        self._slots: dict[tuple[str, Encode, bool], Slot] = {}
+        texts = [each for each in schema if isinstance(each, Documents)]
+        self._documents = {each.name for each in texts}
+        self._variants = {each.name for each in texts if not each.source}
         self._schema, self._where = schema, where
-        self._parts: list[Part] = []
         self._list: tuple[int, Template, bytes] | None = None  # the place of {inputs}
 
     def add_address(self, pieces: Sequence[Piece]) -> None:
@@ -198,7 +236,7 @@ class TemplateWriter:
 
     def template(self) -> Template:
         """What was written, without {inputs}."""
-        return Template.of(self._parts)
+        return Template.of(self.parts)
 
     def body(self) -> Body:
         """What was written, as the body of requests."""
@@ -209,80 +247,136 @@ class TemplateWriter:
             problem = "a list of inputs has no room for single values beside it"
             self._add_mistake(problem, "use {inputs} alone, or {input}")
             return Body(row, many=True)
-        before, after = Template.of(self._parts[:place]), Template.of(self._parts[place:])
+        before, after = Template.of(self.parts[:place]), Template.of(self.parts[place:])
         self.covered = set(range(len(self._schema)))
         return Body(row, True, before.format % (), between, after.format % ())
 
     def _add_string(self, text: str) -> None:
         pieces = split(text)
-        if len(pieces) == 1 and isinstance(pieces[0], Place) and not isinstance(text, Prose):
-            self._add_place(pieces[0], str.encode, exact=True)
+        alone = pieces[0] if len(pieces) == 1 and not isinstance(text, Prose) else ""
+        if isinstance(alone, Place) and alone.name not in self._documents:
+            self._add_place(alone, str.encode, exact=True)
         else:
             self._add_quoted(pieces)
 
     def _add_quoted(self, pieces: Sequence[Piece]) -> None:
-        self._parts.append(b'"')
+        self.parts.append(b'"')
         self._add_text(pieces, _encode_string, _encode_string)
-        self._parts.append(b'"')
+        self.parts.append(b'"')
 
     def _add_text(self, pieces: Sequence[Piece], encode: Encode, literally: Encode) -> None:
         for piece in pieces:
             if isinstance(piece, Place):
                 self._add_place(piece, encode)
             else:
-                self._parts.append(literally(str(piece)))
+                self.parts.append(literally(str(piece)))
 
     def _add_members(self, start: bytes, members: Sequence[tuple[Any, Any]], end: bytes) -> None:
-        self._parts.append(start)
+        self.parts.append(start)
         for number, (key, value) in enumerate(members):
             if number:
-                self._parts.append(b", ")
+                self.parts.append(b", ")
             if key is not None:
                 self._add_quoted(split(str(key)))
-                self._parts.append(b": ")
+                self.parts.append(b": ")
             self.add_json(value)
-        self._parts.append(end)
+        self.parts.append(end)
 
     def _add_constant(self, value: Any) -> None:
         try:
-            self._parts.append(json.dumps(value, allow_nan=False).encode())
+            self.parts.append(json.dumps(value, allow_nan=False).encode())
         except (TypeError, ValueError):
             problem = f"{value!r} is not a JSON value"
             self._add_mistake(problem, "write it as text or as a number")
 
     def _add_place(self, place: Place, encode: Encode, *, exact: bool = False) -> None:
-        write = _json_text if exact else plain_text
-        name, _, wording = place.name.partition("|")
-        if place.name in self._schema.names:
-            self._add_slot(place.name, partial(_written, write, encode))
-        elif wording and name in self._schema.names:
-            words = wording_of(wording, self._schema[name], self._add_mistake)
-            self._add_slot(name, partial(_worded, words, write, encode), wording)
+        whole = WHOLE[:1] if encode in ONE_INPUT or self._inside else WHOLE
+        name = place.name if place.name in self._schema.names else place.name.partition("|")[0]
+        if name in self._schema.names:
+            self.parts.append(self._slot(place.name, name, encode, exact=exact))
         elif place.name == "input":
-            self.covered |= set(range(len(self._schema)))
-            self._parts += json_parts(self._schema, encode)
-        elif place.name == "inputs" and encode not in ONE_INPUT:
+            self.add_object(encode)
+        elif place.name in whole:
             self._add_inputs(encode)
         else:
-            whole = WHOLE[:1] if encode in ONE_INPUT else WHOLE
             known = suggest(name, (*self._schema.names, *whole))
-            problem = f"{place.text!r} is not the place of a characteristic"
+            problem = f"{self._shown(place)} is not the place of a characteristic"
             self._add_mistake(problem, f"{known}, or double the brace to keep it")
 
-    def _add_slot(self, name: str, write: Callable[[Value], bytes], wording: str = "") -> None:
+    def _shown(self, place: Place) -> str:
+        """A place as messages show it; of documents only what looks like a name."""
+        is_name = not self._inside or re.fullmatch(r"\{?[\w |.:,-]{0,40}\}?", place.text)
+        return repr(place.text) if is_name else "what is in braces"
+
+    def _slot(self, written: str, name: str, encode: Encode, *, exact: bool = False) -> Slot:
+        """Where a characteristic goes; documents have the same places over and over."""
+        key, mistakes = (written, encode, exact), len(self.mistakes)
+        slot = self._slots.get(key) or self._new_slot(written, name, encode, exact=exact)
+        if len(self.mistakes) == mistakes:
+            self._slots[key] = slot
+        self.covered.add(slot.place)
+        return slot
+
+    def _new_slot(self, written: str, name: str, encode: Encode, *, exact: bool) -> Slot:
         column = self._schema.column_by_name[name]
-        self.covered.add(column)
         of = self._schema.characteristics[column]
-        self._parts.append(Slot(column, Column(of, write), wording))
+        if isinstance(of, Documents):
+            return self._choice(column, of, encode)
+        wording, write = written[len(name) :], _json_text if exact else plain_text
+        if wording:
+            words = wording_of(wording[1:], of, self._add_mistake)
+            return Slot(column, Column(of, partial(_worded, words, write, encode)), wording)
+        return Slot(column, Column(of, partial(_written, write, encode)))
+
+    def _choice(self, column: int, of: Documents, encode: Encode) -> Choice:
+        """Where one of some documents goes, each with its own places."""
+        found: dict[tuple[str, str], list[str]] = {}
+        templates = []
+        if of.name in self._inside:
+            self._add_mistake(f"{of.name!r} contains itself", "remove its place from its text")
+        elif of.extra:
+            problem = (
+                f"rows name {count_of(len(of.extra), 'text')} of {of.name!r} that do not exist"
+            )
+            self._add_mistake(problem, "add them to its file, or leave these rows out")
+        else:
+            for text, origin in zip(of.texts, of.origins, strict=True):
+                inner = TemplateWriter(self._schema, origin, (*self._inside, of.name))
+                inner.covered, inner._slots = self.covered, self._slots
+                inner._add_text(split(text), encode, encode)
+                templates.append(inner.template())
+                for each in inner.mistakes:
+                    found.setdefault((each.problem, each.remedy), []).append(each.where)
+        for (problem, remedy), origins in found.items():
+            where = f"inputs.{of.name}" if of.source else origins[0]
+            told = f"{of.source}, {listed(origins)}: {problem}" if of.source else problem
+            self.mistakes.append(Mistake("subject", where, told, remedy))
+        cited = Column(of, partial(_cited, of.name, encode))
+        return Choice(column, cited, templates=tuple(templates))
+
+    def add_object(self, encode: Encode = str.encode) -> None:
+        """A whole input as a JSON object; texts that may have the input as a part are left out."""
+        given = [each for each in self._schema if each.name not in self._variants]
+        for number, each in enumerate(given):
+            self.parts.append(encode(f"{', ' if number else '{'}{_json_text(each.name)}: "))
+            if isinstance(each, Documents):
+                inner = partial(_encode_within, encode)
+                slot = self._slot(each.name, each.name, inner)
+                self.parts += [encode('"'), slot, encode('"')]
+            else:
+                self.parts.append(self._slot(each.name, each.name, encode, exact=True))
+        self.parts.append(encode("}"))
 
     def _add_inputs(self, encode: Encode) -> None:
         """The list of inputs, which may stand in a body only once."""
         if self._list is not None:
             self._add_mistake("{inputs} appears twice", "remove one")
-        self._parts.append(b"[")
-        row = Template.of(json_parts(self._schema, encode))
-        self._list = (len(self._parts), row, encode(", "))
-        self._parts.append(b"]")
+        self.parts.append(b"[")
+        row = TemplateWriter(self._schema, self._where)
+        row.add_object(encode)
+        self.mistakes += row.mistakes
+        self._list = (len(self.parts), row.template(), encode(", "))
+        self.parts.append(b"]")
 
     def _add_mistake(self, problem: str, remedy: str) -> None:
         self.mistakes.append(Mistake("subject", self._where, problem, remedy))
@@ -310,13 +404,11 @@ def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake
         yield Mistake("subject", where, problem, f"add {{{missing[0]}}}, or send {{input}}")
 
 
-def json_parts(schema: Schema, encode: Encode = str.encode) -> list[Part]:
+def json_parts(schema: Schema) -> list[Part]:
     """A whole input as a JSON object."""
-    parts: list[Part] = []
-    for place, each in enumerate(schema):
-        parts.append(encode(f"{', ' if place else '{'}{_json_text(each.name)}: "))
-        parts.append(Slot(place, Column(each, partial(_written, _json_text, encode))))
-    return [*parts, encode("}")]
+    writer = TemplateWriter(schema, "subject")
+    writer.add_object()
+    return writer.parts
 
 
 def csv_parts(schema: Schema) -> list[Part]:
@@ -333,6 +425,14 @@ def _worded(
     words: Callable[[Value], str], write: Callable[[Value], str], encode: Encode, value: Value
 ) -> bytes:
     return encode(write(words(value)))
+
+
+def _cited(name: str, encode: Encode, value: Value) -> bytes:
+    return encode(f"[{name} {value}]")
+
+
+def _encode_within(encode: Encode, text: str) -> bytes:
+    return encode(_json_text(text)[1:-1])
 
 
 def _json_text(value: Value) -> str:

@@ -85,6 +85,7 @@ class HttpSubject(Subject):
     kind = "http"
     covered = "requests"
     stops: frozenset[int] = frozenset()  # statuses after which nothing more is asked
+    reads_texts = True
 
     def __init__(
         self,
