@@ -167,6 +167,14 @@ def test_every_format_shows_it_and_a_saved_result_is_the_same() -> None:
     assert "with another sex" in told
 
 
+def test_nobody_is_called_favoured_where_changes_may_cancel_out() -> None:
+    def turned(table: themis.InputTable) -> Any:  # as many gain as lose
+        return (table["income"] < 50) ^ (table["sex"] == "m")
+
+    score = themis.Audit(themis.batch(turned), SCHEMA, error=0.05).excess("sex")
+    assert "neither sex f nor sex m is clearly favoured" in str(headline(score))
+
+
 def test_of_given_people_contexts_are_drawn_from_them() -> None:
     poor = {"sex": ["f", "m"] * 20, "region": [4] * 40, "income": [5] * 40, "savings": [7] * 40}
 

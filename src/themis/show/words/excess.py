@@ -22,15 +22,23 @@ def asked_again(score: ExcessScore, words: Wording) -> str:
 
 
 def gap_text(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
-    """Whom the pair's change favours: `male is favoured 12.1 points more often than female`."""
+    """Whom the pair's change favours, if that is sure: `male is favoured 12.1 points more …`."""
     if score.gap is None or score.pair is None:
         return ""
-    pair = score.pair if score.gap.score >= 0 else score.pair[::-1]
-    ahead, behind = (words.label(each, *(() if longest is None else (longest,))) for each in pair)
-    if not score.gap.score:
-        return f"{ahead} and {behind} are favoured equally often"
-    by = points(abs(score.gap.score))
-    return f"{ahead} is favoured {by} more often than {behind}"
+    if score.gap.low <= 0 <= score.gap.high:
+        one, other = _labels(score, words, longest)
+        return f"neither {one} nor {other} is clearly favoured"
+    return _favour(score, words, longest)
+
+
+def _favour(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
+    assert score.gap is not None
+    ahead, behind = _labels(score, words, longest)[:: 1 if score.gap.score >= 0 else -1]
+    return f"{ahead} is favoured {points(abs(score.gap.score))} more often than {behind}"
+
+
+def _labels(score: ExcessScore, words: Wording, longest: int | None) -> list[str]:
+    return [words.label(each, *filter(None, [longest])) for each in score.pair or ()]
 
 
 def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
@@ -46,7 +54,7 @@ def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
         sign = 1 if score.gap.score >= 0 else -1
         low, high = sorted((sign * score.gap.low, sign * score.gap.high))
         ends = f"{points(low, 'down').removesuffix(' points')} to {points(high, 'up')}"
-        yield f"{gap_text(score, words)} ({ends})".replace("(-", "(−")
+        yield f"{_favour(score, words)} ({ends})".replace("(-", "(−")
     yield f"each input was asked {score.times} times"
 
 
