@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import themis
 from tests.projects import run as command
 from tests.services import Reply, Request, Service, complaint, run
-from themis import Integers, RequestError, Schema, Values
+from themis import ConfigError, Integers, RequestError, Schema, Values
+from themis.config.reader import read_config
 from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject
 from themis.subjects.templates import WHOLE
@@ -187,10 +188,12 @@ class TestDocuments:
 def project(service: Service, tmp_path: Path) -> Callable[..., Path]:
     """A themis.toml for the service, with these inputs, beside these files."""
 
-    def write(inputs: str, subject: str = 'kind = "http"', **files: str) -> Path:
+    def write(inputs: str, *, subject: str = "", kind: str = "http", **files: str) -> Path:
         for name, text in files.items():
             (tmp_path / f"{name}.csv").write_text(text)
-        text = f'version = 1\n[subject]\n{subject}\nurl = "{service.url}"\n[inputs]\n{inputs}\n'
+        prompt = f"[subject.prompt]\n{subject}" if kind == "chat" else ""
+        text = f'version = 1\n[subject]\nkind = "{kind}"\nurl = "{service.url}"\n{prompt}\n'
+        text += f"[inputs]\n{inputs}\n"
         (tmp_path / "themis.toml").write_text(text)
         return tmp_path / "themis.toml"
 
@@ -201,6 +204,65 @@ PRONOUNS = 'sex = { values = ["woman", "man"], protected = true }\n'
 SECRETS = "text,id\n" + "".join(
     f'"{{sex|woman:She,man:He}} has secret {n}.",n{n}\n' for n in range(40)
 )
+
+
+def completion(said: str) -> Reply:
+    return Reply(json.dumps({"choices": [{"message": {"content": said}}]}))
+
+
+class TestPrompts:
+    def test_each_input_gets_one_of_the_wordings_and_keeps_it(
+        self, service: Service, project: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        (tmp_path / "third.txt").write_text("Third: {letter} {{sic}}\n")
+        prompt = (
+            'user = "First: {letter}"\nparaphrases = ["Second: {letter}", { file = "third.txt" }]\n'
+            'system = ["Be fair to {sex|woman:her,man:him}.", "Be kind."]\n'
+        )
+        inputs = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
+        path = project(inputs, letters=SECRETS, subject=prompt, kind="chat")
+        seen = set()
+
+        def decide(request: Request) -> Reply:
+            system, user = (each["content"] for each in request.json["messages"])
+            seen.add((system, user))
+            return completion(str(int(user.startswith("Third") and "her" in system)))
+
+        service.answer = decide
+        score = themis.Audit.from_file(path).causal("sex")
+        assert score.score == pytest.approx(1 / 6)
+        assert {*score.witnesses[0].inputs[0]} == {"sex", "letter", "wording", "system"}
+        systems = {"woman": ("Be fair to her.", "Be kind."), "man": ("Be fair to him.", "Be kind.")}
+        assert seen == {
+            (system, text.format(f"{pronoun} has secret {n}."))
+            for sex, pronoun in (("woman", "She"), ("man", "He"))
+            for system in systems[sex]
+            for text in ("First: {}", "Second: {}", "Third: {} {{sic}}")
+            for n in range(40)
+        }
+
+    def test_one_text_is_no_context(self, service: Service, project: Callable[..., Path]) -> None:
+        path = project(PRONOUNS, subject='user = ["{sex}?"]\n', kind="chat")
+        assert read_config(path).schema.names == ("sex",)
+
+    def test_all_that_is_wrong_with_texts_is_told(
+        self, service: Service, project: Callable[..., Path]
+    ) -> None:
+        texts = 'user = ["{sex}", " "]\nparaphrases = { file = "none.txt" }\nsystem = 3\n'
+        with pytest.raises(ConfigError) as caught:
+            read_config(project(PRONOUNS, subject=texts, kind="chat"))
+        assert "subject.prompt.system: must be a text, a file, or a list" in str(caught.value)
+        with pytest.raises(ConfigError) as caught:
+            read_config(project(PRONOUNS, subject=texts.replace("system = 3", ""), kind="chat"))
+        assert "subject.prompt.user: text 2 is empty" in str(caught.value)
+        assert "subject.prompt.paraphrases: 'none.txt' can't be read" in str(caught.value)
+        clash = project(PRONOUNS + 'wording = ["a"]\n', subject='user = ["a", "b"]', kind="chat")
+        with pytest.raises(ConfigError, match="several texts, which 'wording' chooses from"):
+            read_config(clash)
+        for texts in ('user = "{sexx}"', 'user = ["{sex}", "{sexx}"]'):
+            path = project(PRONOUNS, subject=texts, kind="chat")
+            with pytest.raises(RequestError, match=r"subject\.prompt.*did you mean 'sex'"):
+                themis.Audit.from_file(path)
 
 
 def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_no_text(

@@ -71,6 +71,16 @@ def _check_body(body: Any) -> Any:
     return body
 
 
+def _check_prompt(given: Any) -> Any:
+    every = given if isinstance(given, list) and given else [given]
+    for each in every:
+        is_file = isinstance(each, Mapping) and each.keys() == {"file"}
+        if not isinstance(each["file"] if is_file else each, str):
+            problem = "must be a text, a file, or a list of those"
+            raise broken(Mistake("wrong-type", "", problem, 'write { file = "prompt.txt" }'))
+    return given
+
+
 _LIST = {"type": "array", "minItems": 1, "uniqueItems": True, "items": VALUE}
 
 # Checked where they are used; the JSON Schema is for editors.
@@ -96,6 +106,12 @@ _PATTERNS = {"type": "array", "minItems": 1, "items": {"type": "string", "minLen
 LabelTable: TypeAlias = Annotated[  # the reader says what is wrong with patterns
     dict[str, list[str]],
     WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": _PATTERNS}),
+]
+_FILE = {"type": "object", "required": ["file"], "additionalProperties": False}
+_ONE = {"anyOf": [{"type": "string"}, {**_FILE, "properties": {"file": {"type": "string"}}}]}
+_SEVERAL = {"type": "array", "minItems": 1, "items": _ONE}
+PromptTexts: TypeAlias = Annotated[
+    Any, AfterValidator(_check_prompt), WithJsonSchema({"anyOf": [*_ONE["anyOf"], _SEVERAL]})
 ]
 Body: TypeAlias = Annotated[
     Any, AfterValidator(_check_body), WithJsonSchema({"type": ["string", "object", "array"]})
@@ -288,8 +304,15 @@ class HttpSubject(Subject):
 class Prompt(Table):
     """What a language model is told about each input."""
 
-    user: Text = required("The message, with places like {race}", "The applicant is {age}.")
-    system: Text = optional("What it is told before that", "You decide on loans.")
+    user: PromptTexts = required(
+        "The message, with places like {race}; a text, { file = … }, or a list of those",
+        "The applicant is {age}.",
+    )
+    system: PromptTexts = optional("What it is told before that, the same", "You decide on loans.")
+    paraphrases: PromptTexts = optional(
+        "Further wordings of the message: each input gets one of them, and keeps it in comparisons",
+        ["Should {age} year olds get a loan?", {"file": "other.txt"}],
+    )
 
 
 class PricesTable(Table):

@@ -29,6 +29,7 @@ from themis.inputs.schema import Schema, characteristic_from, outside_sets
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
+from themis.subjects.http.prompts import prompt_of
 from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.meanings import favourable_mistakes, label_mistakes, listed
 from themis.subjects.outputs import ANSWERED, Output
@@ -168,6 +169,7 @@ class _Reader:
         for complaint in find_complaints(self._data):
             self._found.add(complaint.path, complaint.mistake)
         self._read_characteristics()
+        self._read_prompt()
         self._check_ties()
         self._read_constraints()
         schema = self._read_schema()
@@ -242,6 +244,25 @@ class _Reader:
         needed = ({"values"}, {"min", "max"}, {"documents"})
         is_whole = kept == {"role": "context"} or any(each <= kept.keys() for each in needed)
         return kept if is_whole else None
+
+    def _read_prompt(self) -> None:
+        """Add the contexts that choose among several texts of a prompt."""
+        prompt = self._table("subject").get("prompt")
+        if not isinstance(prompt, Mapping) or self._found.has("subject", "prompt"):
+            return
+        try:
+            contexts = prompt_of(prompt, self._folder).contexts
+        except RequestError as error:
+            for mistake in error.mistakes:
+                self._found.add(tuple(mistake.where.split(".")), mistake)
+            return
+        for name in contexts:
+            if name in self._names:
+                problem = f"the prompt has several texts, which {name!r} chooses from"
+                mistake = Mistake("duplicate-name", "", problem, "rename this one")
+                self._found.add(("inputs", name), mistake)
+        self._names += contexts
+        self._characteristics |= {name: each.named(name) for name, each in contexts.items()}
 
     def _check_ties(self) -> None:
         """Whether what follows others, or is derived from them, fits those."""

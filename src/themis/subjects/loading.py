@@ -144,7 +144,7 @@ def _described_subject(
 
         return HttpSubject(schema, **options, version=version)
     if kind == "chat":
-        return _chat_subject(options, schema, version)
+        return _chat_subject(options, schema, folder, version)
     cwd = folder / options["cwd"] if "cwd" in options else folder
     given = {**options, "cwd": cwd, "version": version}
     if kind == "command":
@@ -156,12 +156,17 @@ def _described_subject(
     return WorkerSubject(schema, **given, jobs=jobs or 1)
 
 
-def _chat_subject(options: Mapping[str, Any], schema: Schema, version: str) -> Subject:
+def _chat_subject(
+    options: Mapping[str, Any], schema: Schema, folder: Path, version: str
+) -> Subject:
     from themis.subjects.http.chat import ChatSubject
+    from themis.subjects.http.prompts import prompt_of
 
     prices = Prices(**options["prices"]) if "prices" in options else None
     own = {key: value for key, value in options.items() if key not in ("prompt", "prices")}
-    return ChatSubject(schema, **own, **options["prompt"], prices=prices, version=version)
+    prompt = prompt_of(options["prompt"], folder)
+    own |= {"user": prompt.user, "system": prompt.system}
+    return ChatSubject(schema, **own, prices=prices, version=version)
 
 
 def _contents(patterns: Sequence[str], folder: Path) -> str:

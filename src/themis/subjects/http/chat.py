@@ -41,6 +41,7 @@ class ChatSubject(HttpSubject):
     """
 
     kind = "chat"
+    written = "subject.prompt"
     tokens: Tokens
     stops = frozenset({401, 402, 403, 404})
 

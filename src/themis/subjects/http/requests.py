@@ -40,8 +40,16 @@ class Requests:
     """
 
     def __init__(
-        self, schema: Schema, *, url: str, method: str, headers: Mapping[str, str], body: Any
+        self,
+        schema: Schema,
+        *,
+        url: str,
+        method: str,
+        headers: Mapping[str, str],
+        body: Any,
+        where: str = "subject.body",
     ) -> None:
+        self._where = where
         check_texts(schema, nul=True)
         self.credentials = Credentials()
         self.method = method
@@ -59,7 +67,7 @@ class Requests:
         covered = set(self.address.covered)
         self.body = self._parse_body(body, schema, covered, mistakes)
         if not mistakes:
-            where = "subject.url" if self.body is None else "subject.body"
+            where = "subject.url" if self.body is None else where
             mistakes += uncovered(schema, covered, where)
         if mistakes:
             raise RequestError(mistakes)
@@ -129,7 +137,7 @@ class Requests:
         if self.method == "GET":
             problem = "a GET request has no body"
             mistakes.append(mistake_in("body", problem, "put places in the url, or use POST"))
-        writer = TemplateWriter(schema, "subject.body")
+        writer = TemplateWriter(schema, self._where)
         try:
             writer.add_json(_as_json("{input}" if body is None else body, schema))
         except ValueError as error:

@@ -86,6 +86,7 @@ class HttpSubject(Subject):
     covered = "requests"
     stops: frozenset[int] = frozenset()  # statuses after which nothing more is asked
     reads_texts = True
+    written = "subject.body"  # where the file says what is sent
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class HttpSubject(Subject):
         return self.finish(answers, self.client.given, self.client.requests_sent)
 
     def _open(self) -> None:
-        requests = Requests(self.schema, **self._given)
+        requests = Requests(self.schema, **self._given, where=self.written)
         self.requests: Requests = requests
         self.reader = self.make_reader(self._answer, requests)
         refusals = frozenset[int]() if self._answer == "status" else REFUSALS
