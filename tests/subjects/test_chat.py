@@ -244,6 +244,63 @@ def themis(*words: str, code: int = 0) -> str:
     return done.output
 
 
+class TestPilots:
+    def test_a_pilot_sends_no_more_than_asked_and_keeps_what_was_answered(
+        self, service: Service, file: Path
+    ) -> None:
+        text = file.read_text(encoding="utf-8").replace("favour", 'refusals = ["sorry*"]\nfavour')
+        prices = "\n[subject.prices]\ninput = 100\noutput = 1000\n"  # 0.005 for each request
+        file.write_text(text + prices, encoding="utf-8")
+        said = json.loads(themis("validate", "--pilot", "60", "--json"))
+        sent = len(service.requests)
+        assert 30 < sent <= 60
+        pilot = said["pilot"]
+        assert (pilot["executions"], pilot["repeated"], pilot["differing"]) == (sent, 20, 0)
+        assert (pilot["tokens_in"], pilot["tokens_out"]) == (30 * sent, 2 * sent)
+        assert pilot["spend"] == pytest.approx(0.005 * sent)
+        assert said["forecast"]["tokens"] == 32 * said["forecast"]["executions"]
+        assert "at a cost of" in said["costs"][-1]
+        assert "20 inputs got a different decision" in themis("validate", "--pilot", "60")
+        assert len(service.requests) == sent
+
+    def test_tokens_are_foreseen_before_anything_is_sent(self, service: Service) -> None:
+        subject = model(service, user="x" * 400 + "{input}", parameters={"max_tokens": 7})
+        foreseen = subject.foresee(1_000)
+        assert 100_000 < foreseen.input < 115_000
+        assert foreseen.output == 7_000
+        assert not service.requests
+
+
+class TestSecrets:
+    def test_no_key_is_in_anything_that_is_written_or_said(
+        self, service: Service, file: Path, tmp_path: Path
+    ) -> None:
+        def answer(request: Request) -> Reply:
+            if len(service.requests) % 7 == 3:
+                return error(500, said=f"who is {request.headers['Authorization']}?")
+            return completion(f"approved {request.headers['Authorization']}")
+
+        service.answer = answer
+        said = [themis("validate", code=3)]
+        service.answer = lambda request: error(401, said=f"wrong: {request.headers}")
+        said.append(themis("score", "-v", "--events", "events", code=3))
+        service.answer = lambda request: (
+            error(400, said=request.headers["Authorization"])
+            if b"of 21." in request.body
+            else completion()
+        )
+        said += [
+            themis("score", "-o", "r.json", code=3),
+            themis("report", "r.json", "-o", "r.html"),
+        ]
+        assert "wrong: " in said[1]
+        assert {each.headers["Authorization"] for each in service.requests} == {f"Bearer {KEY}"}
+        written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+        assert len(written) > 4
+        assert KEY not in "".join(said)
+        assert not any(KEY.encode() in each for each in written)
+
+
 class TestRefusals:
     def test_what_declines_to_decide_has_its_rate_by_group(
         self, service: Service, file: Path
@@ -312,7 +369,7 @@ class TestMoney:
         service.answer = lambda _: completion("a" * 40, usage=None)
         run(subject, [[0, 0]])
         assert subject.tokens.output == 10
-        assert subject.tokens.input == len(service.requests[0].body) // 4
+        assert 6 <= subject.tokens.input <= 10  # of 24 characters
         assert subject.tokens.estimated == subject.tokens.total
 
     def test_limits_that_nothing_can_keep_are_mistakes(self, service: Service) -> None:

@@ -14,6 +14,7 @@ from themis.audit.everything import THRESHOLD
 from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.given import check_made_up
+from themis.audit.inventory import inventories
 from themis.audit.notes import sparse, unknown_values
 from themis.audit.rows import fit_notes
 from themis.config.from_model import order_note, word_of
@@ -28,11 +29,16 @@ from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 from themis.inputs.values import is_missing
 from themis.results.notes import Note
+from themis.results.parts import Inventory
 from themis.results.verdicts import Check, precisions
 from themis.results.withheld import withheld_notes, withheld_output
 from themis.search.searcher import SearchPlan
 from themis.settings import Settings
 from themis.subjects.base import Subject
+from themis.subjects.label_parts import Part
+from themis.subjects.labels import Labels
+
+PILOT_SHARE = 3  # of the executions of a pilot, those that ask for something again
 
 Command = Literal["score", "search", "audit", "check"]
 
@@ -46,6 +52,20 @@ class Trial:
     favourable: bool | None  # None: no output is more favourable than others, as of numbers
 
 
+@dataclass(frozen=True)
+class Pilot:
+    """What the executions before the forecast showed, and what they used."""
+
+    executions: int
+    repeated: int  # inputs that were run twice
+    differing: int  # of them, with another decision
+    failures: Mapping[str, int]  # by kind
+    outputs: tuple[Inventory, ...]
+    tokens_in: int
+    tokens_out: int
+    spend: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wish:
     """The command whose cost is asked for; None: what `score` and `check` take by default."""
@@ -54,6 +74,7 @@ class Wish:
     sets: Sequence[Sequence[str]] | None = None  # of a score; None: the default ones
     threshold: float = THRESHOLD  # of a search
     max_size: int | None = None
+    pilot: int | None = None  # how many executions the forecast may take
 
     def is_for(self, *commands: Command) -> bool:
         """Whether one of these is meant."""
@@ -81,6 +102,7 @@ class Plan:
     failure: str | None  # why some trial has no decision
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
     command: Command | None = None  # that is forecast; None: `score` and `check`
+    pilot: Pilot | None = None
 
 
 def make_plan(
@@ -100,7 +122,9 @@ def make_plan(
     check_made_up(schema, audit.profile_facts)
     everything = audit.everything_sets if wish.command == "audit" else audit.default_sets
     sets = everything if wish.sets is None else wish.sets
+    audit.runner.start(Budget(max_executions=wish.pilot))
     trials, settings = tuple(_try(audit)), _settings(audit, sets, at_once=at_once)
+    twice = None if wish.pilot is None else _ask_twice(audit, wish.pilot // PILOT_SHARE)
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
@@ -140,7 +164,25 @@ def make_plan(
         mean_errors=dict(_mean_errors(audit, settings.error)),
         failure=audit.runner.failure_message() if failed else None,
         profile=audit.profile_facts,
+        pilot=None if twice is None else _pilot(audit, twice),
     )
+
+
+def _ask_twice(audit: Audit, count: int) -> tuple[int, int]:
+    """Of so many inputs, how many were answered twice, and how many of them differently."""
+    codes = audit.sampler.base.rows(0, count)
+    first = audit.runner.run(codes)
+    second = audit.runner.repeat(codes)
+    both = (first >= 0) & (second >= 0)
+    return int(both.sum()), int((both & (first != second)).sum())
+
+
+def _pilot(audit: Audit, twice: tuple[int, int]) -> Pilot:
+    runner, shared = audit.runner, audit.shared_outputs
+    spent, failures = runner.account, dict(runner.failures.counts)
+    outputs = tuple(inventories(runner, shared))
+    used, cost = (spent.tokens_in, spent.tokens_out), runner.used["max_spend"]
+    return Pilot(spent.executions, *twice, failures, outputs, *used, cost)
 
 
 def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[SearchPlan]:
@@ -167,13 +209,15 @@ def _fit_notes(audit: Audit) -> Iterable[Note]:
 
 def _try(audit: Audit) -> Iterator[Trial]:
     codes = audit.sampler.base.rows(0, 8)
-    audit.runner.start(Budget())
     cells = audit.runner.run(codes)
     reading = audit.sampler.reading
-    labels = audit.runner.labels
+    labels: Labels | Part = audit.runner.labels
+    is_plain = audit.runner.labels.is_plain
     favourable: list[bool] | list[None] = [None] * len(codes)
     if reading.has_favourable:
         favourable = reading.labels.is_favourable(reading.cells(cells)).tolist()
+    if is_plain:  # beside the first output the others add nothing
+        labels, cells = reading.labels, reading.cells(cells)
     for row, cell, good in zip(codes, cells.tolist(), favourable, strict=True):
         output = labels.labels[cell] if cell >= 0 else None
         shown = audit.shows_rows or not audit.population.profile

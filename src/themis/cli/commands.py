@@ -127,12 +127,20 @@ def validate(
     max_size: Annotated[
         int | None, typer.Option(metavar="N", help="The same search: sets of at most N.")
     ] = None,
+    pilot: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=8,
+            help="Run at most N inputs, and keep the decisions. Default: 100 for language models.",
+        ),
+    ] = None,
 ) -> int:
     """Check the file and the subject; show what scores cost."""
     from themis.audit.plan import Wish
     from themis.cli.validate import try_out
 
-    wish = Wish(command=command, threshold=threshold, max_size=max_size)
+    wish = Wish(command=command, threshold=threshold, max_size=max_size, pilot=pilot)
     return try_out(options, wish, against or ())
 
 

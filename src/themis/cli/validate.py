@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from themis.audit.audit import Audit
-from themis.audit.plan import Plan, Trial, Wish, make_plan
+from themis.audit.plan import Pilot, Plan, Trial, Wish, make_plan
 from themis.cli.costs import about, forecast_sentence
 from themis.cli.endings import in_options
 from themis.cli.measure import parse_sets
@@ -43,6 +43,7 @@ from themis.show.terminal.parts import (
     short,
 )
 from themis.show.terminal.progress import ProgressLine
+from themis.show.words.scores import outputs_text
 from themis.show.words.values import (
     confidence_text,
     count,
@@ -50,6 +51,7 @@ from themis.show.words.values import (
     figure,
     percent,
     size,
+    tokens_used,
     visible,
 )
 
@@ -61,6 +63,7 @@ def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
     if wish.command == "audit" and options.family is None:
         options = replace(options, family=True)
     config = open_config(options, against)
+    wish = replace(wish, pilot=wish.pilot or config.subject.pilot)
     make = Audit.from_config
     is_live = sys.__stderr__ is not None and sys.__stderr__.isatty()
     with (
@@ -70,7 +73,7 @@ def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
             config,
             jobs=options.jobs,
             trust_pickle=options.trust_pickle,
-            cache=False,
+            cache=False if wish.pilot is None else None,
             **options.settings,
         ) as audit,
     ):
@@ -113,6 +116,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "forecast": asdict(plan.forecast),
         "checks": None if plan.checks is None else asdict(plan.checks),
         "searches": [asdict(each) for each in plan.searches],
+        "pilot": plan.pilot and asdict(plan.pilot),
     }
     costs = [*(_costs(plan) if plan.forecast.parts else ()), *_check_costs(plan)]
     return {**found, "costs": [each.text for each in costs]}
@@ -134,6 +138,10 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield _title(_trials_title(plan.trials))
     yield indented(_trials(plan.trials))
     yield ""
+    if plan.pilot is not None:
+        yield _title("the pilot")
+        yield from map(indented, map(Sentence, _pilot(plan.pilot)))
+        yield ""
     has_checks = bool(plan.checks or plan.searches)
     if not answered:  # what it costs is what failing costs
         yield from _warnings(plan)
@@ -146,6 +154,18 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
         yield _title(f"what themis {plan.command or 'check'} will cost")
         yield from map(indented, _check_costs(plan))
     yield from _warnings(plan)
+
+
+def _pilot(pilot: Pilot) -> Iterator[str]:
+    used = ", ".join(tokens_used(asdict(pilot)))
+    ran = count(pilot.executions, "execution")
+    yield f"{ran}, whose decisions are kept{used and f': {used}'}"
+    yield from map(outputs_text, pilot.outputs)
+    for kind, failed in pilot.failures.items():
+        yield f"{visible(kind)}: {failed:,}"
+    if pilot.repeated:
+        inputs = count(pilot.repeated, "input")
+        yield f"run twice: {pilot.differing:,} of {inputs} got a different decision"
 
 
 def _warnings(plan: Plan) -> Iterator[RenderableType]:

@@ -120,6 +120,7 @@ Body: TypeAlias = Annotated[
 
 class Subject(Table):
     is_outside: ClassVar[bool] = False  # another process, whose answers are kept
+    pilot: ClassVar[int | None] = None  # executions of a forecast, where each costs money
     favourable: Decisions = optional(
         "The outputs that count as the favourable decision",
         ["1"],
@@ -326,6 +327,7 @@ class ChatSubject(Subject):
     """A language model behind an API of chat completions."""
 
     is_outside = True
+    pilot = 100
 
     kind: Literal["chat"]
     url: Url = required(

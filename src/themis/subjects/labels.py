@@ -95,14 +95,14 @@ class Labels:
         self.dtype = np.dtype(np.int32 if outputs else np.int8)
         self._is_whole = len(self.parts) == 1 and self.outputs[0].at is None
         # Whether each output is the answer itself, of which more than one thing is measured.
-        self._is_plain = not any(each.at is not None or each.numeric for each in self.outputs)
+        self.is_plain = not any(each.at is not None or each.numeric for each in self.outputs)
         self._numbers: dict[tuple[int, ...], int] = {}
         self._columns = [np.empty(0, np.int32) for _ in self.parts]
 
     @property
     def layout(self) -> str:
         """What is kept of an answer, as a text: stored answers of another layout don't fit."""
-        places = [] if self._is_plain else [[each.at, each.numeric] for each in self.declared]
+        places = [] if self.is_plain else [[each.at, each.numeric] for each in self.declared]
         return hashlib.sha256(json.dumps(places).encode()).hexdigest()[:8] if places else ""
 
     @property
@@ -137,11 +137,11 @@ class Labels:
         kept = [part.stored(value) for part, value in pairs]
         if any(each is None for each in kept):
             return None
-        return kept[0] if len(kept) == 1 or self._is_plain else kept
+        return kept[0] if len(kept) == 1 or self.is_plain else kept
 
     def as_answer(self, answer: Any) -> Any:
         """An answer that holds outputs that were stored."""
-        if self._is_whole or self._is_plain:
+        if self._is_whole or self.is_plain:
             return answer
         return Stored([answer] if len(self.parts) == 1 else answer)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from themis.subjects.templates import Prose
 ENDPOINT = "/chat/completions"
 CHARACTERS = 4  # of a token, about, where nobody counts
 ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
+FRAME = len('{"role": "user", "content": ""}')  # of a message, beside its text
 RENDERED = 64  # prompts whose length is measured for a forecast
 
 _FENCED = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -68,6 +70,7 @@ class ChatSubject(HttpSubject):
         self._answers = self._sent = 0  # whose tokens are counted, to how many bytes
         self._refusals = tuple(refusals)
         sent = {**({"model": model} if model else {}), **(parameters or {})}
+        frame = json.dumps(sent)  # what is no text of a request, but for its messages
         if json_schema is not None:
             described = {"name": "decision", "strict": True, "schema": json_schema}
             sent["response_format"] = {"type": "json_schema", "json_schema": described}
@@ -78,6 +81,7 @@ class ChatSubject(HttpSubject):
             for role, text in (("system", system), ("user", user))
             if text
         ]
+        self._frame = len(frame) + FRAME * len(messages)
         rates = [rate_per_second, requests_per_minute and requests_per_minute / 60]
         super().__init__(
             schema,
@@ -97,7 +101,7 @@ class ChatSubject(HttpSubject):
 
     def expect(self, body: bytes | None) -> float:
         if not self._answers:
-            return len(body or b"") / CHARACTERS + self._longest
+            return self._guess(len(body or b"")) + self._longest
         return (
             len(body or b"") * self.tokens.input / self._sent + self.tokens.output / self._answers
         )
@@ -107,7 +111,7 @@ class ChatSubject(HttpSubject):
         if not is_lost and not (isinstance(reply, Reply) and reply.good):
             return 0
         answer = reply.body if isinstance(reply, Reply) else b""
-        used = _usage(answer) or _estimate(body or b"", answer)
+        used = _usage(answer) or _estimate(self._guess(len(body or b"")), answer)
         self.tokens += used
         self._answers, self._sent = self._answers + 1, self._sent + len(body or b"")
         return used.total
@@ -119,8 +123,12 @@ class ChatSubject(HttpSubject):
         rng, counts = np.random.default_rng(0), [each.size for each in self.schema]
         assert self.requests.body is not None
         prompts = self.requests.body.row.render(rng.integers(0, counts, (RENDERED, len(counts))))
-        each = sum(map(len, prompts)) / RENDERED / CHARACTERS
+        each = self._guess(sum(map(len, prompts)) / RENDERED)
         return Tokens(round(executions * each), executions * self._longest)
+
+    def _guess(self, size: float) -> float:
+        """About how many tokens a request of so many bytes has."""
+        return max(size - self._frame, 0) / CHARACTERS
 
 
 def with_endpoint(url: str) -> str:
@@ -195,12 +203,12 @@ def _usage(answer: bytes) -> Tokens | None:
         return None
 
 
-def _estimate(body: bytes, answer: bytes) -> Tokens:
+def _estimate(read: float, answer: bytes) -> Tokens:
     try:
         said = _joined(json.loads(answer)["choices"][0]["message"].get("content"))
     except (ValueError, LookupError, TypeError, AttributeError):
         said = ""
-    read, wrote = len(body) // CHARACTERS, -(-len(said) // CHARACTERS)
+    read, wrote = math.ceil(read), math.ceil(len(said) / CHARACTERS)
     return Tokens(read, wrote, read + wrote)
 
 
