@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-TABLE = ROOT / "docs" / "models.md"
+TABLE = ROOT / "benchmarks" / "README.md"
 SAMPLE = 400  # people or inputs that are asked without Themis
 NEAR = 0.015  # of a documented score: another version of a library learns slightly differently
 
@@ -211,3 +211,21 @@ def test_the_notebook_is_executed(folder: Path, monkeypatch: pytest.MonkeyPatch)
     (printed,) = re.findall(r"causal score against gender,age: ([\d.]+)", shown)
     alone = re.findall(r"For ([\d.]+) % of the people in the profile", shown)
     assert float(printed) >= float(alone[0]) / 100 - 0.05, "a larger set changes no less"
+
+
+@pytest.mark.parametrize(
+    ("case", "package", "found"),
+    [("program", "", "children"), ("german", "skops", "gender"), ("adult", "xgboost", "race")],
+)
+def test_the_gallery_is_made_by_a_command(
+    case: str, package: str, found: str, tmp_path: Path
+) -> None:
+    needs(*filter(None, [package]))
+    if case == "program" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: apt-get install gcc")
+    gallery = runpy.run_path(str(EXAMPLES / "gallery.py"))
+    made = gallery["make"](case, tmp_path).read_text(encoding="utf-8")
+    shown = (ROOT / "docs" / "gallery" / f"{case}.html").read_text(encoding="utf-8")
+    for page in (made, shown):
+        said = re.sub(r"<[^>]+>", "", page)
+        assert re.search(rf"The decision changes with [^.]*\b{found}\b", said)
