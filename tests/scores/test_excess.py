@@ -211,8 +211,8 @@ def test_where_it_means_nothing_it_is_refused_with_the_reason() -> None:
         audit = themis.Audit(subject, SCHEMA, **option)
         assert "asked again" in refusal(lambda audit=audit: audit.excess("sex"))
         assert "asked again" in refusal(lambda audit=audit: audit.score(["sex"], ["excess"]))
+        assert "asked again" in refusal(lambda audit=audit: audit.search(0.1, "excess"))
     audit = themis.Audit(subject, SCHEMA)
-    assert "searches compare single decisions" in refusal(lambda: audit.search(0.1, "excess"))
     rows = {"sex": ["f"], "region": [1], "income": [5], "savings": [7], "known": [1]}
     asked = {"measures": ["excess"], "label": "known"}
     assert "known outcomes need every row" in refusal(lambda: audit.apparent(rows, "sex", **asked))
@@ -220,13 +220,5 @@ def test_where_it_means_nothing_it_is_refused_with_the_reason() -> None:
     number = themis.Output(name="limit", min=0, max=9, distance="relational")
     graded = themis.Audit(lambda person: 3, SCHEMA, outputs=[number])
     assert "has degrees" in refusal(lambda: graded.excess("sex"))
-
-
-def test_a_file_that_searches_by_it_is_refused_when_it_is_read(tmp_path: Path) -> None:
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "command"\ncommand = ["true"]\n[inputs]\nsex = ["f", "m"]\n'
-        '[[checks]]\nsearch = true\nmeasure = "excess"\nmax_score = 0.05\n'
-    )
-    done = CliRunner().invoke(app, ["check", str(tmp_path / "themis.toml")])
-    assert done.exit_code == 2
-    assert "themis.toml:9: checks[1].measure: searches compare single decisions" in done.output
+    assert "has degrees" in refusal(lambda: graded.search(0.1, "excess"))
+    assert "asks nothing again" in refusal(lambda: audit.search(0.1, "excess", stopping="paper"))

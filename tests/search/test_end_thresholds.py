@@ -9,7 +9,6 @@ import pytest
 
 import themis
 from tests.simulated_flips import SimulatedBook
-from themis.search import group_decider
 from themis.search.causal_decider import CausalDecider
 from themis.search.deciding import SearchRequest
 from themis.settings import Settings
@@ -99,12 +98,12 @@ def test_group_searches_at_the_ends_are_wrong_as_seldom_as_stated(runs: int) -> 
 def test_groups_that_are_found_for_a_lower_end_of_0_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    decided = group_decider._group_decision
+    decided = ThresholdRule.decide_ends
 
-    def lenient(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Any:
-        return "above" if low >= limits.floor else decided(low, high, limits, complete=complete)
+    def lenient(limits: ThresholdRule, low: float, high: float) -> Any:
+        return "above" if low >= limits.floor else decided(limits, low, high)
 
-    monkeypatch.setattr(group_decider, "_group_decision", lenient)
+    monkeypatch.setattr(ThresholdRule, "decide_ends", lenient)
     assert searched(0.0, 0.0, 20).count("above") / 20 > 0.3
 
 

@@ -374,6 +374,7 @@ class Audit:
         threshold: float = THRESHOLD,
         *,
         max_size: int | None = None,
+        measures: Sequence[Measure] = MEASURES,
         at_once: bool = False,
     ) -> Result:
         """All a reader wants: protected characteristics, their pairs, a search among them, noise.
@@ -387,7 +388,7 @@ class Audit:
         from themis.search.deciding import check_request
 
         check_request(threshold, max_size)
-        plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
+        plan = Everything.of(self.schema, self._named_sets, threshold, max_size, measures)
         family = plan.family(self.settings, self._views)
 
         def measure(work: Work) -> None:
@@ -428,10 +429,11 @@ class Audit:
         threshold: float,
         among: Iterable[str] | None = None,
         max_size: int | None = None,
+        measure: Measure = "causal",
     ) -> SearchPlan:
         """How many sets a search would look at, and what it costs if it finds nothing."""
         searcher, columns = self._views.of(None).searcher, self._among(among)
-        return searcher.plan(columns, max_size, self.settings, threshold)
+        return searcher.plan(columns, max_size, self.settings, threshold, measure)
 
     def search_all(
         self,

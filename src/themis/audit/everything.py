@@ -30,6 +30,7 @@ class Everything:
     among: tuple[str, ...]  # that the search makes sets of; none: there is no search
     threshold: float = THRESHOLD
     max_size: int | None = None
+    measures: tuple[Measure, ...] = MEASURES
 
     @classmethod
     def of(
@@ -38,6 +39,7 @@ class Everything:
         named: Sequence[tuple[str, ...]],
         threshold: float = THRESHOLD,
         max_size: int | None = None,
+        measures: Sequence[Measure] = MEASURES,
     ) -> Everything:
         """The protected characteristics and their pairs, and the sets that a file names."""
         free = {schema.names[column] for column in schema.free}
@@ -51,13 +53,13 @@ class Everything:
             remedy = "write protected = true at a characteristic, or name sets in [run] against"
             raise RequestError.one("no-set", "inputs", problem, remedy)
         among = tuple(protected) if len(protected) > 1 else ()
-        return cls(tuple(distinct.values()), among, threshold, max_size)
+        return cls(tuple(distinct.values()), among, threshold, max_size, tuple(measures))
 
     def family(self, settings: Settings, views: Views) -> Family:
         """All scores, the searches, and what those find: one statement."""
-        measures = [measure for measure, _ in views.measured(MEASURES)]
+        measures = [measure for measure, _ in views.measured(self.measures)]
         scores = Family.of(settings, measures * len(self.sets))
-        return scores.with_searches(views.searchable(MEASURES)) if self.among else scores
+        return scores.with_searches(views.searchable(self.measures)) if self.among else scores
 
     def forecast(
         self, apparatus: Apparatus, settings: Settings, *, at_once: bool = False
@@ -65,7 +67,10 @@ class Everything:
         """What it will cost, after a few trials."""
         from themis.audit.forecast import Forecaster
 
-        columns_of, scored = apparatus.schema.columns_of, list(apparatus.views.measured(MEASURES))
+        columns_of, scored = (
+            apparatus.schema.columns_of,
+            list(apparatus.views.measured(self.measures)),
+        )
         sets = [columns_of(names) for names in self.sets]
         if at_once:
             settings = precise_at_once(apparatus, settings, [(each, scored) for each in sets])
@@ -79,7 +84,7 @@ class Everything:
     ) -> None:
         """Say what it will cost; then measure set by set, and search."""
         views, columns_of = apparatus.views, apparatus.schema.columns_of
-        scored = list(views.measured(MEASURES))
+        scored = list(views.measured(self.measures))
         scores = [(columns_of(names), *view) for names in self.sets for view in scored]
         among = columns_of(self.among, where="among") if self.among else ()
         steps = len(scores) + bool(among)
@@ -97,5 +102,5 @@ class Everything:
             listen(StepBegun(steps, steps))
             if apparatus.suite is not None:  # what a search tries would be many times as much
                 apparatus.suite.holds_all = True
-            searched = views.searchable(MEASURES)
+            searched = views.searchable(self.measures)
             work.search(Sought(searched, self.threshold, among, self.max_size))

@@ -24,22 +24,28 @@ class Family:
     asked: Settings
     parts: float = 1.0  # that 1 − confidence is divided into
     members: int | None = None  # scores or checks; None: only a search knows afterwards
+    counts_noise: bool = False  # nothing of all this is run again afterwards
 
     @classmethod
     def of(cls, asked: Settings, measures: Iterable[Measure]) -> Family:
         """The family of scores or checks of these measures."""
         planned = tuple(measures)
-        return cls(asked, sum(STATEMENTS[each] for each in planned), len(planned))
+        parts, counts_noise = sum(STATEMENTS[each] for each in planned), {*planned} == {"excess"}
+        return cls(asked, parts, len(planned), counts_noise)
 
     @classmethod
     def of_searches(cls, asked: Settings, measures: Iterable[Measure]) -> Family:
         """The family of searches in one go, which are right as a whole, and of what they find."""
-        return cls(asked, max((STATEMENTS[each] for each in measures), default=1))
+        searched = tuple(measures)
+        parts = max((STATEMENTS[each] for each in searched), default=1)
+        return cls(asked, parts, counts_noise={*searched} == {"excess"})
 
     def with_searches(self, measures: Iterable[Measure]) -> Family:
         """The same family with searches in one go, and with what they find."""
         searches = Family.of_searches(self.asked, measures)
-        return replace(self, parts=self.parts + searches.parts, members=None)
+        counts_noise = self.counts_noise and searches.counts_noise
+        parts = self.parts + searches.parts
+        return replace(self, parts=parts, members=None, counts_noise=counts_noise)
 
     @property
     def settings(self) -> Settings:

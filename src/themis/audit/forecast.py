@@ -23,12 +23,14 @@ from themis.engine.variants import MOST_WHOLE, Variants, own_columns
 from themis.events import Forecast, Part
 from themis.inputs.assignments import Assignments
 from themis.results.model import Measure
+from themis.scores.excess import MOST_SEARCHED
 from themis.scores.group import favourable_ends, shares_contexts
 from themis.scores.noise import SHARE
 from themis.scores.reruns import SHARE_LEFT
 from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
 from themis.search.lattice import largest_size
 from themis.settings import Settings, Stopping
+from themis.statistics.excess import FEWEST_TIMES, fitting_times
 from themis.statistics.groups import GroupRule
 from themis.statistics.numbers import FEW as FEW_NUMBERS
 from themis.statistics.proportions import ProportionRule
@@ -97,8 +99,10 @@ class Forecaster:
         exact: set[tuple[int, ...]] = set()
         left, sampled = self._all_inputs(), 0
         for columns, measure in asked:
-            cost = min(self._cost(columns, measure), left)
-            left -= cost
+            cost = self._cost(columns, measure)
+            if measure != "excess":  # which asks again what was run
+                cost = min(cost, left)
+                left -= cost
             costs[columns] = costs.get(columns, 0) + cost
             sampled += 0 if (columns, measure) in self._exact else cost
             of_set = ((each, one) for each, one in asked if each == columns)
@@ -112,6 +116,8 @@ class Forecaster:
         if any(measure == "group" for _, measure in asked):
             found += self._search_apart(among, max_size)
         searched = min(found, left)
+        if any(measure == "excess" for _, measure in asked):
+            searched += self._search_again(among, max_size)
         noise = self._noise(scored + searched, asked, found > 0)
         search, again = self._with_runs(searched), self._with_runs(noise)
         total = sum(part.executions for part in parts) + search + again
@@ -146,11 +152,13 @@ class Forecaster:
     def _cost(self, columns: tuple[int, ...], measure: Measure) -> int:
         """New executions of one score; what it runs is covered from then on."""
         assignments = self.sampler.assignments(columns)
-        if self._whole:
-            return 0
         unread = self.sampler.runner.schema.unread
-        if measure == "causal" and unread.issuperset(columns):  # 0 by construction
+        if measure != "group" and unread.issuperset(columns):  # 0 by construction
             self._exact.add((columns, measure))
+            return 0
+        if measure == "excess":
+            return self._again(columns, columns)
+        if self._whole:
             return 0
         if self._is_exact(assignments):
             self._whole = True
@@ -163,6 +171,17 @@ class Forecaster:
             return self._rows_of(columns, measure) * self._width(assignments)
         rows = self._rows_of(columns, measure)
         return round(self._cover(columns, rows))
+
+    def _again(self, columns: tuple[int, ...], like: tuple[int, ...]) -> int:
+        """What the excess of a set takes whose decisions change as those of another one.
+
+        With two answers to each input its variance is about as large as they change often; twice
+        as many take half as many executions.
+        """
+        flips = self._seen[like].flips
+        rows = self._rows_of_means(min(flips, 0.25), math.sqrt(2) * self.settings.error)
+        asked = FEWEST_TIMES**2 * rows / fitting_times(flips)
+        return round(asked * self.sampler.assignments(columns).count)
 
     def _size(self) -> int:
         return self.sampler.population.size or 0
@@ -343,9 +362,20 @@ class Forecaster:
         for each in _larger(among, max_size):
             assignments = self.sampler.assignments(each)
             if not shares_contexts(self.sampler, assignments):
-                nearest = max(self._seen, key=lambda known: len(set(known) & set(each)))
-                cells += self._group_rows(nearest) * self._width(assignments)
+                cells += self._group_rows(self._nearest(each)) * self._width(assignments)
         return cells
+
+    def _search_again(self, among: Sequence[int], max_size: int | None) -> int:
+        """What it takes to decide by their excess sets that have no score."""
+        cost = 0
+        for each in _larger(among, max_size):
+            if self.sampler.assignments(each).count <= MOST_SEARCHED:
+                cost += self._again(each, self._nearest(each))
+        return cost
+
+    def _nearest(self, columns: tuple[int, ...]) -> tuple[int, ...]:
+        """The set with a score that has most of these columns."""
+        return max(self._seen, key=lambda known: len(set(known) & set(columns)))
 
     def _noise(
         self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool

@@ -187,7 +187,9 @@ def _pilot(audit: Audit, twice: tuple[int, int]) -> Pilot:
 
 def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[SearchPlan]:
     """Those of the checks, or the one that is wished for."""
-    yield from (audit.search_plan(each.max_score) for each in checks if each.search)
+    yield from (
+        audit.search_plan(each.max_score, measure=each.measure) for each in checks if each.search
+    )
     if wish.command == "search":
         yield audit.search_plan(wish.threshold, max_size=wish.max_size)
 

@@ -39,7 +39,6 @@ from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Naming
-from themis.results.verdicts import NO_EXCESS
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.failing import failed_inputs
 from themis.scores.noise import NoiseProbe
@@ -65,12 +64,10 @@ class Sought:
     decide_only: bool = False
     accepted: Accepted | None = None
 
-    def __post_init__(self) -> None:
-        if "excess" in self.measures:
-            raise RequestError.one("excess", "measure", *NO_EXCESS)
-
     def find(self, apparatus: Apparatus, settings: Settings) -> tuple[SearchResult, ...]:
         """What there is, within the budget."""
+        for measure in self.measures:
+            check_excess(apparatus, measure)
         return apparatus.views.searched(self.output, self.measures).searcher.search(
             self.measures,
             self.threshold,
@@ -114,7 +111,7 @@ class Work:
         self._failing: tuple[Note, ...] = ()  # which inputs fail
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._before = self._runner.account
-        start_budget(self._runner, self._settings, self._probe)
+        start_budget(self._runner, self._settings, None if family.counts_noise else self._probe)
 
     @property
     def _runner(self) -> Runner:
@@ -208,8 +205,8 @@ class Work:
     @property
     def _counts_noise(self) -> bool:
         """Whether all that was measured is what changes do beyond noise."""
-        parts = (*self._scores, *self._searches)
-        return bool(parts) and all(isinstance(e, Score) and e.counts_noise for e in parts)
+        parts: list[Score | SearchResult] = [*self._scores, *self._searches]
+        return bool(parts) and all(each.counts_noise for each in parts)
 
     def _told_failing(self) -> Iterator[Note]:
         """Under which condition inputs fail, if one is confirmed."""
@@ -375,8 +372,8 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
     What running a finding again takes is kept back before anything is sampled.
     """
     runner.start(Budget.of(settings, runner.subject))
+    runner.reserved = 0 if probe is None else probe.reruns.reserve(settings)
     if probe is not None:
-        runner.reserved = probe.reruns.reserve(settings)
         probe.open_with(settings)
 
 
@@ -395,7 +392,7 @@ class Alone:
         question = question_of(columns, measure, view, own)
         for known in apparatus.asked.answers(question):
             return probe.weigh(asked_again(known), own, may_run=False)
-        start_budget(apparatus.runner, own, probe)
+        start_budget(apparatus.runner, own, None if self.family.counts_noise else probe)
         found = view.scorer.measure(columns, measure, own)
         found = found.then(lambda score: of_rows(score, apparatus.facts))
         measured = weighed = probe.reruns.confirm(found, own)
@@ -412,9 +409,11 @@ class Alone:
         from themis.search.searcher import weigh_search
 
         apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
-        start_budget(apparatus.runner, own, probe)
+        start_budget(apparatus.runner, own, None if self.family.counts_noise else probe)
         (found,) = sought.find(apparatus, own)
-        weighed = self._weighed(lambda: weigh_search(found, probe, own), found.output)
+        weighed = found
+        if not found.counts_noise:
+            weighed = self._weighed(lambda: weigh_search(found, probe, own), found.output)
         result = self.family.search(weighed)
         named = tuple(in_words(each, self.naming) for each in result.minimal_sets)
         result = replace(result, minimal_sets=named)

@@ -100,7 +100,7 @@ class Views:
     def searchable(self, measures: Sequence[Measure]) -> tuple[Measure, ...]:
         """Those of these measures that the first output has."""
         has_groups = not self.outputs or bool(self.outputs[0].statistics)
-        return tuple(each for each in measures if each == "causal" or has_groups)
+        return tuple(each for each in measures if each != "group" or has_groups)
 
     def measured(
         self, measures: Sequence[Measure], only: str | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,7 +19,7 @@ from themis.results.notes import Ending
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.cli.session import Session
-    from themis.results.model import Result
+    from themis.results.model import Measure, Result
 
 RESULT, SUITE = "result.json", "suite.csv"
 DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
@@ -49,20 +50,30 @@ def audit(
     max_size: Annotated[
         int | None, typer.Option(metavar="N", help="Search only sets of at most N characteristics.")
     ] = None,
+    measure: Annotated[
+        Literal["both", "excess"],
+        typer.Option(
+            help="The causal score and that of groups; excess in place of the causal one, for "
+            "programs that answer at random."
+        ),
+    ] = "both",
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
-    from themis.audit.everything import THRESHOLD, Everything
+    from themis.audit.everything import MEASURES, THRESHOLD, Everything
     from themis.show.terminal.results import render_audit_headlines, render_result
 
     session = _session(options, output)
     config = session.config
     assert config is not None
-    limits = [check.max_score for check in config.checks if check.search]
+    measures: Sequence[Measure] = MEASURES if measure == "both" else ("excess", "group")
+    searched = [check for check in config.checks if check.search]
+    limits = [check.max_score for check in searched if check.measure in measures]
     wanted = min(limits, default=THRESHOLD) if threshold is None else threshold
     Everything.of(config.schema, config.against)  # before anything is overwritten
 
     def work(audited: Audit) -> Result:
-        return audited.everything(wanted, max_size=max_size, at_once=session.leaves_precision)
+        precise = session.leaves_precision
+        return audited.everything(wanted, max_size=max_size, measures=measures, at_once=precise)
 
     was_there = _make(output)
     try:

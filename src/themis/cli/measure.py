@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from themis.results.model import Measure, Result
 
 
-MeasureChoice = Literal["causal", "group", "both"]
-ScoreChoice = Literal["causal", "group", "both", "excess"]
+MeasureChoice = Literal["causal", "group", "both", "excess"]
 
 Against = Annotated[
     list[str] | None,
@@ -30,15 +29,14 @@ Against = Annotated[
         "Default: those in [run] of the file, or each protected one on its own.",
     ),
 ]
-Measured = Annotated[MeasureChoice, typer.Option(help="Which scores.")]
-ScoreMeasured = Annotated[
-    ScoreChoice,
+Measured = Annotated[
+    MeasureChoice,
     typer.Option(help="Which scores; excess is for programs that answer at random."),
 ]
 
 
 @with_options(helps={"error": AT_ONCE})
-def score(options: Options, against: Against = None, measure: ScoreMeasured = "both") -> int:
+def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
     """Measure how much decisions differ."""
     from themis.cli.session import Session, document_of, score_exit_code
     from themis.show.terminal.results import render_headlines, render_result
@@ -168,7 +166,7 @@ def apparent(
     options: Options,
     data: Data = None,
     against: Against = None,
-    measure: ScoreMeasured = "both",
+    measure: Measured = "both",
     counterfactuals: Counterfactuals = None,
     of: Of = None,
     unknown: Unknown = None,
@@ -231,7 +229,7 @@ def _rows(
     return read_table(data, only=wanted, listen=audit.sampler.listen)
 
 
-def measures_of(choice: ScoreChoice) -> tuple[Measure, ...]:
+def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
     """The scores that a choice stands for."""
     return ("causal", "group") if choice == "both" else (choice,)
 

@@ -22,7 +22,6 @@ from themis.config.format import (
 from themis.config.tables import Table
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
-from themis.results.verdicts import NO_EXCESS
 from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.trained import WEIGHTS
 
@@ -250,8 +249,6 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
             remedy = 'write against = ["race"], or search = true'
             yield _complaint("nothing-to-check", path, "there is nothing to check", remedy)
         limit = check.get("max_score")
-        if search is True and check.get("measure") == "excess":
-            yield _complaint("excess", (*path, "measure"), *NO_EXCESS)
         if search is True and isinstance(limit, int | float) and limit in (0, 1):
             problem = f"a search needs a limit between 0 and 1, got {_show(limit)}"
             yield _complaint("threshold", (*path, "max_score"), problem, "write 0.05 for 5 %")

@@ -277,6 +277,11 @@ class SearchResult(Plotted):
         object.__setattr__(self, "notes", in_units(self, self.notes))
 
     @property
+    def counts_noise(self) -> bool:
+        """Whether asking again is part of what is measured, as of an `ExcessScore`."""
+        return self.measure == "excess"
+
+    @property
     def ties(self) -> tuple[tuple[str, ...], ...]:
         """The found sets whose score, which is exact, equals the threshold."""
         tied = {each.against for each in self.tested if each.is_tie}

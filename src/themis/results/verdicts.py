@@ -91,10 +91,6 @@ class Acceptance:
         return Accepted(self.against, self.reason, self.until.isoformat(), self.max_score)
 
 
-NO_EXCESS = (  # in searches
-    "searches compare single decisions, and the excess asks again",
-    "search by causal or group, or name the sets whose excess is wanted",
-)
 Part: TypeAlias = Score | SearchResult | Check | CheckResult  # what has a measure of an output
 
 
@@ -301,7 +297,7 @@ def not_judged(check: Check, reasons: tuple[Note, ...], confidence: float) -> Ch
 def can_be_narrowed(outcome: Score | SearchResult) -> bool:
     """Whether a smaller error may bring a decision that this one did not."""
     if isinstance(outcome, SearchResult):
-        return outcome.conclusive
+        return outcome.stopped is Ending.DONE and bool(outcome.found or not outcome.undecided)
     settled = outcome.method == "sampled" and not outcome.lower_bound and not outcome.unknown
     return outcome.conclusive and settled and not _says_nothing(outcome)
 

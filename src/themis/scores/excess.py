@@ -6,6 +6,7 @@ knows, and nothing is run again afterwards: that is what it counts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,40 +26,40 @@ from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
+from themis.subjects.readings import Reading
 
-MOST_COMPARED = 64  # assignments: each is compared with each, several times
+MOST_COMPARED, MOST_SEARCHED = 64, 16  # assignments of a set, each compared with each
 MOST_TIMES = 8  # that an input is asked in one context
 
 
-def measure_excess(question: Question) -> Scored:
+def measure_excess(question: Question, rows: ExcessRows) -> Scored:
     """The excess of a set, sampled until it is known to ± error, or the budget ends.
 
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever context the run stopped.
     """
-    _check(question)
-    rows = _ExcessRows(question)
-    state, stopped = rows.state, Ending.BUDGET
+    settings, stopped = question.settings, Ending.BUDGET
+    rule = ExcessRule(1.0 - interval_confidence(settings.confidence), settings.error)
     with ending_early(keeps_interrupts=question.sampler.keep_on_interrupt) as early:
-        rows.tell()
-        for target in state.rule.looks():
-            if not rows.advance(target):
-                break
-            state.look()
+        for state in rows.ask(question, rule):
             if state.crossed or state.done:
                 stopped = Ending.INCONSISTENT if state.crossed else Ending.ERROR_REACHED
                 break
-    if state.count and not stopped.is_conclusive:
-        state.look()
+    if rows.state.count and not stopped.is_conclusive:
+        rows.state.look()
     return Scored(rows.score(early.ending or stopped))
 
 
-def _check(question: Question) -> None:
-    """Raise RequestError where outputs or assignments can't be compared so."""
-    reading, assignments = question.reading, question.assignments
+def check_decisions(reading: Reading) -> None:
+    """Raise RequestError where outputs are no decisions that can be compared so."""
     if reading.graded:
         problem = "the excess compares decisions, and this output has degrees"
         remedy = "compare it exactly, or give it a cut"
         raise RequestError.one("excess", "measure", problem, remedy)
+
+
+def _check(question: Question) -> None:
+    assignments = question.assignments
+    check_decisions(question.reading)
     if assignments.count > MOST_COMPARED:
         problem = (
             f"{set_name(assignments.names)} has {assignments.count:,} assignments, and the excess "
@@ -67,18 +68,36 @@ def _check(question: Question) -> None:
         raise RequestError.one("excess", "measure", problem, "give it bins")
 
 
-class _ExcessRows:
-    """The contexts of an excess as they come, on the common base inputs."""
+class ExcessRows:
+    """The contexts of a set as they come, on the common base inputs.
+
+    What one question counted the next ones go on from, each under a rule of its own.
+    """
 
     def __init__(self, question: Question) -> None:
+        _check(question)
         self.question, self.variants = question, question.every
-        settings = question.settings
-        rule = ExcessRule(1.0 - interval_confidence(settings.confidence), settings.error)
+        rule = ExcessRule(1.0 - question.settings.confidence, question.settings.error)
         rates = question.reading.has_favourable
         self.state = ExcessState(rule, self.variants.width, rates=rates)
         self._asked: dict[Any, int] = {}  # how often inputs were asked in earlier contexts
 
-    def advance(self, target: int) -> bool:
+    def ask(self, question: Question, rule: ExcessRule) -> Iterator[ExcessState]:
+        """What was counted at ever more contexts; ends early when the budget does."""
+        self.question, state = question, self.state
+        state.go_on(rule)
+        self.tell()
+        if state.count:
+            yield state
+        for target in rule.looks():
+            if target <= state.count:
+                continue
+            if not self._advance(target):
+                return
+            state.look()
+            yield state
+
+    def _advance(self, target: int) -> bool:
         """Run contexts up to the target; whether the budget went so far."""
         sampler, state = self.question.sampler, self.state
         width = self.variants.width * state.times

@@ -35,6 +35,7 @@ from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:
+    from themis.scores.excess import ExcessRows
     from themis.scores.people import PeopleRun
 
 EXACT_LIMIT = 2**24
@@ -54,6 +55,7 @@ class Scorer:
         self._domains: dict[bool, Domain] = {}  # what was run whole: with variants, or without
         self._run: PeopleRun | None = None
         self._exact: dict[object, Scored] = {}
+        self.contexts: dict[tuple[int, ...], ExcessRows] = {}  # what was counted of an excess
         schema = sampler.population.schema
         if people is not None:
             self.whole = drawing_from(sampler, Population.of(schema))
@@ -192,9 +194,11 @@ class Scorer:
         return measured.then(lambda score: replace(score, notes=(*score.notes, *note)))
 
     def _excess(self, question: Question) -> Scored:
-        from themis.scores.excess import measure_excess
+        from themis.scores.excess import ExcessRows, measure_excess
 
-        measured, run = measure_excess(question), self._run
+        columns, run = question.assignments.columns, self._run
+        rows = self.contexts.get(columns) or ExcessRows(question)
+        measured, self.contexts[columns] = measure_excess(question, rows), rows
         if run is None:
             return measured
         reading = self.sampler.reading

@@ -33,6 +33,11 @@ class SearchRequest:
     error_share: float = 1.0  # the part of 1 − confidence that this search may use
     decide_only: bool = False  # found sets get no scores, unless these are exact
 
+    @property
+    def counts_noise(self) -> bool:
+        """Whether asking again is part of what is measured: nothing is run again afterwards."""
+        return self.measure == "excess"
+
     def columns_of(self, mask: int) -> tuple[int, ...]:
         """The columns of a set of the search."""
         return tuple(self.columns[place] for place in members(mask))
@@ -98,9 +103,9 @@ class Decider(ABC):
         """Whether a set seems to be below, and to show it seems to cost much."""
         return False
 
-    @abstractmethod
     def finding(self, mask: int) -> Finding:
-        """What a decision that a set is above rests on, to be run again."""
+        """What a decision that a set is above rests on, to be run again; none of an excess is."""
+        raise NotImplementedError
 
 
 # The exact decider, where running all costs no more than deciding these sets, after so many

@@ -95,9 +95,7 @@ class GroupDecider(Decider):
             base=self.sampler.base,
         )
         limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
-        zone = round((limits.ceiling - limits.floor) / 2, 12)  # narrower near 0 and 1
-        error = min(self.settings.error, zone)
-        rule = GroupRule(delta, error, decide_below=limits.ceiling)
+        rule = GroupRule(delta, limits.half_zone, decide_below=limits.ceiling)
         return _Way(self.sampler, mask, variants, limits, rule)
 
 
@@ -133,8 +131,8 @@ class _Way(GroupRows):
         """See whether that is enough."""
         state, complete = self.state, self.variants.complete
         state.look()
-        self.decision = _group_decision(state.low, state.high, self.limits, complete=complete)
-        if state.crossed:
+        self.decision = self.limits.decide_ends(state.low, state.high)
+        if state.crossed or (self.decision == "below" and not complete):
             self.decision = "undecided"
         never = not complete and state.high < self.limits.ceiling
         self.is_open = self.decision == "undecided" and not (state.crossed or state.done or never)
@@ -162,11 +160,3 @@ def _in_calls(ways: Iterable[_Way], target: int) -> Iterator[list[_Way]]:
             some, size = [], 0
     if some:
         yield some
-
-
-def _group_decision(low: float, high: float, limits: ThresholdRule, *, complete: bool) -> Decision:
-    if low > limits.floor:
-        return "above"
-    if not complete:
-        return "undecided"
-    return "below" if high < limits.ceiling else "undecided"

@@ -11,6 +11,7 @@ from themis.errors import RequestError
 from themis.results.model import CausalScore, Measure, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.verdicts import Acceptance, least_listed
+from themis.scores.excess import MOST_SEARCHED, check_decisions
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.privacy import search_of_people
 from themis.scores.question import asked_again, charged, ending_early
@@ -20,6 +21,7 @@ from themis.search.causal_decider import CausalDecider
 from themis.search.coming_tries import ComingTries
 from themis.search.deciding import Decider, KnownScores, SearchRequest, check_request
 from themis.search.estimates import likely_stretch, measure_found
+from themis.search.excess_decider import ExcessDecider
 from themis.search.flips import FlipBook
 from themis.search.found_sets import explain_found
 from themis.search.group_decider import GroupDecider
@@ -28,6 +30,7 @@ from themis.search.paper import paper_search
 from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted
 from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
+from themis.statistics.excess import FEWEST_TIMES, ExcessRule
 from themis.statistics.thresholds import ThresholdRule
 
 Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
@@ -76,6 +79,11 @@ class Searcher:
         if decide_only and settings.stopping is Stopping.PAPER:
             problem = "the paper's search measures every set, and decides nothing else"
             raise RequestError.one("decide-only", "decide_only", problem, "leave it out")
+        if "excess" in measures:
+            check_decisions(self.sampler.reading)
+            if settings.stopping is Stopping.PAPER:
+                problem = "the paper's search asks nothing again"
+                raise RequestError.one("excess", "measure", problem, "search by causal or group")
         size = largest_size(max_size, len(columns))
         key = (tuple(measures), threshold, columns, size, prune, decide_only, settings)
         if key in self._answers and accepted is None:
@@ -156,12 +164,23 @@ class Searcher:
         return found if people is None else search_of_people(found, people, reading)
 
     def plan(
-        self, columns: tuple[int, ...], max_size: int | None, settings: Settings, threshold: float
+        self,
+        columns: tuple[int, ...],
+        max_size: int | None,
+        settings: Settings,
+        threshold: float,
+        measure: Measure = "causal",
     ) -> SearchPlan:
         """How many sets there are, and what showing that each is below a threshold costs."""
-        lattice = self._lattice(columns, largest_size(max_size, len(columns)), "causal", settings)
+        lattice = self._lattice(columns, largest_size(max_size, len(columns)), measure, settings)
         alpha = (1.0 - settings.confidence) / lattice.total
-        rows = ThresholdRule(threshold, settings.error, alpha).rows_without_hits
+        limits = ThresholdRule(threshold, settings.error, alpha)
+        if measure == "excess":
+            rule, counts = ExcessRule(2.0 * alpha, limits.half_zone), lattice.by_size()
+            asked = sum(n for each in counts if (n := lattice.assignments(each)) <= MOST_SEARCHED)
+            rows = rule.contexts_without(limits.ceiling)
+            return SearchPlan(lattice.total, FEWEST_TIMES * rows * asked)
+        rows = limits.rows_without_hits
         cells = rows * lattice.variants
         size = self.sampler.population.size
         return SearchPlan(lattice.total, cells if size is None else min(cells, size))
@@ -171,7 +190,9 @@ class Searcher:
     ) -> Lattice:
         schema = self.sampler.population.schema
         levels = tuple(schema.characteristics[c].possible_count for c in columns)
-        cap = SEARCH_ASSIGNMENTS if measure == "causal" else settings.max_assignments
+        cap = {"causal": SEARCH_ASSIGNMENTS, "excess": MOST_SEARCHED}.get(
+            measure, settings.max_assignments
+        )
         protected = (schema.characteristics[c].protected for c in columns)
         first = sum(1 << place for place, each in enumerate(protected) if each)
         return Lattice(levels, max_size, cap, first if len(columns) > WIDE else -1)
@@ -195,6 +216,8 @@ class Searcher:
         decider: Decider = GroupDecider(sampler, request, settings)
         if request.measure == "causal":
             decider = CausalDecider(self.book, request, settings)
+        elif request.measure == "excess":
+            decider, known = ExcessDecider(self.scorer, request, settings), None
         run_all = partial(self._run_all, request, settings, lattice)
         exact = KnownScores(self.scorer, request, settings)
         return Search(sampler, request, settings, decider, lattice, probe, run_all, exact, known)
@@ -210,7 +233,7 @@ class Searcher:
     ) -> ExactDecider | None:
         """The exact decider, where that is cheaper than to go on; None when the budget ends."""
         columns, measure = request.columns, request.measure
-        whole = self.scorer.drawing_all(columns, measure)
+        whole = None if request.counts_noise else self.scorer.drawing_all(columns, measure)
         if whole is None or not is_cheaper(whole, request, lattice, left, done, spent):
             return None
         domain = self.scorer.run_all(columns, measure)
@@ -235,7 +258,8 @@ class Searcher:
             if score is None and result.stopped is Ending.DONE:
                 with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
                     score = self._score_of(search, mask, search.settings_for(mask))
-                score = None if score is None else _with_reruns(score, search, mask)
+                if score is not None and not score.counts_noise:
+                    score = _with_reruns(score, search, mask)
                 interrupted |= early.ending is Ending.INTERRUPTED
             if score is None:
                 break
@@ -353,6 +377,8 @@ def weigh_search(
     """
     if probe.reruns.neighbours and search.stopping is not Stopping.PAPER:
         return _unlisted(search, Note.of("noise-may-explain"), Ending.INCONSISTENT)
+    if search.counts_noise:
+        return search
     measured = search.minimal_sets
     statistic = search.statistic if search.measure == "group" else None
     output = measured[0].output if measured else search.output

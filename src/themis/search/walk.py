@@ -234,10 +234,12 @@ class Search:
         if score is None or not score.samples:
             return tested
         limit = self._limit(mask)
-        with self.sampler.runner.spending_reserve():
-            found = self.probe.reruns.rerun(
-                self._finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
-            )
+        found = None
+        if not score.counts_noise:
+            with self.sampler.runner.spending_reserve():
+                found = self.probe.reruns.rerun(
+                    self._finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
+                )
         score = replace(score, confidence=self.settings.confidence, reruns=found)
         if not exceeds(score.high, limit):
             note = Note.of("estimated-score", score=score.score)
@@ -256,6 +258,8 @@ class Search:
     def _confirmed(self, mask: int, tested: TestedSet) -> TestedSet:
         """A set that is above, if what shows it comes out the same when it is run again."""
         low = tested.estimate or 0.0
+        if self.request.counts_noise:
+            return tested
         if not (self.probe.reruns.trusted or self.settings.looks_for_noise):
             return doubted(tested, Note.of("not-checked-for-noise"))
         found = self._rerun(mask, low)
@@ -320,10 +324,13 @@ class Search:
     def _implies_subsets(self) -> bool:
         """Whether a set below means that its subsets are, too.
 
-        Not where groups leave out those of whom a value is missing: a smaller set has them.
+        Not where groups leave out those of whom a value is missing: a smaller set has them. Nor of
+        an excess, unless what is searched is independent of all else.
         """
-        kept = self.sampler.population.schema.kept_missing
-        return self.request.measure == "causal" or kept.keys().isdisjoint(self.request.columns)
+        kept, measure = self.sampler.population.schema.kept_missing, self.request.measure
+        if measure == "excess":
+            return False
+        return measure == "causal" or kept.keys().isdisjoint(self.request.columns)
 
     def _implied_below(self, mask: int) -> TestedSet | None:
         superset = self.border.implied_by(mask)

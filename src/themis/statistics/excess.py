@@ -45,6 +45,11 @@ class ExcessRule:
         """Numbers of contexts at which to call `look`."""
         return GroupRule(self.alpha, self.error).looks()
 
+    def contexts_without(self, ceiling: float) -> int:
+        """So many contexts show that an excess is below this, if no decision ever differs."""
+        evidence = 2.0 * len(bet_fractions(self.error)) / self.alpha
+        return math.ceil(-math.log(evidence) / math.log1p(-ceiling))
+
     @property
     def most_contexts(self) -> int:
         """So many contexts are about enough for coins that are asked twice: variance ¼."""
@@ -73,23 +78,31 @@ class ExcessState:
     """What a run under `ExcessRule` has counted: `add` contexts, then `look`."""
 
     def __init__(self, rule: ExcessRule, assignments: int, *, rates: bool) -> None:
-        self.rule, self.assignments = rule, assignments
+        self.assignments = assignments
         self.times = FEWEST_TIMES  # that each input of the next contexts is asked
         self.count, self.unknown = 0, 0
-        self.low, self.high = 0.0, 1.0
         self.champion: int | None = None  # a pair's number; no bet before the first look
-        self._fractions = bet_fractions(rule.error)
+        pairs = len(self._pairs[0])
+        self._begin(rule)
         self._signed = Grid.around_zero(self._fractions[-1] / 5.0)
         self._shares = Grid.of_distances(self._fractions[-1] / 5.0)
-        pairs = len(self._pairs[0])
         self._most = Tally.of_none(self._signed, (pairs,))
         self._bets = Tally.of_none(self._signed, (1,))
-        self._upper = np.ones(pairs)
         self._sums = np.zeros((2, pairs), dtype=np.int64)  # exact, in whatever order they come
         self._beside = {
             name: (*(Tally.of_none(grid, (pairs,)) for _ in range(2)), np.zeros_like(self._sums[0]))
             for name, grid in self._grids(rates=rates)
         }
+
+    def go_on(self, rule: ExcessRule) -> None:
+        """Go on under another rule, whose guarantee is its own: of all contexts, these included."""
+        self._begin(rule)
+        if self.count:
+            self.look()
+
+    def _begin(self, rule: ExcessRule) -> None:
+        self.rule, self._fractions = rule, bet_fractions(rule.error)
+        self.low, self.high, self._upper = 0.0, 1.0, np.ones(len(self._pairs[0]))
 
     def _grids(self, *, rates: bool) -> Iterator[tuple[str, Grid]]:
         yield from (("across", self._shares), ("within", self._shares))
@@ -165,7 +178,7 @@ class ExcessState:
     def _fitting(self) -> int:
         within = self._means(self._beside["within"][2])
         seen = float(within.mean()) if len(within) else 0.0
-        return next(times for most, times in TIMES if seen <= most)
+        return fitting_times(seen)
 
     @property
     def crossed(self) -> bool:
@@ -205,6 +218,11 @@ class ExcessState:
 
     def _means(self, sums: NDArray[np.int64]) -> Floats:
         return np.asarray(np.round(sums / (max(self.count, 1) << _SUM_BITS), _DIGITS))
+
+
+def fitting_times(within: float) -> int:
+    """How often each input is best asked, where so many decisions differ when asked again."""
+    return next(times for most, times in TIMES if within <= most)
 
 
 def _added(numbers: Floats) -> NDArray[np.int64]:

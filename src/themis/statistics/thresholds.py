@@ -195,6 +195,17 @@ class ThresholdRule:
         return min(self.threshold + self.error, (1 + self.threshold) / 2)
 
     @property
+    def half_zone(self) -> float:
+        """Half the width of the zone; narrower than the error near 0 and 1."""
+        return min(self.error, round((self.ceiling - self.floor) / 2, 12))
+
+    def decide_ends(self, low: float, high: float) -> Decision:
+        """The decision of an interval: where both ends are on one side of the zone's other end."""
+        if low > self.floor:
+            return "above"
+        return "below" if high < self.ceiling else "undecided"
+
+    @property
     def one_decides(self) -> bool:
         """Whether one sample can decide: a hit at a threshold of 0, a miss at 1."""
         return self.floor == 0.0 or self.ceiling == 1.0

@@ -57,7 +57,7 @@ MEASURES = (
     ("", "Both; of a search, causal"),
     ("causal", "Causal"),
     ("group", "Group"),
-    ("excess", "Excess, of programs that answer at random; not of a search"),
+    ("excess", "Excess, of programs that answer at random"),
 )
 TEXTS = ("title", "among")  # that are no numbers
 MOST_TABLES = 50

@@ -10,7 +10,7 @@ from themis.results.notes import AT_ONCE, Ending
 from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.blocks import Block, Commands, Statement
-from themis.show.words.explanations import noise_warning, probe_sentence
+from themis.show.words.explanations import noise_remedy, noise_warning, probe_sentence
 from themis.show.words.headlines import capital
 from themis.show.words.notes import command_without, how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
@@ -69,7 +69,7 @@ def _failed(result: Result) -> Iterator[Caution]:
 
 def _noise(result: Result) -> Iterator[Caution]:
     if result.noise is not None and result.noise.differing:
-        yield Caution("noise", noise_warning(result.noise))
+        yield Caution("noise", noise_warning(result.noise, noise_remedy(result)))
 
 
 def _placebos(result: Result) -> Iterator[Caution]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO
 
 from rich.console import RenderableType
 
-from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score, SearchResult
 from themis.show.blocks import Block, Commands, Part, Statement
 from themis.show.parts.people import pair_blocks
 from themis.show.parts.scores import ALL
@@ -21,8 +21,10 @@ from themis.show.terminal.results import (
     show_cost,
     show_doubts,
 )
+from themis.show.words.excess import gap_text
 from themis.show.words.headlines import few_text
 from themis.show.words.searches import (
+    Names,
     example,
     guarantee,
     harms,
@@ -83,6 +85,7 @@ def _in_short(search: SearchResult, result: Result) -> Iterator[Block]:
     pairs = (example(each, wording(result)) for each in measured)
     if pair := next(filter(None, pairs), None):
         yield Statement(f"example: {pair}", "faint")
+    yield from _favoured(search, scores, wording(result))
     yield from undecided_blocks(search)
     yield Statement(set_counts(search, wording(result)), "faint")
     yield from (Statement(str(note), "warning", "note") for note in search.notes)
@@ -96,10 +99,21 @@ def _in_full(search: SearchResult, result: Result) -> Iterator[Block]:
     for score in (scores[each] for each in search.found if each in scores):
         if blocks := [*show_people(score, words, everything=True)]:
             yield Part(set_phrase(score.against), blocks)
+    yield from _favoured(search, scores, words)
     yield from undecided_blocks(search, most=ROWS)
     yield from (Statement(set_counts(search, words)), Statement(guarantee(search)))
     yield from (Statement(str(note), "warning", "note") for note in search.notes)
     yield reasons_table(search, most=ROWS)
+
+
+def _favoured(
+    search: SearchResult, scores: Mapping[Names, Score], words: Wording
+) -> Iterator[Block]:
+    """Beside an excess, which has a scale of its own: whom the change favours, and how often."""
+    for names in search.found[:FIRST]:
+        score = scores.get(names)
+        if isinstance(score, ExcessScore) and (text := gap_text(score, words)):
+            yield Statement(f"{set_text(names)}: {text}", "faint")
 
 
 def show_people(

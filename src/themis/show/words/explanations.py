@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from themis.results.model import CausalScore
+from themis.results.model import CausalScore, CheckResult, Result, Score, SearchResult
 from themis.results.parts import Crossing, Harm, Joint, Noise, Region, Witness
 from themis.show.words.headlines import capital, changes_text
 from themis.show.words.naming import beyond, output_name, output_words
@@ -246,17 +246,25 @@ def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
     return [witnesses[place] for place in sorted(range(len(ranked)), key=ranked.__getitem__)]
 
 
-MORE = (
-    "repeats = 5 takes the majority of five runs; --measure excess measures what a change does "
-    "beyond that"
-)
+def noise_remedy(result: Result) -> str:
+    """What helps against noise: several runs, or the measure of what a change does beyond it."""
+    parts: list[Score | SearchResult | CheckResult] = [*result.scores, *result.searches]
+    if any(each.measure == "excess" for each in [*parts, *result.checks]):
+        return "The excess is what a change does beyond that"
+    option = 'measure = "excess"' if result.command == "check" else "--measure excess"
+    sets = {each.against for each in result.scores}
+    change = f"changing {set_phrase(*sets)}" if len(sets) == 1 else "a change"
+    return (
+        f"repeats = 5 takes the majority of five runs; {option} measures what {change} does "
+        "beyond that"
+    )
 
 
-def noise_warning(noise: Noise) -> str:
+def noise_warning(noise: Noise, remedy: str) -> str:
     """That the subject does not always decide the same, how often, and what helps."""
     confidence = confidence_text(noise.confidence)
     ends = f"between {percent(noise.low, 'down')} and {percent(noise.high, 'up')}, {confidence}"
-    each, more = "", MORE
+    each, more = "", remedy
     if noise.repeats > 1:
         each = f", although each is the majority of {noise.repeats} runs"
         more = f"more than {noise.repeats} repeats may help"

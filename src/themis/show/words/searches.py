@@ -144,6 +144,7 @@ def _sentence(search: SearchResult, words: Wording) -> str:
         change="change" if found > 1 else "changes",
         have="have" if found > 1 else "has",
         effect=_effect(search, words, limit, more),
+        what=_what(search),
         by=f" by {limit}{more}" if is_said else "",
         figure=_figure(search, words),
         proven=_proven(search) if found else _confidence(search),
@@ -204,10 +205,7 @@ def _reach(search: SearchResult) -> tuple[str, str]:
 
 def _effect(search: SearchResult, words: Wording, much: str, more: str) -> str:
     """What a set changes, for whom or by how much: `the decision for more than 10 % of …`."""
-    kind, _, tolerance = search.distance.partition(" ")
-    name = "the decision" if kind == "exact" else "the output"
-    if search.output is not None:
-        name = set_phrase([search.output])
+    tolerance, name = search.distance.partition(" ")[2], _what(search)
     if is_by_degrees(search):
         by = f"by {much}{more} on average" if search.threshold and much else "at all"
         return f"{name} {by}"
@@ -216,6 +214,13 @@ def _effect(search: SearchResult, words: Wording, much: str, more: str) -> str:
     if not much or (search.found and not search.threshold):
         return f"{name}{by} for {'some' if search.found else 'any of the'} {whom}"
     return f"{name}{by} for {much} of {whom}{more}"
+
+
+def _what(search: SearchResult) -> str:
+    """What a set changes: `the decision`, `the output`, or one by its name."""
+    if search.output is not None:
+        return set_phrase([search.output])
+    return "the decision" if search.distance.partition(" ")[0] == "exact" else "the output"
 
 
 def _figure(search: SearchResult, words: Wording) -> str:

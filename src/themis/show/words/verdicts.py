@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from themis.results.finding import State, finding, idle_favour
-from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult, is_by_degrees
+from themis.results.model import (
+    CausalScore,
+    ExcessScore,
+    GroupScore,
+    Result,
+    Score,
+    SearchResult,
+    is_by_degrees,
+)
 from themis.results.notes import Ending
 from themis.results.withheld import by_size, is_told
 from themis.settings import Stopping
@@ -229,15 +237,22 @@ def how_to_read(result: Result) -> str:
     words, scores = wording(result), [each for each in result.scores if each.samples]
     kind = next((each.population for each in scores if each.population in PLACES), "inputs")
     one = words.one(kind)
-    causal = [each for each in scores if isinstance(each, CausalScore)]
-    found_first = sorted(causal, key=lambda each: finding(each).state != "grave")
+    changed = [each for each in scores if not isinstance(each, GroupScore)]
+    found_first = sorted(changed, key=lambda each: finding(each).state != "grave")
     names = [plain_phrase(each.against) for each in found_first]
-    same = f"if the same {one} gets a different one when nothing but"
+    chance = more = again = ""
+    asked: list[Score | SearchResult] = [*changed, *result.searches]
+    if any(each.measure == "excess" for each in asked):
+        chance, more, again = " beyond chance", " more often", " than when it is asked again"
+    same = f"if the same {one} gets a different one{more} when nothing but"
     named = any(each.output is not None for each in scores)
     what = "an output" if named else "the decision"
-    parts = [f"{what} changes with {each} {same} {each} is changed" for each in names[:1]]
+    parts = [
+        f"{what} changes{chance} with {each} {same} {each} is changed{again}" for each in names[:1]
+    ]
     if result.searches and result.command != "audit":
-        parts = [f"a combination changes the decision {same} that combination is changed"]
+        said = f"a combination changes the decision{chance} {same} that combination is changed"
+        parts = [f"{said}{again}"]
         parts.append("it is minimal if no part of it is enough")
     if any(isinstance(each, GroupScore) and each.statistic == "rate" for each in scores):
         favour = "a favourable output" if named else words.favour()
@@ -334,7 +349,8 @@ def _subject(score: Score, words: Wording) -> str:
     name = output_words(score)
     if score.counterfactuals == "within":
         return f"{name} differs{beyond(score)} between rows that differ only in"
-    return f"{name} changes{beyond(score)} with"
+    chance = " beyond chance" if isinstance(score, ExcessScore) else ""
+    return f"{name} changes{beyond(score)}{chance} with"
 
 
 def _sized(score: Score, words: Wording, *, first: bool) -> str:
@@ -346,7 +362,7 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
         size += few_text(score, words)
     elif is_by_degrees(score):
         size = f"by {size} on average"
-    elif first:
+    elif first and not isinstance(score, ExcessScore):
         size = f"for {size} of {words.whom(score.population)}"
     return f"{set_phrase(score.against)} ({size})"
 
@@ -374,9 +390,10 @@ def _other_clauses(scores: Sequence[Score]) -> Iterator[str]:
 def _bound(scores: Sequence[Score]) -> str:
     """How large a difference may be all the same."""
     parts = []
-    causal = [each.high for each in scores if isinstance(each, CausalScore) and is_told(each)]
-    if causal:
-        parts.append(percent(max(causal), "up"))
+    changed = [each for each in scores if not isinstance(each, GroupScore) and is_told(each)]
+    if changed:
+        most = max(changed, key=lambda each: each.high)
+        parts.append(in_units(most.high, most, "up"))
     rates = [each for each in scores if isinstance(each, GroupScore) and each.statistic == "rate"]
     if rates:
         parts.append(apart_text(rates[0], max(each.high for each in rates), "up"))
@@ -389,7 +406,7 @@ def _bound(scores: Sequence[Score]) -> str:
         claimed = " by the paper's rule, which is not certified"
     if len(parts) == 2:
         return f"an effect above {parts[0]} and a gap above {parts[1]} are ruled out{claimed}"
-    above = "an effect above" if causal else "a gap above"
+    above = "an effect above" if changed else "a gap above"
     return f"{above} {parts[0]} is ruled out{claimed}" if parts else ""
 
 
