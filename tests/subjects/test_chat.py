@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
 from themis import Audit, RequestError, Schema, SubjectError, read_result
 from themis.cli import app
+from themis.config.fields import shown
+from themis.config.parts import Source
+from themis.config.programs import programs
+from themis.config.reader import read_config
 from themis.subjects.base import Prices
 from themis.subjects.decisions import INVALID
 from themis.subjects.http.chat import ChatSubject
@@ -242,6 +246,45 @@ def themis(*words: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, [*words])
     assert done.exit_code == code, done.output
     return done.output
+
+
+class TestFiles:
+    def test_what_is_wrong_is_said_with_its_line(self, file: Path) -> None:
+        text = file.read_text(encoding="utf-8")
+        head, _, rest = text.partition("[subject.labels]")
+        rest = f"[subject.prompt]{rest.partition('[subject.prompt]')[2]}[run]\nmax_spend = 1\n"
+        file.write_text(head + rest, encoding="utf-8")
+        (said,) = themis("score", code=2).splitlines()
+        assert said.startswith("error: themis.toml:15: run.max_spend: what is spent is only known")
+        more = head + 'refusals = ["no*"]\njson_schema = 1\n' + rest.replace("user", "usr")
+        file.write_text(f"{more}[subject.prices]\ninput = -1\n", encoding="utf-8")
+        said = themis("score", code=2)
+        assert "subject.refusals: only labels tell decisions from refusals" in said
+        assert "subject.json_schema: must be a table" in said
+        assert "subject.prompt.usr: there is no such key; did you mean 'user'?" in said
+        assert "subject.prices.input: must be at least 0, got -1" in said
+        assert "subject.prices.output: is missing" in said
+
+    def test_a_form_shows_and_keeps_its_tables(self, file: Path) -> None:
+        source = Source(file, file.read_text(encoding="utf-8"))
+        part = source.part("subject")
+        texts = {name: shown(key, part.spec.get(name)) for name, key in part.keys.items()}
+        assert "A {race} applicant of {age}." in texts["prompt"]
+        assert source.filled_in(part, texts).text == source.text
+        new = source.filled_in(part, {**texts, "prices": "{ input = 1, output = 2.5 }"})
+        assert new.data["subject"]["prices"] == {"input": 1, "output": 2.5}
+        assert new.data["subject"]["prompt"] == source.data["subject"]["prompt"]
+
+    def test_who_confirms_a_file_sees_which_files_are_sent(self, file: Path) -> None:
+        text = file.read_text(encoding="utf-8")
+        secret = file.with_name("secret.txt")
+        secret.write_text("{race} {age}", encoding="utf-8")
+        written = text.replace('"A {race} applicant of {age}."', '{ file = "secret.txt" }')
+        file.write_text(written, encoding="utf-8")
+        named = {each.key: each for each in programs(read_config(file))}
+        assert "secret.txt" in named["prompt"].words
+        assert secret in named["prompt"].files
+        assert KEY not in str(named)
 
 
 class TestPilots:

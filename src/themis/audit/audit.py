@@ -34,6 +34,7 @@ from themis.audit.rows import (
 )
 from themis.audit.run import Alone, Sought, Work, start_budget
 from themis.audit.views import View
+from themis.engine.account import Budget
 from themis.events import Forecast, Listener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
@@ -148,6 +149,7 @@ class Audit:
         apparatus = Apparatus(subject, self.schema, handling, seed=seed, people=people, suite=suite)
         apparatus.read_profile = read_profile
         self._apparatus, self._views = apparatus, apparatus.views
+        Budget.of(self.settings, apparatus.runner.subject)  # refuses what nothing can keep
         self.runner, self.sampler, self.probe = apparatus.runner, apparatus.sampler, apparatus.probe
         self.population, self.suite = apparatus.population, apparatus.suite
         self._closer = weakref.finalize(self, apparatus.close)

@@ -88,7 +88,8 @@ def shape_of(key: Key) -> Shape:
         )
     if kind == "string":
         return "text"
-    return "values" if "anyOf" in key else "table" if "object" in (kind or "") else "value"
+    is_table = "object" in (kind or "") or "$ref" in key
+    return "values" if "anyOf" in key else "table" if is_table else "value"
 
 
 def shown(key: Key, value: Any) -> str:

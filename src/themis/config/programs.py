@@ -18,9 +18,11 @@ RUN = {
     "file": "model file: it is loaded and asked",
     "command": "program: it is started",
     "url": "service: test inputs are sent there",
+    "prompt": "sent to the service, with the files that it names",
 }
 STEERING = re.compile(r"(PYTHON|LD_|DYLD_|RUBY|PERL|NODE_|JAVA_|BASH_)\w*|PATH|ENV")
 SECRET = ("env", "headers")  # keys whose values are not shown
+NAMING = ("file", "command", "prompt")  # keys that name files
 PICKLES = (".pkl", ".pickle", ".joblib")
 PICKLE = "a pickle, which may run any code it likes"
 
@@ -55,12 +57,14 @@ def _words(said: Any) -> Iterator[str]:
     if isinstance(said, Mapping):
         for name, value in said.items():
             yield f"{name}={value}" if STEERING.match(str(name)) else str(name)
+            several = value if isinstance(value, list) else [value]
+            yield from (e["file"] for e in several if isinstance(e, Mapping) and "file" in e)
     else:
         yield from map(str, said if isinstance(said, list) else [said])
 
 
 def _files(folder: Path, key: str, words: list[str]) -> Iterator[Path]:
-    found: list[Any] = [folder / word for word in words] if key in ("file", "command") else []
+    found: list[Any] = [folder / word for word in words] if key in NAMING else []
     if key == "command":
         found.insert(0, shutil.which(words[0]))
     if key in ("function", "object"):

@@ -31,7 +31,7 @@ from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.http.prompts import prompt_of
 from themis.subjects.meanings import CODE as LABELS
-from themis.subjects.meanings import favourable_mistakes, label_mistakes, listed
+from themis.subjects.meanings import REFUSAL, favourable_mistakes, label_mistakes, listed
 from themis.subjects.outputs import ANSWERED, Output
 
 __all__ = [
@@ -337,6 +337,18 @@ class _Reader:
         if "labels" in self._table("subject") and outputs:
             problem, remedy = "the outputs have labels of their own", "write [outputs.NAME.labels]"
             self._found.add(("subject", "labels"), Mistake(LABELS, "", problem, remedy))
+        self._check_refusals()
+
+    def _check_refusals(self) -> None:
+        refusals, place = self._table("subject").get("refusals"), ("subject", "refusals")
+        if not isinstance(refusals, list) or self._found.has(*place):
+            return
+        for each in label_mistakes({REFUSAL: refusals}):
+            mistake = Mistake(LABELS, "", each.problem, each.remedy)
+            self._found.add((*place, *each.path[1:]), mistake)
+        if "labels" not in self._table("subject"):
+            problem, remedy = "only labels tell decisions from refusals", _WRITE_LABELS
+            self._found.add(place, Mistake(LABELS, "", problem, remedy))
 
     def _check_outputs(self, section: str) -> None:
         """Whether the tables of a section name outputs that are declared."""
@@ -484,8 +496,10 @@ def placing(config: Config) -> Iterator[None]:
         raise RequestError(_placed(config, each) for each in error.mistakes) from error
 
 
+_WRITE_LABELS = 'write [subject.labels], for example approved = ["approved*"]'
 _KEYS = {  # of the file, by what Python calls the options
     "weights": "profile.weights",
+    **{key: f"run.{key}" for key in ("max_total_tokens", "max_spend")},
     **{
         key: f"subject.{key}"
         for key in ("favourable", "method", "class", "cut", "dtypes", "device")

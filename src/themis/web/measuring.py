@@ -48,11 +48,13 @@ SETTINGS = {
     "error": "Half the width of an interval",
     "max_executions": "Maximum number of executions",
     "max_seconds": "Time limit in seconds",
+    "max_spend": "Maximum spend",
     "seed": "Seed",
 }
 AT_ONCE = "0.02 is ± 2 points; blank: what takes seconds, at most 0.05"
 THEN = {"/try": 303, "/trial": 307}  # where somebody was going; 307 sends the form on
-FORECAST = {*SETTINGS, "against", "threshold", "max_size"}  # what `themis validate` takes
+# What `themis validate` takes.
+FORECAST = {*SETTINGS, "against", "threshold", "max_size"} - {"max_spend"}
 MEASURES = (
     ("", "Both; of a search, causal"),
     ("causal", "Causal"),
@@ -282,6 +284,8 @@ def _against(config: Config, fields: Fields) -> Html:
 def _settings(config: Config, fields: Fields) -> Iterator[Html]:
     yield _box("title", "Name of the run", "blank: what is measured", fields)
     for name, label in SETTINGS.items():
+        if name == "max_spend" and "prices" not in config.subject.options:
+            continue
         kept = getattr(config.settings, name)
         hint = f"blank: {'no limit' if kept is None else f'{kept:g}'}"
         if name == "error" and "run.error" not in config.lines:
