@@ -8,11 +8,12 @@ Each page is a session in an empty folder; its fenced blocks are taken from top 
 * ```` ```toml ````: a configuration, or a part of one that becomes whole with BASE.
 
 Comments before a block say more about it: `<!-- file: loan.py -->` (write the block to this
-file), `<!-- output -->` (this is what the python block before printed), `<!-- exit: 2 -->` (its
-commands end with this code), `<!-- needs: cc -->` (left out where there is no such program or
-package; the test is then skipped with the reason). Files may be of any language. In an output, `…`
-stands for any text, and alone on a line for any lines. Text between `<!-- generated: name -->` and
-`<!-- end -->` comes from GENERATED.
+file), `<!-- examples: chat -->` (copy these folders of examples), `<!-- output -->` (this is what
+the python block before printed), `<!-- exit: 2 -->` (its commands end with this code),
+`<!-- needs: cc -->` (left out where there is no such program or package; the test is then skipped
+with the reason). Files may be of any language. In an output, `…` stands for any text, and alone
+on a line for any lines. What stands between `<!-- generated: name -->` and `<!-- end -->` comes
+from GENERATED.
 
 `python -m tests.test_docs` rewrites outputs and generated parts that are no longer true.
 """
@@ -86,6 +87,7 @@ BASE = {
 LONG = (
     "command-line.md",
     "formats.md",
+    "language-models.md",
     "models.md",
     "pytest.md",
     "python-api.md",
@@ -182,6 +184,8 @@ class Session:
             self.missing.add(needed)
             self.printed = None if block.language == "python" else self.printed
             return
+        for name in block.notes.get("examples", "").split():
+            shutil.copytree(ROOT / "examples" / name, Path("examples") / name)
         if "file" in block.notes:
             path = Path(block.notes["file"])
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -250,7 +254,7 @@ class Session:
         sys.path.insert(0, str(self.folder))
         sys.dont_write_bytecode = True
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        os.environ |= {"COLUMNS": "80", "NO_COLOR": "1", "PATH": path}
+        os.environ |= {"COLUMNS": "80", "NO_COLOR": "1", "PATH": path, "CHAT_SEED": "1"}
         os.environ["PYTEST_PLUGINS"] = "themis.pytest_plugin"  # the package may not be installed
         try:
             with contextlib.chdir(self.folder):

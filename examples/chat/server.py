@@ -42,7 +42,7 @@ class Truth:
     drift: float = 0.0  # so much the last answer gains from the first one in 1,000 requests
     fenced: bool = False  # JSON stands between ```json and ```
     usage: bool = True  # answers say how many tokens they took
-    seed: int | str = 0
+    seed: int | str = 0  # two of the same seed repeat each other
     key: str = "example-key"
     latency_seconds: float = 0.0
     fails: float = 0.0  # the share of requests that end with 500
@@ -210,10 +210,11 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="run it, then end with its code")
     asked = parser.parse_args()
-    known = tomllib.loads(asked.truth.read_text()) | tomllib.loads("\n".join(asked.set))
-    model = Model(Truth(**known))
     # Who starts it again would hear the same answers again, which look as if it were certain.
-    model.truth.seed = " ".join([str(model.truth.seed), *asked.command])
+    start = os.environ.get("CHAT_SEED", time.time_ns())
+    known = {"seed": f"{start} {' '.join(asked.command[1:])}"}
+    known |= tomllib.loads(asked.truth.read_text()) | tomllib.loads("\n".join(asked.set))
+    model = Model(Truth(**known))
     with serve(model, asked.port) as host, suppress(KeyboardInterrupt):
         variables = {"CHAT_HOST": host, "CHAT_API_KEY": model.truth.key}
         if asked.command:
