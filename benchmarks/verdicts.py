@@ -25,6 +25,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # subjects are those of the tests
 
+from tests.simulations.at_random import cells
 from tests.simulations.counting import Simulation, Tally, simulate
 from tests.simulations.covers import cover
 from tests.simulations.dependent import cases
@@ -159,6 +160,38 @@ def noise_part(bench: Bench) -> int:
 
 def mark(fails: bool) -> str:
     return "**fails**" if fails else "holds"
+
+
+# --- answers at random ------------------------------------------------------------------------
+
+
+def random_part(bench: Bench) -> int:
+    """False verdicts on excesses of fair subjects that draw answers, and the price of true ones."""
+    jobs = bench.chosen(cells(4 if bench.quick else 100))
+    guilty = [(replace(each, guilty=True), max(runs // POWER_SHARE, 1)) for each, runs in jobs]
+    counted = list(bench.tallies([*jobs, *guilty]))
+    print("### Answers at random\n")
+    heading("subject", "task", "budget", "confidence", "false verdicts", "", "undecided",
+            "executions", "power", "executions")  # fmt: skip
+    failed = 0
+    halves = counted[: len(jobs)], counted[len(jobs) :]
+    for (cell, _), tally, power in zip(jobs, *halves, strict=True):
+        fails = tally.surely_above(1 - cell.confidence, cells=len(jobs))
+        fails = fails or tally.crashed + power.crashed > 0
+        failed += fails
+        line(
+            cell.kind,
+            cell.task,
+            f"{cell.budget or 'none'}",
+            f"{100 * cell.confidence:.0f} %",
+            f"{tally.convicted} of {tally.runs:,}",
+            mark(fails),
+            f"{100 * tally.undecided / tally.runs:.0f} %",
+            f"{tally.price:,.0f}",
+            f"{power.convicted} of {power.runs:,}",
+            f"{power.price:,.0f}",
+        )
+    return ending(failed, len(jobs))
 
 
 # --- order and neighbours -----------------------------------------------------------------
@@ -333,6 +366,7 @@ def unchanged_part(bench: Bench) -> int:
 
 PARTS: dict[str, Callable[[Bench], int]] = {
     "noise": noise_part,
+    "random": random_part,
     "order": dependent_part,
     "families": family_part,
     "together": together_part,

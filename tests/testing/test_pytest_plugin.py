@@ -124,10 +124,14 @@ def test_a_search_names_what_it_found(run: Run) -> None:
 
         def test_none(themis_audit):
             themis_audit.search(0.2, among=["race", "sex"]).assert_nothing_found()
+
+        def test_beyond_chance(themis_audit):
+            themis_audit.search(0.03, "excess", ["race", "sex"]).assert_nothing_found()
     """
     done = run(source)
-    done.assert_outcomes(passed=1, failed=1)
-    done.stdout.re_match_lines([r".*causal search at most 0\.05: 1 minimal set found \(race\)"])
+    done.assert_outcomes(passed=1, failed=2)
+    for text in (r"causal search at most 0\.05", r"excess search at most 0\.03"):
+        done.stdout.re_match_lines([rf".*{text}: 1 minimal set found \(race\)"])
 
 
 def test_a_mistake_in_a_test_is_said_in_one_line(run: Run) -> None:

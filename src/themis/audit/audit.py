@@ -238,10 +238,9 @@ class Audit:
         """What is measured where no set is named: the file's sets, or each protected one."""
         return self._named_sets or tuple((name,) for name in self.schema.protected)
 
-    @property
-    def score_views(self) -> list[tuple[Measure, View]]:
-        """The scores that each set gets: of each output, by each measure that it has."""
-        return list(self._views.measured(MEASURES))
+    def score_views(self, measures: Sequence[Measure] = MEASURES) -> list[tuple[Measure, View]]:
+        """The scores that each set gets: of each output, by each of these that it has."""
+        return list(self._views.measured(measures))
 
     def lacks_favourable(self, output: str | None = None) -> bool:
         """Whether there are outputs, and none so far was one that `favourable` names."""
@@ -269,11 +268,15 @@ class Audit:
         return self._apparatus.cache_notes
 
     def precise_at_once(
-        self, settings: Settings, sets: Iterable[Sequence[str]] | None = None
+        self,
+        settings: Settings,
+        sets: Iterable[Sequence[str]] | None = None,
+        measures: Sequence[Measure] = MEASURES,
     ) -> Settings:
         """How sets, by default the default ones, are measured where nobody says how precisely."""
         wanted = self.default_sets if sets is None else sets
-        asked = [(self.schema.columns_of(names), self.score_views) for names in wanted]
+        views = self.score_views(measures)
+        asked = [(self.schema.columns_of(names), views) for names in wanted]
         return precise_at_once(self._apparatus, settings, asked)
 
     @property
@@ -282,10 +285,15 @@ class Audit:
         return Everything.of(self.schema, self._named_sets).sets
 
     def foresee(
-        self, threshold: float, *, max_size: int | None = None, at_once: bool = False
+        self,
+        threshold: float,
+        *,
+        max_size: int | None = None,
+        measures: Sequence[Measure] = MEASURES,
+        at_once: bool = False,
     ) -> Forecast:
         """What `everything` will cost, after a few trials."""
-        plan = Everything.of(self.schema, self._named_sets, threshold, max_size)
+        plan = Everything.of(self.schema, self._named_sets, threshold, max_size, measures)
         settings = plan.family(self.settings, self._views).settings
         return plan.forecast(self._apparatus, settings, at_once=at_once)
 

@@ -381,7 +381,8 @@ class Forecaster:
         self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool
     ) -> int:
         """A share of all executions is made again, and so is what each finding rests on."""
-        if not self.settings.looks_for_noise:
+        asked = [each for each in asked if each[1] != "excess"]  # nothing of it is run again
+        if not self.settings.looks_for_noise or not asked:
             return 0
         alpha = RERUNS_SHARE * (1.0 - self.settings.confidence) / 2
         again = self.settings.probe if self.settings.probe is not None else sampling // SHARE

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from themis.audit.audit import Audit
-from themis.audit.everything import THRESHOLD
+from themis.audit.everything import MEASURES, THRESHOLD
 from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.given import check_made_up
@@ -28,6 +28,7 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 from themis.inputs.values import is_missing
+from themis.results.model import Measure
 from themis.results.notes import Note
 from themis.results.parts import Inventory
 from themis.results.verdicts import Check, precisions
@@ -74,6 +75,7 @@ class Wish:
     sets: Sequence[Sequence[str]] | None = None  # of a score; None: the default ones
     threshold: float = THRESHOLD  # of a search
     max_size: int | None = None
+    measures: Sequence[Measure] = MEASURES
     pilot: int | None = None  # how many executions the forecast may take
 
     def is_for(self, *commands: Command) -> bool:
@@ -123,7 +125,7 @@ def make_plan(
     everything = audit.everything_sets if wish.command == "audit" else audit.default_sets
     sets = everything if wish.sets is None else wish.sets
     audit.runner.start(Budget(max_executions=wish.pilot))
-    trials, settings = tuple(_try(audit)), _settings(audit, sets, at_once=at_once)
+    trials, settings = tuple(_try(audit)), _settings(audit, sets, wish.measures, at_once=at_once)
     twice = None if wish.pilot is None else _ask_twice(audit, wish.pilot // PILOT_SHARE)
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
@@ -131,9 +133,12 @@ def make_plan(
     failing = tuple(_failing(audit))
     rows = 0 if failed else PILOT  # where trials failed nothing more is tried
     if wish.command == "audit" and not failed:
-        forecast = audit.foresee(wish.threshold, max_size=wish.max_size, at_once=at_once)
+        forecast = audit.foresee(
+            wish.threshold, max_size=wish.max_size, measures=wish.measures, at_once=at_once
+        )
     else:
-        forecast = _forecast(audit, settings, sets if wish.is_for("score") else (), rows)
+        scored = sets if wish.is_for("score") else ()
+        forecast = _forecast(audit, settings, scored, wish.measures, rows)
     checks = checks if wish.is_for("check") else ()
     of_checks = _forecast_checks(audit, [each for each in checks if each.against], rows)
     shared = audit.shared_outputs  # by now as many people were run as will be
@@ -191,11 +196,12 @@ def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[Sea
         audit.search_plan(each.max_score, measure=each.measure) for each in checks if each.search
     )
     if wish.command == "search":
-        yield audit.search_plan(wish.threshold, max_size=wish.max_size)
+        measure: Measure = "excess" if "excess" in wish.measures else "causal"
+        yield audit.search_plan(wish.threshold, max_size=wish.max_size, measure=measure)
 
 
 def _mean_errors(audit: Audit, error: float) -> Iterator[tuple[str, float]]:
-    for measure, view in audit.score_views:
+    for measure, view in audit.score_views():
         reading = view.sampler.reading
         if measure == "group" and reading.statistic == "mean":
             assert reading.output is not None
@@ -289,19 +295,25 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _settings(audit: Audit, sets: Sequence[Sequence[str]], *, at_once: bool) -> Settings:
+def _settings(
+    audit: Audit, sets: Sequence[Sequence[str]], wanted: Sequence[Measure], *, at_once: bool
+) -> Settings:
     """How `themis score` measures."""
-    measures = [measure for measure, _ in audit.score_views]
+    measures = [measure for measure, _ in audit.score_views(wanted)]
     own = Family.of(audit.settings, measures * len(sets)).settings
-    return audit.precise_at_once(own, sets) if at_once else own
+    return audit.precise_at_once(own, sets, wanted) if at_once else own
 
 
 def _forecast(
-    audit: Audit, settings: Settings, sets: Sequence[Sequence[str]], rows: int
+    audit: Audit,
+    settings: Settings,
+    sets: Sequence[Sequence[str]],
+    wanted: Sequence[Measure],
+    rows: int,
 ) -> Forecast:
-    """Of what `themis score` measures: both scores of each set, all in one command."""
+    """Of what `themis score` measures: these scores of each set, all in one command."""
     columns = [audit.schema.columns_of(names) for names in sets]
-    measures = [measure for measure, _ in audit.score_views]
+    measures = [measure for measure, _ in audit.score_views(wanted)]
     forecaster = Forecaster(audit.sampler, settings, rows=rows)
     return forecaster.forecast([(each, measure) for each in columns for measure in measures])
 

@@ -38,7 +38,7 @@ from themis.results.model import GroupScore, Measure, Result, Score, SearchResul
 from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
-from themis.results.parts import Naming
+from themis.results.parts import Account, Naming
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.failing import failed_inputs
 from themis.scores.noise import NoiseProbe
@@ -168,6 +168,8 @@ class Work:
         ]
         measured = set(map(_about, self._scores))
         found = [score for each in self._searches for score in each.minimal_sets]
+        later = {_about(score): score for score in found if score.counts_noise}
+        self._scores = [_narrower(each, later.get(_about(each))) for each in self._scores]
         new = [score for score in found if _about(score) not in measured]
         self._by_search |= {len(self._scores) + place for place in range(len(new))}
         self._scores += (with_commands(score, self._runner.subject) for score in new)
@@ -340,6 +342,14 @@ def _about(score: Score) -> tuple[object, ...]:
     """What a score is of; two scores with the same answer the same question."""
     statistic = score.statistic if isinstance(score, GroupScore) else "rate"
     return score.measure, score.against, score.output, statistic
+
+
+def _narrower(score: Score, later: Score | None) -> Score:
+    """The score, or the one that a search made of it by going on; with what both took."""
+    if later is None or later.high - later.low >= score.high - score.low:
+        return score
+    account = (score.account or Account()) + (later.account or Account())
+    return replace(later, executions=account.total, account=account)
 
 
 def of_rows(score: Score, data: Mapping[str, Any] | None) -> Score:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from themis.cli.files import output_mistake, save
+from themis.cli.measure import Measured, measures_of
 from themis.cli.options import AT_ONCE, Options, with_options
 from themis.cli.printing import print_line
 from themis.errors import Exit, RequestError
@@ -19,7 +19,7 @@ from themis.results.notes import Ending
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
     from themis.cli.session import Session
-    from themis.results.model import Measure, Result
+    from themis.results.model import Result
 
 RESULT, SUITE = "result.json", "suite.csv"
 DOCUMENTS = {"report.html": "html", "annex.html": "annex", "summary.md": "md"}
@@ -50,22 +50,16 @@ def audit(
     max_size: Annotated[
         int | None, typer.Option(metavar="N", help="Search only sets of at most N characteristics.")
     ] = None,
-    measure: Annotated[
-        Literal["both", "excess"],
-        typer.Option(
-            help="The causal score and that of groups; excess in place of the causal one, for "
-            "programs that answer at random."
-        ),
-    ] = "both",
+    measure: Measured = "both",
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
-    from themis.audit.everything import MEASURES, THRESHOLD, Everything
+    from themis.audit.everything import THRESHOLD, Everything
     from themis.show.terminal.results import render_audit_headlines, render_result
 
     session = _session(options, output)
     config = session.config
     assert config is not None
-    measures: Sequence[Measure] = MEASURES if measure == "both" else ("excess", "group")
+    measures = measures_of(measure, "audit")
     searched = [check for check in config.checks if check.search]
     limits = [check.max_score for check in searched if check.measure in measures]
     wanted = min(limits, default=THRESHOLD) if threshold is None else threshold

@@ -12,7 +12,7 @@ from themis._version import __version__
 from themis.cli.audit import audit
 from themis.cli.check import check, replay
 from themis.cli.endings import end_undisturbed, ends_properly, run_printing
-from themis.cli.measure import Against, apparent, score, search
+from themis.cli.measure import Against, Measured, apparent, measures_of, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
 from themis.cli.saved import cache_app, diff, report
@@ -127,6 +127,7 @@ def validate(
     max_size: Annotated[
         int | None, typer.Option(metavar="N", help="The same search: sets of at most N.")
     ] = None,
+    measure: Measured = "both",
     pilot: Annotated[
         int | None,
         typer.Option(
@@ -140,7 +141,10 @@ def validate(
     from themis.audit.plan import Wish
     from themis.cli.validate import try_out
 
-    wish = Wish(command=command, threshold=threshold, max_size=max_size, pilot=pilot)
+    measures = measures_of(measure, command)
+    wish = Wish(
+        command=command, threshold=threshold, max_size=max_size, measures=measures, pilot=pilot
+    )
     return try_out(options, wish, against or ())
 
 

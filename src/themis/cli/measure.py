@@ -229,8 +229,10 @@ def _rows(
     return read_table(data, only=wanted, listen=audit.sampler.listen)
 
 
-def measures_of(choice: MeasureChoice) -> tuple[Measure, ...]:
-    """The scores that a choice stands for."""
+def measures_of(choice: MeasureChoice, command: str | None = None) -> tuple[Measure, ...]:
+    """The scores that a choice stands for; an audit has an excess beside groups."""
+    if choice == "excess" and command == "audit":
+        return ("excess", "group")
     return ("causal", "group") if choice == "both" else (choice,)
 
 

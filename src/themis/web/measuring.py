@@ -30,7 +30,7 @@ COMMANDS = {
     "check": ("Checks", "the limits that the file sets"),
 }
 TAKEN = {
-    "audit": ("threshold", "max_size"),
+    "audit": ("threshold", "max_size", "measure"),
     "score": ("against", "measure"),
     "search": ("threshold", "max_size", "measure", "among"),
     "apparent": ("data", "against", "measure"),
@@ -54,7 +54,7 @@ SETTINGS = {
 AT_ONCE = "0.02 is ± 2 points; blank: what takes seconds, at most 0.05"
 THEN = {"/try": 303, "/trial": 307}  # where somebody was going; 307 sends the form on
 # What `themis validate` takes.
-FORECAST = {*SETTINGS, "against", "threshold", "max_size"} - {"max_spend"}
+FORECAST = {*SETTINGS, "against", "threshold", "max_size", "measure"} - {"max_spend"}
 MEASURES = (
     ("", "Both; of a search, causal"),
     ("causal", "Causal"),
