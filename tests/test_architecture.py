@@ -106,6 +106,7 @@ PUBLIC = [
     "documents",
     "keywords",
     "model",
+    "names",
     "read_result",
     "scorer",
     "to_frame",

@@ -406,6 +406,7 @@ def file_reference() -> str:
         _table("`[inputs]`: a list of values", file_format.ValuesInput),
         _table("`[inputs]`: a range of numbers", file_format.RangeInput),
         _table("`[inputs]`: texts", file_format.DocumentsInput),
+        _table("`[inputs]`: names", file_format.NamesInput),
         _table("`[outputs.NAME]`", file_format.OutputTable),
         _table("`[run]`", file_format.RunTable),
         _table("`[profile]`", file_format.Profile),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from themis.events import Progress, SearchProgress
     from themis.inputs.characteristics import Integers, Reals, Values, derived
     from themis.inputs.documents import documents
+    from themis.inputs.names import names
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
@@ -89,6 +90,7 @@ __all__ = [
     "documents",
     "keywords",
     "model",
+    "names",
     "read_result",
     "scorer",
     "to_frame",
@@ -99,6 +101,7 @@ _HOMES = {
     "themis.audit.model_selection": ("scorer",),
     "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
     "themis.inputs.documents": ("documents",),
+    "themis.inputs.names": ("names",),
     "themis.errors": (
         "ColumnsWarning",
         "ConfigError",

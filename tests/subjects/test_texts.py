@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -257,7 +259,7 @@ class TestPrompts:
         assert "subject.prompt.user: text 2 is empty" in str(caught.value)
         assert "subject.prompt.paraphrases: 'none.txt' can't be read" in str(caught.value)
         clash = project(PRONOUNS + 'wording = ["a"]\n', subject='user = ["a", "b"]', kind="chat")
-        with pytest.raises(ConfigError, match="several texts, which 'wording' chooses from"):
+        with pytest.raises(ConfigError, match="a context of this name is added"):
             read_config(clash)
         for texts in ('user = "{sexx}"', 'user = ["{sex}", "{sexx}"]'):
             path = project(PRONOUNS, subject=texts, kind="chat")
@@ -282,3 +284,126 @@ def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_
     told = done.output + Path(saved).read_text() + page.read_text()
     assert "secret" not in told
     assert "[letter n" in told  # in the lines that show a pair again
+
+
+LISTS = {
+    ("woman", "a"): ["Ada", "Eve", "Di"],
+    ("woman", "b"): ["Una"],
+    ("man", "a"): ["Bo", "Al"],
+    ("man", "b"): ["Cy", "Flo"],
+}
+NAMES_FILE = "name,sex,group\n" + "".join(
+    f"{name},{sex},{group}\n" for (sex, group), each in LISTS.items() for name in each
+)
+NAMED = f'{PRONOUNS}group = ["a", "b"]\nname = {{ names = "names.csv", by = ["sex", "group"] }}\n'
+
+
+class TestNames:
+    def test_a_service_that_reads_the_name_alone_has_the_exact_scores(
+        self, service: Service, project: Callable[..., Path]
+    ) -> None:
+        liked = {"Ada", "Una", "Bo"}
+        path = project(NAMED, names=NAMES_FILE)
+        service.answer = lambda request: Reply(str(int(request.json["name"] in liked)))
+        audit = themis.Audit.from_file(path)
+        causal, group = audit.causal("sex"), audit.group("sex")
+        table = audit.schema["name"].as_
+        flips = [
+            len({table[sex][group_][draw] in liked for sex in table}) > 1
+            for group_ in "ab"
+            for draw in table["man"]["a"]
+        ]
+        assert causal.score == pytest.approx(np.mean(flips))
+        assert group.score == pytest.approx(abs((1 / 3 + 1) / 2 - (1 / 2 + 0) / 2))
+        assert causal.followed == ("name",)
+        for person in causal.witnesses[0].inputs:
+            assert person["name"] in LISTS[person["sex"], person["group"]]
+        assert {*service.requests[0].json} == {"sex", "group", "name"}
+
+    def test_each_name_of_a_combination_is_as_often_as_any_other(self, tmp_path: Path) -> None:
+        rows = [{"name": f"{sex}{n}", "sex": sex} for sex in "fm" for n in range(7)]
+        rows.append({"name": "m7", "sex": "m"})
+        schema = Schema(sex=["f", "m"], name=themis.names(rows, by="sex"))
+        table = schema["name"].as_
+        assert [*Counter(table["f"].values()).values()] == [8] * 7
+        assert [*Counter(table["m"].values()).values()] == [7] * 8
+        orders = [[int(name[1:]) for name in table[sex].values()] for sex in "fm"]
+        assert abs(np.corrcoef(orders)[0, 1]) < 0.3
+
+    def test_names_are_those_of_whoever_has_them_however_the_input_came_about(self) -> None:
+        sizes = zip(product("fm", "ab"), (1, 2, 3, 4), strict=True)
+        rows = [
+            {"name": f"{sex}{group}{n}", "sex": sex, "group": group}
+            for (sex, group), count in sizes
+            for n in range(count)
+        ]
+        names, own = themis.names(rows, by=["sex", "group"]), Values(["f", "m"], missing=0.2)
+        schema = Schema(sex=own, age=range(60), group=["a", "b"], name=names)
+        seen = set()
+
+        def decide(person: dict[str, Any]) -> int:
+            seen.add((person["sex"], person["group"], person["name"]))
+            return len(person["name"] or "") + person["age"] % 7 > 6
+
+        audit = themis.Audit(decide, schema, max_executions=150)
+        for columns in (["sex"], ["group"], ["sex", "group"]):
+            audit.causal(*columns)
+            audit.group(*columns)
+        audit.search(0.3)
+        assert len(seen) == 12
+        for sex, group, name in seen:
+            assert name is None if sex is None else name.startswith(sex + group)
+
+    def test_rows_of_people_get_their_names_in_turn(self) -> None:
+        names = themis.names([{"name": n, "sex": n[0]} for n in ("f1", "f2", "m1")], by="sex")
+        schema = Schema(sex=["f", "m"], age=range(9), name=names)
+        people = [{"sex": sex, "age": age} for age in range(9) for sex in "fm"]
+        seen = Counter()
+
+        def decide(person: dict[str, Any]) -> int:
+            seen[person["name"]] += 1
+            return int(person["name"] == "f2")
+
+        themis.Audit(decide, schema, profile=people).causal("sex")
+        assert {*seen} == {"f1", "f2", "m1"}
+
+    def test_all_mistakes_are_told(self, project: Callable[..., Path]) -> None:
+        def said(names: str, by: str = '["sex", "group"]', more: str = "") -> str:
+            inputs = NAMED.replace('["sex", "group"]', by) + more
+            with pytest.raises(ConfigError) as caught:
+                read_config(project(inputs, names=names))
+            return str(caught.value)
+
+        assert "there is no value for 'woman' with 'b' of 'sex' and 'group'" in said(
+            NAMES_FILE.replace("Una,woman,b\n", "")
+        )
+        assert "'womn' is no value of 'sex'; did you mean 'woman'?" in said(
+            NAMES_FILE.replace("Una,woman", "Una,womn")
+        )
+        assert "has no column 'grupe'; did you mean 'group'?" in said(
+            NAMES_FILE, '["sex", "grupe"]'
+        )
+        assert "or what it goes with, is missing in line 3" in said(NAMES_FILE.replace("Eve", ""))
+        assert "a context of this name is added for 'name'" in said(
+            NAMES_FILE, more='"name draw" = ["1"]\n'
+        )
+        assert "inputs.name.by" in said(NAMES_FILE, "[]")
+
+
+def test_what_is_derived_may_be_derived_from_several() -> None:
+    schema = Schema(
+        sex=["f", "m"],
+        age=Integers(18, 80, bins=[40]),
+        title=themis.derived(
+            ["sex", "age"],
+            {
+                "f": {"18 to 39": "Miss", "40 to 80": "Mrs"},
+                "m": {"18 to 39": "Mr", "40 to 80": "Mr"},
+            },
+        ),
+    )
+    assert Schema.from_dict(schema.to_dict()) == schema
+    audit = themis.Audit(lambda person: int(person["title"] == "Miss"), schema)
+    assert audit.causal("sex").score == pytest.approx(22 / 63)
+    with pytest.raises(RequestError, match="'title' is derived from 'sex' and 'age', so that"):
+        audit.causal("title")

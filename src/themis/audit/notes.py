@@ -223,7 +223,7 @@ def _is_plain(score: Score) -> bool:
 def linking(schema: Schema, against: Iterable[str]) -> list[Constraint]:
     """The constraints that link a set to others; none where a characteristic follows another."""
     own = set(against)
-    tied = {schema.names[place] for tie in schema.ties for place in (tie.leader, tie.follower)}
+    tied = {schema.names[place] for tie in schema.ties for place in (*tie.leaders, tie.follower)}
     if own & tied:
         return []  # inputs are then linked by more than constraints
     reads = {each.name: set(each.variables) for each in schema.constraints}

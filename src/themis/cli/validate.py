@@ -202,10 +202,10 @@ def _describe(each: Characteristic) -> str:
     missing = "" if each.missing is None else f"{percent(each.missing)} missing; "
     if isinstance(each, Values):
         values = missing + ", ".join(visible(value) for value in each.values[:20])
-        if each.leader is None:
+        if not each.leaders:
             return values
         how = "derived from" if each.derived else "follows"
-        return f"{how} {visible(each.leader)}: {values}"
+        return f"{how} {', '.join(map(visible, each.leaders))}: {values}"
     assert isinstance(each, Integers | Reals)
     step = "" if each.step == 1 else f" by {each.step:g}"
     return f"{missing}{each.min:g} to {each.max:g}{step}"

@@ -81,6 +81,16 @@ def _check_prompt(given: Any) -> Any:
     return given
 
 
+def _check_leaders(given: Any) -> Any:
+    every = given if isinstance(given, list) and given else [given]
+    if not all(isinstance(each, str) and each for each in every):
+        problem = "must be a characteristic, or a list of some"
+        raise broken(Mistake("wrong-type", "", problem, 'write "sex", or ["sex", "age"]'))
+    return given
+
+
+_NAME = {"type": "string", "minLength": 1}
+_NAMES = {"type": "array", "minItems": 1, "items": _NAME}
 _LIST = {"type": "array", "minItems": 1, "uniqueItems": True, "items": VALUE}
 
 # Checked where they are used; the JSON Schema is for editors.
@@ -90,13 +100,16 @@ Numbers: TypeAlias = Annotated[
 ]
 ValueList: TypeAlias = Annotated[Any, WithJsonSchema(_LIST)]
 _TABLE = {"type": "object", "minProperties": 1}
-_DERIVED = {**_TABLE, "additionalProperties": VALUE}
+_DERIVED = {**_TABLE, "additionalProperties": {"anyOf": [VALUE, _TABLE]}}
 ValuesOrTable: TypeAlias = Annotated[Any, WithJsonSchema({"anyOf": [_LIST, _DERIVED]})]
 ValueTable: TypeAlias = Annotated[
     Any, WithJsonSchema({**_TABLE, "additionalProperties": {**_TABLE, **_DERIVED}})
 ]
 
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Leaders: TypeAlias = Annotated[
+    Any, AfterValidator(_check_leaders), WithJsonSchema({"anyOf": [_NAME, _NAMES]})
+]
 Price: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Reference: TypeAlias = Annotated[str, Field(pattern=r"^[^\s:]+:[^\s:]+$")]
@@ -399,8 +412,9 @@ class ValuesInput(Characteristic):
         {"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
         alias="as",
     )
-    from_: Text = optional(
-        "The characteristic that it is derived from; `values` has one for each value of that",
+    from_: Leaders = optional(
+        "The characteristic that it is derived from; `values` has one for each value of that; of "
+        "several, tables in tables",
         "sex",
         alias="from",
     )
@@ -422,6 +436,21 @@ class DocumentsInput(Table):
     column: Text = optional("The column of the texts", "text", default="text")
 
 
+class NamesInput(Table):
+    """Names that go with what somebody is."""
+
+    names: Text = required(
+        "A CSV, JSON lines or Parquet file with a name in each row, and what it goes with",
+        "names.csv",
+    )
+    by: list[Text] = required(
+        "The characteristics that it goes with, which are columns of the file",
+        ["sex", "ethnicity"],
+        min_length=1,
+    )
+    column: Text = optional("The column of the names", "name", default="name")
+
+
 class RangeInput(Characteristic):
     """Numbers from min to max, both included; whole ones unless one is written with a point."""
 
@@ -439,8 +468,9 @@ def _input_shape(spec: Any) -> str | None:
         return "values"
     if any(key in spec for key in ("min", "max", "step", "bins")):
         return "range"
-    if "documents" in spec:
-        return "documents"
+    for key in ("documents", "names"):
+        if key in spec:
+            return key
     if spec.keys() == {"role"} and spec["role"] == "context":
         return "open"
     return "values" if difflib.get_close_matches("values", map(str, spec)) else None
@@ -451,6 +481,7 @@ Input: TypeAlias = Annotated[
     | Annotated[ValuesInput, Tag("values")]
     | Annotated[RangeInput, Tag("range")]
     | Annotated[DocumentsInput, Tag("documents")]
+    | Annotated[NamesInput, Tag("names")]
     | Annotated[OpenInput, Tag("open")],
     Discriminator(_input_shape),
 ]
@@ -601,6 +632,7 @@ INPUTS: dict[str, type[Table]] = {
     "range": RangeInput,
     "open": OpenInput,
     "documents": DocumentsInput,
+    "names": NamesInput,
 }
 TABLES: dict[str, type[Table] | Mapping[str, type[Table]]] = {  # by name, some by their kind
     "subject": SUBJECTS,

@@ -23,6 +23,8 @@ from themis.inputs.constraints import parse_constraint
 from themis.inputs.documents import documents
 from themis.inputs.expressions import quote
 from themis.inputs.following import completed, level_names, ties_of
+from themis.inputs.names import Names
+from themis.inputs.names import names as names_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, outside_sets
@@ -220,7 +222,7 @@ class _Reader:
                 Schema({name: [0]})  # the name alone
                 self._names.append(name)
                 if (usable := self._usable(name, spec)) is not None:
-                    self._characteristics[name] = self._read_spec(usable).named(name)
+                    self._add_inputs(self._read_spec(name, usable), name)
             except SchemaError as error:
                 self._found.add_all(("inputs", name), error)
             except RequestError as error:  # of a file that it names
@@ -230,18 +232,34 @@ class _Reader:
                     mistake = replace(each, problem=told or each.problem, line=None)
                     self._found.add(("inputs", name), mistake)
 
-    def _read_spec(self, spec: Any) -> Characteristic:
-        if isinstance(spec, Mapping) and "documents" in spec:
-            given = {key: spec[key] for key in ("column",) if key in spec}
-            return documents(self._folder / spec["documents"], **given)
-        return characteristic_from(spec)
+    def _read_spec(self, name: str, spec: Any) -> Mapping[str, Characteristic]:
+        """What a spec of the file describes; of names also what they are drawn by."""
+        given = dict(spec) if isinstance(spec, Mapping) else {}
+        for read, key in ((documents, "documents"), (names_of, "names")):
+            if key in given:
+                read_of = read(self._folder / given.pop(key), **given)
+                return (
+                    dict(read_of.expanded(name)) if isinstance(read_of, Names) else {name: read_of}
+                )
+        return {name: characteristic_from(spec)}
+
+    def _add_inputs(self, inputs: Mapping[str, Characteristic], own: str) -> None:
+        """Add characteristics: one that the file has a table for, and contexts that it needs."""
+        for name, each in inputs.items():
+            if name != own and name in self._table("inputs"):
+                problem = f"a context of this name is added for {own!r}"
+                mistake = Mistake("duplicate-name", "", problem, "rename this one")
+                self._found.add(("inputs", name), mistake)
+            elif name != own:
+                self._names.append(name)
+            self._characteristics[name] = each.named(name)
 
     def _usable(self, name: str, spec: Any) -> Any:
         """What can be checked further: the keys without a mistake, if none that is needed lacks."""
         if not isinstance(spec, Mapping):
             return spec
         kept = {key: spec[key] for key in spec if not self._found.has("inputs", name, key)}
-        needed = ({"values"}, {"min", "max"}, {"documents"})
+        needed = ({"values"}, {"min", "max"}, {"documents"}, {"names", "by"})
         is_whole = kept == {"role": "context"} or any(each <= kept.keys() for each in needed)
         return kept if is_whole else None
 
@@ -256,13 +274,7 @@ class _Reader:
             for mistake in error.mistakes:
                 self._found.add(tuple(mistake.where.split(".")), mistake)
             return
-        for name in contexts:
-            if name in self._names:
-                problem = f"the prompt has several texts, which {name!r} chooses from"
-                mistake = Mistake("duplicate-name", "", problem, "rename this one")
-                self._found.add(("inputs", name), mistake)
-        self._names += contexts
-        self._characteristics |= {name: each.named(name) for name, each in contexts.items()}
+        self._add_inputs(contexts, "subject.prompt")
 
     def _check_ties(self) -> None:
         """Whether what follows others, or is derived from them, fits those."""
@@ -273,8 +285,8 @@ class _Reader:
             for mistake in error.mistakes:
                 around, _, key = mistake.where.rpartition(".")
                 name = around.removeprefix("inputs.")
-                leader = getattr(known[name], "leader", None)
-                is_faulty = leader in self._names and leader not in known
+                leaders = getattr(known[name], "leaders", ())
+                is_faulty = any(each in self._names and each not in known for each in leaders)
                 if not (is_faulty and mistake.code == "unknown-name"):
                     self._found.add(("inputs", name, key), mistake)
 

@@ -280,7 +280,7 @@ def _borrow(
 
 def _common(mine: Assignments, other: Assignments) -> Assignments:
     """The assignments of what two sets have in common, and what follows in both or neither."""
-    apart = {tie.leader for tie in {*mine.followed} ^ {*other.followed}}
+    apart = {c for tie in {*mine.followed} ^ {*other.followed} for c in tie.leaders}
     common = (c for c in mine.columns if c in other.columns and c not in apart)
     return Assignments(mine.schema, tuple(common))
 

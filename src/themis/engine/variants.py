@@ -110,11 +110,21 @@ class Rows:
         self, variants: Variants, tie: Tie, places: slice | NDArray[np.int64] = slice(None)
     ) -> NDArray[Any]:
         """The codes of what follows the set: rows × columns of the table."""
-        position = variants.assignments.columns.index(tie.leader)
         was = tie.levels(self.codes)[:, None]
-        now = np.where((new := variants.levels[None, places, position]) == OWN, was, new)
+        now = tie.joined([self._levels(variants, tie, each, places) for each in tie.leaders])
+        now = np.broadcast_to(now, (len(self), len(variants.levels[places])))
         own = np.broadcast_to(self.codes[:, tie.follower][:, None], now.shape)
         return np.where(was == now, own, tie.moved(now, own))
+
+    def _levels(
+        self, variants: Variants, tie: Tie, leader: int, places: slice | NDArray[np.int64]
+    ) -> NDArray[Any]:
+        """The levels of one leader in the variants, whether they change it or not."""
+        own, columns = tie.own_level(self.codes, leader)[:, None], variants.assignments.columns
+        if leader not in columns:
+            return own
+        new = variants.levels[None, places, columns.index(leader)]
+        return np.where(new == OWN, own, new)
 
     def _codes_at(self, column: int, level: int) -> NDArray[Any] | int:
         """The codes that a level of a column means in these rows."""

@@ -46,7 +46,8 @@ class Assignments:
         """The ties of what is rewritten where the set is changed."""
         own = {*self.columns, *self.held}
         ties = self.schema.ties
-        return tuple(tie for tie in ties if tie.leader in own and tie.follower not in own)
+        led = (tie for tie in ties if not own.isdisjoint(tie.leaders))
+        return tuple(tie for tie in led if tie.follower not in own)
 
     @property
     def changed(self) -> tuple[int, ...]:

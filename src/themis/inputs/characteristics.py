@@ -283,15 +283,18 @@ class Values(Characteristic):
 
     A context without values has those of given rows, each row its own.
     With `follows="sex", as_={"Female": {"Husband": "Wife"}, …}` it is rewritten where the sex of an
-    input is changed: what the table does not name stays. With `from_="sex"` it is `derived`.
+    input is changed: what the table does not name stays. With `from_="sex"`, or several names, it
+    is `derived`.
     """
 
     values: Sequence[Value] = field(default=())
     follows: str | None = field(default=None, kw_only=True)
     as_: Mapping[Any, Any] | None = field(default=None, kw_only=True, hash=False)
-    from_: str | None = field(default=None, kw_only=True)
+    from_: str | Sequence[str] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if is_list(self.from_):
+            object.__setattr__(self, "from_", tuple(self.from_ or ()))
         object.__setattr__(self, "values", _listed(self.values))
         if self.role == "context" and self.values == () and self.missing is None:
             object.__setattr__(self, "missing", UNKNOWN_SHARE)
@@ -300,13 +303,14 @@ class Values(Characteristic):
 
     @property
     def derived(self) -> bool:
-        """Whether it is computed from another characteristic."""
+        """Whether it is computed from other characteristics."""
         return self.from_ is not None
 
     @property
-    def leader(self) -> str | None:
-        """The characteristic that it follows, or is derived from."""
-        return self.follows if self.from_ is None else self.from_
+    def leaders(self) -> tuple[str, ...]:
+        """The characteristic that it follows, or those that it is derived from."""
+        named = self.follows if self.from_ is None else self.from_
+        return (named,) if isinstance(named, str) else tuple(named or ())
 
     def _tie_mistakes(self) -> Iterator[Mistake]:
         """What is wrong with the keys of a tie, whatever its leader is."""
@@ -315,7 +319,9 @@ class Values(Characteristic):
                 if getattr(self, key) in (None, False):
                     continue
                 problem = f"a derived characteristic has no {key!r}"
-                yield mistake("derived-key", problem, f"remove it, or give it to {self.from_!r}")
+                yield mistake(
+                    "derived-key", problem, f"remove it, or give it to {listed(self.leaders)}"
+                )
         elif self.follows is not None and not (isinstance(self.as_, Mapping) and self.as_):
             problem = f"it follows {self.follows!r} without a table 'as', got {self.as_!r}"
             yield mistake("follows-table", problem, 'write as = { … = { before = "after" } }')
@@ -406,19 +412,41 @@ def _listed(values: Any) -> Any:
     return listed
 
 
-def derived(leader: str, values: Mapping[Any, Value], **options: Any) -> Values:
+def derived(leader: str | Sequence[str], values: Mapping[Any, Any], **options: Any) -> Values:
     """A characteristic without freedom of its own: its value for each value of another one.
 
     >>> derived("sex", {"Female": "Ms", "Male": "Mr"}).values
     ('Ms', 'Mr')
+
+    Of several others: tables in tables, in their order.
     """
+    leaders = (leader,) if isinstance(leader, str) else tuple(leader)
     if not isinstance(values, Mapping):
-        problem = f"the values of what is derived from {leader!r} must be a table, got {values!r}"
-        remedy = f"give one for each value of {leader!r}"
+        names = listed(leaders)
+        problem = f"the values of what is derived from {names} must be a table, got {values!r}"
+        remedy = f"give one for each value of {names}"
         raise SchemaError([mistake("derived-value", problem, remedy)])
-    every = list(values.values())
-    distinct = [value for place, value in enumerate(every) if value not in every[:place]]
+    every = list(_leaves(values, len(leaders)))
+    try:
+        distinct = list(dict.fromkeys(every))
+    except TypeError:  # one is no value, and will be refused
+        distinct = every
     return Values(distinct, from_=leader, as_=dict(values), **options)
+
+
+def _leaves(table: Any, depth: int) -> Iterator[Any]:
+    """The values of tables in tables."""
+    if depth and isinstance(table, Mapping):
+        for each in table.values():
+            yield from _leaves(each, depth - 1)
+    else:
+        yield table
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a message: `'sex', 'age' and 'job'`."""
+    *first, last = map(repr, names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 @dataclass(frozen=True)

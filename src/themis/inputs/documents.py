@@ -67,11 +67,12 @@ def documents(given: Any, *, column: str = "text") -> Documents:
         names = [str("" if each is None else each) for each in rows.columns[ID].tolist()]
     if mistakes := list(_mistakes(rows, names, texts)):
         raise RequestError(mistakes)
-    origins = tuple(_place(rows, row) for row in range(len(rows)))
+    origins = tuple(place_of(rows, row) for row in range(len(rows)))
     return Documents(names, texts=tuple(texts), origins=origins, source=rows.name)
 
 
-def _place(rows: Table, row: int) -> str:
+def place_of(rows: Table, row: int) -> str:
+    """Where a row is found, in words."""
     return f"{'row' if rows.lines is None else 'line'} {rows.place(row):,}"
 
 
@@ -88,8 +89,8 @@ def _mistakes(rows: Table, names: Sequence[str], texts: Sequence[str]) -> Iterat
         f"the {ID} appears twice": [each.strip() != "" and times[each] > 1 for each in names],
     }
     for problem, marks in faults.items():
-        if places := [_place(rows, row) for row, mark in enumerate(marks) if mark]:
-            problem = f"{rows.name}: {problem} in {listed(places)}"
+        if places := [place_of(rows, row) for row, mark in enumerate(marks) if mark]:
+            problem = f"{rows.name}: {problem} in {placed(places)}"
             yield Mistake("documents", "documents", problem, "fill it in, or remove the row")
 
 
@@ -97,7 +98,7 @@ def _is_broken(text: str) -> bool:
     return any("\ud800" <= each <= "\udfff" for each in text)
 
 
-def listed(places: Sequence[str]) -> str:
+def placed(places: Sequence[str]) -> str:
     """The first of some places, and how many more there are."""
     more = f" and {len(places) - 5:,} more" if len(places) > 5 else ""
     return f"{', '.join(places[:5])}{more}"

@@ -1,4 +1,4 @@
-"""Characteristics that belong together: what follows another one, and what is derived from it.
+"""Characteristics that belong together: what follows another one, and what is derived from some.
 
 Where a variant of an input has another level of the leader, a follower is rewritten by its table
 and a derived characteristic is computed. A code without a place in the table stays as it is: what
@@ -8,6 +8,7 @@ from it is missing, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -17,21 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError, suggest
-from themis.inputs.characteristics import TABLE_LIMIT, Characteristic, Value, Values
+from themis.inputs.characteristics import OWN, TABLE_LIMIT, Characteristic, Value, Values, listed
+
+GIVE = "give one for each"
 
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """One characteristic that goes with another, by their columns."""
+    """One characteristic that goes with another, or is derived from some, by their columns."""
 
-    leader: int
+    leaders: tuple[int, ...]
     follower: int
-    leads: Characteristic
-    table: NDArray[np.int64]  # level of the leader × code of the follower → its code there
+    leads: tuple[Characteristic, ...]
+    table: NDArray[np.int64]  # level of the leaders × code of the follower, if any → its code there
     derived: bool
 
     def moved(self, levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
-        """The follower's codes for these levels of its leader."""
+        """The follower's codes for these levels of its leaders."""
         known = (levels >= 0) & (levels < self.table.shape[0])
         listed = codes < self.table.shape[1]
         known = known if self.derived else known & listed
@@ -39,8 +42,21 @@ class Tie:
         return np.where(known, self.table[places], codes).astype(codes.dtype)
 
     def levels(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """The levels of the leader in a code matrix."""
-        return np.asarray(self.leads.level_of(codes[:, self.leader]))
+        """The levels of the leaders in a code matrix, as one number."""
+        return self.joined([self.own_level(codes, leader) for leader in self.leaders])
+
+    def own_level(self, codes: NDArray[Any], leader: int) -> NDArray[Any]:
+        """The levels of one of the leaders in a code matrix."""
+        return np.asarray(self.leads[self.leaders.index(leader)].level_of(codes[:, leader]))
+
+    def joined(self, levels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The number of some levels, one of each leader; OWN where one is none."""
+        number: NDArray[Any] = np.zeros((), dtype=np.int64)
+        known: NDArray[np.bool_] = np.ones((), dtype=bool)
+        for each, leads in zip(levels, self.leads, strict=True):
+            number = number * leads.levels + each
+            known = known & (each >= 0) & (each < leads.levels)
+        return np.where(known, number, OWN)
 
 
 def rewrite(ties: Iterable[Tie], codes: NDArray[Any]) -> None:
@@ -74,9 +90,10 @@ def completed(characteristics: Sequence[Characteristic]) -> list[Characteristic]
     leads = {each.name: each for each in characteristics}
     result = []
     for each in characteristics:
-        leader = leads.get(each.from_ or "") if isinstance(each, Values) else None
-        if leader is not None and leader.missing is not None and each.missing is None:
-            each = replace(each, missing=leader.missing, missing_as_counterfactual=True)
+        own = each.leaders if isinstance(each, Values) and each.derived else ()
+        gaps = [leads[name].missing for name in own if name in leads and leads[name].missing]
+        if gaps and each.missing is None:
+            each = replace(each, missing=gaps[0], missing_as_counterfactual=True)
         result.append(each)
     return result
 
@@ -88,30 +105,43 @@ def ties_of(characteristics: Sequence[Characteristic]) -> tuple[Tie, ...]:
     ties: list[Tie] = []
     mistakes: list[Mistake] = []
     for column, each in enumerate(characteristics):
-        if not isinstance(each, Values) or each.leader is None:
+        if not isinstance(each, Values) or not each.leaders:
             continue
-        key, found = "from" if each.derived else "follows", _leader_mistake(each, characteristics)
-        if found is None:
-            leads = characteristics[columns[each.leader]]
+        key, wrong = "from" if each.derived else "follows", _leader_mistakes(each, characteristics)
+        if not wrong:
+            leaders = tuple(columns[name] for name in each.leaders)
+            leads = tuple(characteristics[leader] for leader in leaders)
             reading = _Reading(each, leads)
             table = reading.derived() if each.derived else reading.following()
-            ties.append(Tie(columns[each.leader], column, leads, table, each.derived))
-            key = "values" if each.derived else "as"
-        wrong = reading.found if found is None else [found]
+            ties.append(Tie(leaders, column, leads, table, each.derived))
+            key, wrong = "values" if each.derived else "as", reading.found
         mistakes += [replace(mistake, where=f"inputs.{each.name}.{key}") for mistake in wrong]
     if mistakes:
         raise SchemaError(mistakes)
     return tuple(ties)
 
 
-def _leader_mistake(each: Values, characteristics: Sequence[Characteristic]) -> Mistake | None:
-    """Why a characteristic can't follow the one that it names, if so."""
-    leads = next((other for other in characteristics if other.name == each.leader), None)
-    others = [other.name for other in characteristics if _leader_of(other) is None]
+def _leader_mistakes(each: Values, characteristics: Sequence[Characteristic]) -> list[Mistake]:
+    """Why a characteristic can't follow those that it names, if so."""
+    known = {other.name: other for other in characteristics}
+    found = [_leader_mistake(each, name, known) for name in each.leaders]
+    levels = math.prod(known[name].levels for name in each.leaders if name in known)
+    if not any(found) and levels > TABLE_LIMIT:
+        problem = f"{listed(each.leaders)} have {levels:,} combinations of values"
+        found = [Mistake("leader", "", problem, "give them bins")]
+    return [mistake for mistake in found if mistake is not None]
+
+
+def _leader_mistake(
+    each: Values, name: str, characteristics: Mapping[str, Characteristic]
+) -> Mistake | None:
+    leads = characteristics.get(name)
+    known_leads = [characteristics[own] for own in each.leaders if own in characteristics]
+    others = [other.name for other in characteristics.values() if not _leader_of(other)]
     code, remedy = "leader", "give it bins: what follows it goes by bin then"
     if leads is None:
-        code, problem = "unknown-name", f"there is no characteristic {each.leader!r}"
-        remedy = suggest(str(each.leader), others)
+        code, problem = "unknown-name", f"there is no characteristic {name!r}"
+        remedy = suggest(str(name), others)
     elif leads.name == each.name:
         problem, remedy = "it can't lead itself", suggest("", others)
     elif leader := _leader_of(leads):
@@ -120,7 +150,7 @@ def _leader_mistake(each: Values, characteristics: Sequence[Characteristic]) -> 
         remedy = f"name {leader!r}, with a table for its values"
     elif leads.levels > TABLE_LIMIT:
         problem = f"{leads.name!r} has {leads.levels:,} values"
-    elif each.derived and each.missing not in (None, leads.missing):
+    elif each.derived and each.missing not in (None, *(k.missing for k in known_leads)):
         code, remedy = "derived-key", f"remove it, or give it to {leads.name!r}"
         problem = f"a derived one has no 'missing': it is missing where {leads.name!r} is"
     else:
@@ -128,37 +158,60 @@ def _leader_mistake(each: Values, characteristics: Sequence[Characteristic]) -> 
     return Mistake(code, "", problem, remedy)
 
 
-def _leader_of(each: Characteristic) -> str | None:
-    return each.leader if isinstance(each, Values) else None
+def _leader_of(each: Characteristic) -> str:
+    return each.leaders[0] if isinstance(each, Values) and each.leaders else ""
 
 
 class _Reading:
     """Reads the table of one characteristic, and finds all that is wrong with it."""
 
-    def __init__(self, own: Values, leads: Characteristic) -> None:
+    def __init__(self, own: Values, leads: tuple[Characteristic, ...]) -> None:
         self.own = own
         self.leads = leads
         self.found: list[Mistake] = []
-        self._levels = {spelled(leads.level_label(n)): n for n in range(leads.filled_levels)}
+        self._levels = [
+            {spelled(each.level_label(level)): level for level in range(each.filled_levels)}
+            for each in leads
+        ]
         self._values = {spelled(value): code for code, value in enumerate(own.values)}
 
     def derived(self) -> NDArray[np.int64]:
-        """Levels of the leader × codes, as all tables; to be used only if nothing was found."""
-        table = np.full((self.leads.levels, self.own.size), self.own.missing_code, dtype=np.int64)
-        told = set()
-        for key, value in (self.own.as_ or {}).items():
-            if (level := self._level(key)) is not None:
-                told.add(level)
-                table[level] = self.own.encode(value) or 0
-        lacking = [label for label, level in self._levels.items() if level not in told]
-        if lacking and not self.found:
-            shown = ", ".join(map(repr, lacking[:5])) + (", …" if len(lacking) > 5 else "")
-            problem = f"there is no value for {shown} of {self.leads.name!r}"
-            self._add("derived-value", problem, "give one for each")
-        return table
+        """The code for each level of the leaders; to be used only if nothing was found."""
+        shape = tuple(each.levels for each in self.leads)
+        table = np.full((*shape, 1), self.own.missing_code, dtype=np.int64)
+        lacking: dict[int, list[str]] = {}
+        for levels, value in self._entries(self.own.as_ or {}, (), lacking):
+            table[levels] = self.own.encode(value) or 0
+        for depth, labels in lacking.items() if not self.found else ():
+            shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
+            names = listed([each.name for each in self.leads[: depth + 1]])
+            self._add("derived-value", f"there is no value for {shown} of {names}", GIVE)
+        return table.reshape(-1, 1)
+
+    def _entries(
+        self, table: Mapping[Any, Any], above: tuple[int, ...], lacking: dict[int, list[str]]
+    ) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """The levels of all leaders, and the value there, of a table in tables."""
+        depth, told = len(above), set()
+        for key, below in table.items():
+            level = self._level(key, depth)
+            told.add(level)
+            if level is None or depth + 1 == len(self.leads):
+                yield from [] if level is None else [((*above, level), below)]
+            elif isinstance(below, Mapping):
+                yield from self._entries(below, (*above, level), lacking)
+            else:
+                problem = f"{key!r} must have a table, got {below!r}"
+                self._add("derived-value", problem, f"write one for {self.leads[depth + 1].name!r}")
+        labels = (each.level_label(level) for each, level in zip(self.leads, above, strict=False))
+        around = "".join(f"{label!r} with " for label in labels)
+        for label, level in self._levels[depth].items():
+            if level not in told:
+                lacking.setdefault(depth, []).append(f"{around}{label!r}")
 
     def following(self) -> NDArray[np.int64]:
-        table = np.tile(np.arange(self.own.size), (self.leads.levels, 1))
+        (leads,) = self.leads
+        table = np.tile(np.arange(self.own.size), (leads.levels, 1))
         for key, row in (self.own.as_ or {}).items():
             level = self._level(key)
             if not isinstance(row, Mapping):
@@ -170,14 +223,15 @@ class _Reading:
                 if level is not None and first is not None and second is not None:
                     table[level, first] = second
         if not self.found:
-            filled = table[: self.leads.filled_levels]
-            self.found += _one_to_one_mistakes(filled, self.own, self.leads)
+            filled = table[: leads.filled_levels]
+            self.found += _one_to_one_mistakes(filled, self.own, leads)
             self.found += _weight_mistakes(table, self.own)
         return table
 
-    def _level(self, key: Any) -> int | None:
-        kind = "value" if self.leads.bin_starts is None else "bin"
-        return self._known(self._levels, key, f"no {kind} of {self.leads.name!r}")
+    def _level(self, key: Any, depth: int = 0) -> int | None:
+        leads = self.leads[depth]
+        kind = "value" if leads.bin_starts is None else "bin"
+        return self._known(self._levels[depth], key, f"no {kind} of {leads.name!r}")
 
     def _code(self, value: Any) -> int | None:
         return self._known(self._values, value, "none of its values")

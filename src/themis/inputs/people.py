@@ -265,7 +265,9 @@ def _encode(
         unknown = np.flatnonzero(fits & (tie.levels(codes) == OWN))
         if len(unknown):
             fits[unknown] = False
-            column = rows.columns[schema.names[tie.leader]]
+            levels = {leader: tie.own_level(codes, leader)[unknown] for leader in tie.leaders}
+            leader = next(leader for leader, own in levels.items() if (own == OWN).any())
+            column = rows.columns[schema.names[leader]]
             misfits.append(_misfit(schema.names[tie.follower], UNDERIVED, unknown, column))
     for constraint in schema.constraints:
         by_name = {n: codes[:, schema.column_by_name[n]] for n in constraint.variables}

@@ -72,7 +72,7 @@ class Population:
         few: list[FewValid] = []
         mistakes: list[Mistake] = []
         for columns, constraints in _linked_columns(schema, ties).items():
-            own = tuple(tie for tie in ties if tie.leader in columns)
+            own = tuple(tie for tie in ties if tie.follower in columns)
             try:
                 block, share = _block(schema.with_constraints(constraints), columns, own)
                 blocks.append(block)
@@ -237,7 +237,7 @@ def _linked_columns(
         return column
 
     reads = [[schema.column_by_name[n] for n in each.variables] for each in schema.constraints]
-    for columns in [*reads, *([tie.leader, tie.follower] for tie in ties)]:
+    for columns in [*reads, *([*tie.leaders, tie.follower] for tie in ties)]:
         firsts = {first(column) for column in columns}
         for each in firsts:
             leader[each] = min(firsts)

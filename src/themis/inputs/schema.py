@@ -21,14 +21,17 @@ from themis.inputs.characteristics import (
     Value,
     Values,
     derived,
+    listed,
 )
 from themis.inputs.constraints import Constraint, parse_constraint
 from themis.inputs.following import completed, plain_table, ties_of
 from themis.inputs.guesses import guess_table
 from themis.inputs.keys import InputKeys
+from themis.inputs.names import Names
 from themis.inputs.row_files import repeated_names, rows_of
 
-Inputs: TypeAlias = Mapping[str, Characteristic | Sequence[Value]]
+Input: TypeAlias = Characteristic | Sequence[Value] | Names
+Inputs: TypeAlias = Mapping[str, Input]
 
 
 class Schema:
@@ -45,11 +48,13 @@ class Schema:
         self,
         inputs: Inputs | None = None,
         /,
-        **named: Characteristic | Sequence[Value],
+        **named: Input,
     ) -> None:
         mistakes: list[Mistake] = []
         characteristics = []
-        given = [*(inputs or {}).items(), *named.items()]
+        given = [
+            each for item in [*(inputs or {}).items(), *named.items()] for each in _each(*item)
+        ]
         for name, spec in given:
             try:
                 characteristics.append(_characteristic(name, spec))
@@ -88,9 +93,7 @@ class Schema:
             warnings.warn(ColumnsWarning(f"left out: {'; '.join(lost)}"), stacklevel=2)
         return cls({g.name: characteristic_from(g.spec) for g in guesses if not g.left_out})
 
-    def extended(
-        self, inputs: Inputs | None = None, /, **named: Characteristic | Sequence[Value]
-    ) -> Schema:
+    def extended(self, inputs: Inputs | None = None, /, **named: Input) -> Schema:
         """The same schema with further characteristics, or with other ones of the same names."""
         own = {each.name: each for each in self.characteristics}
         wider = Schema({**own, **(inputs or {}), **named})
@@ -180,8 +183,8 @@ class Schema:
     def unread(self) -> frozenset[int]:
         """The columns whose change changes nothing that the subject is given."""
         groups = {column for column, each in enumerate(self) if each.role == "group"}
-        leading = {tie.leader for tie in self.ties if tie.follower not in groups}
-        return frozenset(groups - leading)
+        ties = [tie for tie in self.ties if tie.follower not in groups]
+        return frozenset(groups.difference(*(tie.leaders for tie in ties)))
 
     @property
     def size(self) -> int:
@@ -405,8 +408,11 @@ def _unknown_name(name: Any, known: Sequence[str], where: str) -> Mistake:
 def outside_sets(each: Characteristic, where: str) -> Mistake | None:
     """Why no set can have this characteristic; None if sets can."""
     if isinstance(each, Values) and each.from_ is not None:
-        problem = f"{each.name!r} is derived from {each.from_!r}, so that it can't be changed alone"
-        return Mistake("derived-in-set", where, problem, f"name {each.from_!r} instead")
+        leaders = each.leaders
+        problem = (
+            f"{each.name!r} is derived from {listed(leaders)}, so that it can't be changed alone"
+        )
+        return Mistake("derived-in-set", where, problem, f"name {leaders[0]!r} instead")
     if each.role == "context":
         problem = f"{each.name!r} is a context, which is never compared"
         remedy = f'remove role = "context" from {each.name!r}, or name another characteristic'
@@ -416,9 +422,13 @@ def outside_sets(each: Characteristic, where: str) -> Mistake | None:
 
 def _untied(each: Characteristic, leaders: Container[str]) -> Characteristic:
     """The characteristic without its tie to one of these."""
-    if isinstance(each, Values) and each.leader in leaders:
+    if isinstance(each, Values) and any(leader in leaders for leader in each.leaders):
         return replace(each, follows=None, as_=None, from_=None)
     return each
+
+
+def _each(name: str, spec: Any) -> Iterable[tuple[str, Any]]:
+    return spec.expanded(name) if isinstance(spec, Names) else [(name, spec)]
 
 
 def _characteristic(name: str, spec: Any) -> Characteristic:
@@ -448,7 +458,8 @@ def _spec(each: Characteristic) -> Any:
     """A characteristic as it stands in the file."""
     role = {} if each.role == "input" else {"role": each.role}
     if isinstance(each, Values) and each.derived:
-        return {"from": each.from_, "values": plain_table(each.as_ or {}), **role}
+        leaders = each.from_ if isinstance(each.from_, str) else list(each.leaders)
+        return {"from": leaders, "values": plain_table(each.as_ or {}), **role}
     pairs = ((key, getattr(each, key, None)) for key in _KEYS)
     spec = {key: value for key, value in pairs if value is not None and value is not False}
     if isinstance(each, Integers) and each.step == 1:

@@ -250,7 +250,7 @@ def shares_contexts(sampler: Sampler, assignments: Assignments) -> bool:
     """Whether the groups of a set can be compared in common contexts."""
     population = sampler.population
     paired_bins = all(population.is_independent((column,)) for column in assignments.binned)
-    tied = {column for tie in population.schema.ties for column in (tie.leader, tie.follower)}
+    tied = {column for tie in population.schema.ties for column in (*tie.leaders, tie.follower)}
     return (
         tied.isdisjoint(assignments.columns)
         and paired_bins

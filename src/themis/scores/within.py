@@ -212,7 +212,8 @@ class RowPairs:
     @classmethod
     def of(cls, codes: NDArray[Any], assignments: Assignments, levels: Places) -> RowPairs:
         """All pairs; `levels` are the numbers of the rows' assignments."""
-        leaders = sorted({tie.leader for tie in assignments.followed})
+        every = {leader for tie in assignments.followed for leader in tie.leaders}
+        leaders = sorted(every.intersection(assignments.columns))
         each = [assignments.schema.characteristics[column] for column in leaders]
         own = np.stack([one.level_of(codes[:, c]) for one, c in zip(each, leaders, strict=True)])
         _, joint = np.unique(own, axis=1, return_inverse=True)

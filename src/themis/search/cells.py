@@ -162,8 +162,8 @@ class Parts:
         self._width = len(columns)
         self._followers: dict[int, int] = {}  # what follows each place, as bits
         for tie in schema.ties:
-            if {tie.leader, tie.follower} <= {*columns}:
-                place, follower = columns.index(tie.leader), columns.index(tie.follower)
+            if {*tie.leaders, tie.follower} <= {*columns}:  # it is not derived: it has one leader
+                place, follower = columns.index(tie.leaders[0]), columns.index(tie.follower)
                 self._followers[place] = self._followers.get(place, 0) | 1 << follower
 
     def changed(self, part: int) -> int:

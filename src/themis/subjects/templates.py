@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, count_of, suggest
 from themis.inputs.characteristics import Value
-from themis.inputs.documents import Documents, listed
+from themis.inputs.documents import Documents, placed
 from themis.inputs.schema import Schema
 from themis.subjects.processes.texts import Column, plain_text, write_csv
 from themis.subjects.wordings import wording_of
@@ -349,7 +349,7 @@ class TemplateWriter:
                     found.setdefault((each.problem, each.remedy), []).append(each.where)
         for (problem, remedy), origins in found.items():
             where = f"inputs.{of.name}" if of.source else origins[0]
-            told = f"{of.source}, {listed(origins)}: {problem}" if of.source else problem
+            told = f"{of.source}, {placed(origins)}: {problem}" if of.source else problem
             self.mistakes.append(Mistake("subject", where, told, remedy))
         cited = Column(of, partial(_cited, of.name, encode))
         return Choice(column, cited, templates=tuple(templates))
