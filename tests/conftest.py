@@ -54,6 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def few_examples(test: Any) -> None:
     """Let a property be tried with a part of its examples, once."""
+    test = getattr(test, "__func__", test)  # of a method its function, which has attributes
     name = "_hypothesis_internal_use_settings"
     whole = getattr(test, name, settings.default)
     if not hasattr(test, "has_few_examples"):

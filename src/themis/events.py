@@ -83,7 +83,8 @@ class Forecast:
     search: int = 0  # what the search adds to the executions
     again: int = 0  # what is run again, to look for noise
     tokens: int = 0  # that a language model will use
-    spend: float | None = None  # what they cost, where prices are known
+    spend: float = 0.0  # what they cost, where prices are known
+    guessed: bool = False  # from the texts alone: nothing was asked that tells
 
 
 @dataclass(frozen=True)

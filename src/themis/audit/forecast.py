@@ -123,8 +123,11 @@ class Forecaster:
         total = sum(part.executions for part in parts) + search + again
         steps = len(asked) + bool(among)
         effort = self._effort(total, steps)
-        used = self.sampler.runner.foresee(total)
-        return Forecast(parts, total, *effort, steps, len(among), search, again, *used)
+        tokens, spend = self.sampler.runner.foresee(total)
+        return Forecast(
+            parts, total, *effort, steps, len(among), search, again,
+            tokens=tokens.total, spend=spend, guessed=tokens.estimated > 0,
+        )  # fmt: skip
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""

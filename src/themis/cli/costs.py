@@ -14,7 +14,8 @@ def forecast_sentence(forecast: Forecast) -> str:
     if forecast.calls < forecast.executions:
         parts.append(f"in {about(forecast.calls, 'call')}")
     if forecast.tokens:
-        parts.append(f"with {about(forecast.tokens, 'token')}{at_cost(forecast.spend)}")
+        guessed = " (estimated)" if forecast.guessed else ""
+        parts.append(f"with {about(forecast.tokens, 'token')}{guessed}{at_cost(forecast.spend)}")
     give_or_take = f"give or take a factor of {FACTOR}"
     if forecast.among > 4:  # the cost of a search among more is not foreseen well
         give_or_take = (

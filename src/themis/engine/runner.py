@@ -171,9 +171,10 @@ class Runner:
         """How many inputs the budget still allows to run; with several runs each, fewer."""
         if not self._budget.limits:
             return math.inf
-        tokens, cost = self.foresee(PRECISELY)
-        each = {"max_executions": 1.0, "max_total_tokens": tokens / PRECISELY}
-        each["max_spend"] = (cost or 0.0) / PRECISELY
+        each = {"max_executions": 1.0}
+        if self.subject.tokens is not None:
+            tokens, cost = self.foresee(PRECISELY)
+            each |= {"max_total_tokens": tokens.total / PRECISELY, "max_spend": cost / PRECISELY}
         left = min(left / max(each[name], 1e-12) for name, left in self._limits_left.items())
         return left // self.runs - self.reserved
 
@@ -239,10 +240,10 @@ class Runner:
             return max(int(min(self.longest_call, TOGETHER)) // self.runs, 1)
         return timely_size(self.traits, self._seconds_each, self.seconds_left)
 
-    def foresee(self, executions: int) -> tuple[int, float | None]:
+    def foresee(self, executions: int) -> tuple[Tokens, float]:
         """The tokens that so many executions will use, and what these cost if prices are known."""
         tokens, prices = self.subject.foresee(executions) or Tokens(), self.subject.prices
-        return tokens.total, None if prices is None else prices.cost(tokens)
+        return tokens, 0.0 if prices is None else prices.cost(tokens)
 
     @property
     def seconds_for_more(self) -> float | None:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -120,11 +121,16 @@ class ChatSubject(HttpSubject):
         if self._answers:
             share = executions / self._answers
             return Tokens(round(share * self.tokens.input), round(share * self.tokens.output))
+        read, wrote = round(executions * self._prompt_tokens), executions * self._longest
+        return Tokens(read, wrote, read + wrote)
+
+    @cached_property
+    def _prompt_tokens(self) -> float:
+        """About how many tokens a prompt has."""
         rng, counts = np.random.default_rng(0), [each.size for each in self.schema]
         assert self.requests.body is not None
         prompts = self.requests.body.row.render(rng.integers(0, counts, (RENDERED, len(counts))))
-        each = self._guess(sum(map(len, prompts)) / RENDERED)
-        return Tokens(round(executions * each), executions * self._longest)
+        return self._guess(sum(map(len, prompts)) / RENDERED)
 
     def _guess(self, size: float) -> float:
         """About how many tokens a request of so many bytes has."""
