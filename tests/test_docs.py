@@ -623,6 +623,7 @@ OPTIONAL = {  # fields that a run may have
     "timing.notes",
     "timing.calls",
     "timing.ahead",
+    *(f"timing.{each}" for each in ("tokens_in", "tokens_out", "tokens_estimated", "spend")),
     *(
         f"scores[].direction[].{each}_{end}"
         for each in ("lost", "gained")
