@@ -151,6 +151,18 @@ def test_what_was_drawn_before_is_asked_anew_and_what_was_answered_is_sent_once(
         assert again.scores[0].score == score.score
 
 
+def test_a_fair_service_that_changed_since_other_sets_were_asked_is_not_convicted(
+    tmp_path: Path,
+) -> None:
+    rng, schema = random.Random(0), themis.Schema(sex=["f", "m"], race=["a", "b"], age=range(10**6))
+    with serve() as service:
+        for against, chance in (("sex", 0.9), ("race", 0.1)):
+            service.answer = lambda _, chance=chance: Reply(str(int(rng.random() < chance)))
+            subject = service.subject(schema=schema)
+            with themis.Audit(subject, schema, error=0.1, cache=tmp_path / "cache") as audit:
+                assert audit.excess(against).low == 0
+
+
 # What is said, and refused ---------------------------------------------------------------------
 def test_every_format_shows_it_and_a_saved_result_is_the_same() -> None:
     with themis.Audit(random_subject(3, 0.6), SCHEMA, error=0.05) as audit:

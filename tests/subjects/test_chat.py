@@ -116,6 +116,10 @@ class TestAnswers:
             (completion("", "length"), "raise max_tokens"),
             (Reply(json.dumps({"error": {"message": "model crashed"}})), "model crashed"),
             (Reply('{"choices": []}'), "no chat completion"),
+            (completion(5), "no chat completion"),
+            (completion({"decision": "no"}), "no chat completion"),
+            (completion([{"type": "text", "text": None}]), "the message is empty"),
+            (Reply("[" * 100_000), "no chat completion"),
         ],
     )
     def test_what_holds_no_message_is_a_failure(
@@ -133,6 +137,10 @@ class TestAnswers:
         subject = model(service, answer="/decision", refusals=["I can't*"])
         assert run(subject).outputs == ["I can't decide that."]
         assert "is not JSON" in failure_of(model(service, answer="/decision")).message
+
+    def test_a_message_that_never_ends_its_fence_takes_no_time(self, service: Service) -> None:
+        service.answer = lambda _: completion("```json" + "\n" * 100_000 + "{", "length")
+        assert "raise max_tokens" in failure_of(model(service, answer="/decision")).message
 
     def test_a_message_in_parts_is_one_text(self, service: Service) -> None:
         parts = [{"type": "text", "text": "appro"}, {"type": "text", "text": "ved"}]
@@ -414,6 +422,35 @@ class TestMoney:
         assert subject.tokens.output == 10
         assert 6 <= subject.tokens.input <= 10  # of 24 characters
         assert subject.tokens.estimated == subject.tokens.total
+
+    @pytest.mark.parametrize("count", [-5, "many", None, []])
+    def test_counts_that_are_none_are_estimated(self, service: Service, count: Any) -> None:
+        subject = model(service)
+        used = {"prompt_tokens": count, "completion_tokens": 1}
+        service.answer = lambda _: completion("a" * 40, usage=used)
+        assert run(subject, [[0, 0]]).outputs == ["a" * 40]
+        assert subject.tokens.output == 10
+
+    def test_thoughts_that_are_in_the_total_alone_are_counted(self, service: Service) -> None:
+        subject = model(service)
+        used = {"prompt_tokens": 30, "completion_tokens": 2, "total_tokens": 132}
+        service.answer = lambda _: completion(usage=used)
+        run(subject, [[0, 0]])
+        assert (subject.tokens.input, subject.tokens.output) == (30, 102)
+
+    def test_what_came_too_late_is_counted_each_time_and_not_sent_again_behind_the_limit(
+        self, service: Service
+    ) -> None:
+        def never(_: Request) -> None:
+            service.stopped.wait()
+
+        service.answer = never
+        subject = model(service, parameters={"max_tokens": 50}, concurrency=2, timeout_seconds=0.1)
+        with Audit(subject, SCHEMA, max_total_tokens=600, max_failures=1) as audit:
+            assert audit.score("race").stopped == "budget"
+        sent, used = len(service.requests), subject.tokens
+        assert used.output == 50 * sent
+        assert used.total == used.estimated <= 600 + 2 * used.total / sent
 
     def test_limits_that_nothing_can_keep_are_mistakes(self, service: Service) -> None:
         with pytest.raises(RequestError, match=r"max_spend.*prices"):

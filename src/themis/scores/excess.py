@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,9 @@ class ExcessRows:
         rates = question.reading.has_favourable
         self.state = ExcessState(rule, self.variants.width, rates=rates)
         self._asked: dict[Any, int] = {}  # how often inputs were asked in earlier contexts
+        # A context that other questions' answers were in part of would differ by what has drifted.
+        set_of = repr((self.variants.assignments.names, self.variants.width))
+        self._first_time = crc32(set_of.encode()) << 24
 
     def ask(self, question: Question, rule: ExcessRule) -> Iterator[ExcessState]:
         """What was counted at ever more contexts; ends early when the budget does."""
@@ -137,7 +141,8 @@ class ExcessRows:
             if runner.must_not_begin:
                 raise BudgetEndedError
             chosen = order[earlier[order] == number]
-            cells[chosen] = runner.perform(codes[chosen], again=MOST_TIMES * number + time)
+            again = self._first_time + MOST_TIMES * number + time
+            cells[chosen] = runner.perform(codes[chosen], again=again)
         return cells
 
     def _earlier(self, codes: NDArray[Any], row: NDArray[np.int64], rows: int) -> NDArray[np.int64]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from themis.inputs.schema import Schema
 from themis.subjects.base import Prices, Tokens
-from themis.subjects.decisions import TIMEOUT, CutOff, Failure
-from themis.subjects.http.client import Reply
+from themis.subjects.decisions import TIMEOUT, CutOff
+from themis.subjects.http.client import Reply, Trouble
 from themis.subjects.http.readers import AnswerReader
 from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject
@@ -28,7 +28,7 @@ ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
 FRAME = len('{"role": "user", "content": ""}')  # of a message, beside its text
 RENDERED = 64  # prompts whose length is measured for a forecast
 
-_FENCED = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_FENCED = re.compile(r"```\w*(.*)```", re.DOTALL)
 # In the error of a service that lets no model see the prompt.
 _FILTERED = re.compile(r'"(content_filter|content_policy_violation|flagged_input)"')
 
@@ -107,12 +107,14 @@ class ChatSubject(HttpSubject):
             len(body or b"") * self.tokens.input / self._sent + self.tokens.output / self._answers
         )
 
-    def count(self, body: bytes | None, reply: Reply | Failure) -> float:
-        is_lost = isinstance(reply, Failure) and reply.kind == TIMEOUT  # it may have to be paid
-        if not is_lost and not (isinstance(reply, Reply) and reply.good):
+    def count(self, body: bytes | None, reply: Reply | Trouble) -> float:
+        guessed = math.ceil(self._guess(len(body or b"")))
+        if isinstance(reply, Reply) and reply.good:
+            used = _usage(reply.body) or _estimate(guessed, reply.body)
+        elif isinstance(reply, Trouble) and reply.kind == TIMEOUT:  # it may have to be paid
+            used = _estimated(guessed, self._longest)
+        else:
             return 0
-        answer = reply.body if isinstance(reply, Reply) else b""
-        used = _usage(answer) or _estimate(self._guess(len(body or b"")), answer)
         self.tokens += used
         self._answers, self._sent = self._answers + 1, self._sent + len(body or b"")
         return used.total
@@ -183,7 +185,7 @@ class MessageReader(AnswerReader):
 
     def _part(self, said: str, hint: str) -> list[Any]:
         """The part of a message in JSON, which may be fenced."""
-        fenced = _FENCED.fullmatch(said)
+        fenced = _FENCED.fullmatch(said.strip())
         try:
             document = parse_json(fenced[1] if fenced else said)
         except ValueError:
@@ -195,26 +197,30 @@ class MessageReader(AnswerReader):
 
 def _joined(content: Any) -> str:
     """The text of a message, which may come in parts; empty where there is none."""
-    if isinstance(content, list):
-        return "".join(str(each.get("text", "")) for each in content)
-    return content or ""
+    parts = [each.get("text") for each in content] if isinstance(content, list) else [content]
+    return "".join(each or "" for each in parts)  # a TypeError of what is no text
 
 
 def _usage(answer: bytes) -> Tokens | None:
     """The tokens as the service counted them, if it did."""
     try:
-        usage = json.loads(answer)["usage"]
-        return Tokens(int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0))
-    except (ValueError, LookupError, TypeError):
+        usage = parse_json(answer.decode())["usage"]
+        read, wrote = int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
+        wrote = max(wrote, int(usage.get("total_tokens") or 0) - read)  # some leave thoughts out
+        return Tokens(read, wrote) if min(read, wrote) >= 0 else None
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 
-def _estimate(read: float, answer: bytes) -> Tokens:
+def _estimate(read: int, answer: bytes) -> Tokens:
     try:
-        said = _joined(json.loads(answer)["choices"][0]["message"].get("content"))
+        said = _joined(parse_json(answer.decode())["choices"][0]["message"].get("content"))
     except (ValueError, LookupError, TypeError, AttributeError):
         said = ""
-    read, wrote = math.ceil(read), math.ceil(len(said) / CHARACTERS)
+    return _estimated(read, math.ceil(len(said) / CHARACTERS))
+
+
+def _estimated(read: int, wrote: int) -> Tokens:
     return Tokens(read, wrote, read + wrote)
 
 

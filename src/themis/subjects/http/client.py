@@ -38,6 +38,7 @@ _OUT_OF_QUOTA = re.compile(rb'"(insufficient_quota|billing_not_active)"')
 CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+Count: TypeAlias = Callable[["Reply | Trouble"], float]  # of tokens
 
 
 @dataclass(frozen=True)
@@ -167,11 +168,16 @@ class Client:
         *,
         inputs: int,
         limit: int,
-        tokens: float = 0,
+        tokens: float,
+        count: Count,
+        goes_on: Callable[[], bool],
         retries: int | None = None,
         isolating: bool = False,
     ) -> Reply | Failure:
         """The reply to a request about so many inputs, or why there is none after all retries.
+
+        Each time it is sent it will take about so many tokens, and then `count` says how many it
+        took; it is sent again while `goes_on` allows it.
 
         Only within `run`. What fails because of the request itself (500, a timeout) is only
         retried if it is about a single input. So is all but 429 while `isolating` inputs that fail:
@@ -187,6 +193,7 @@ class Client:
                 await self.pace.turn(tokens)
             sent = time.monotonic()
             outcome = await self._request(url, body, limit)
+            self.pace.correct(count(outcome) - tokens)
             too_many = isinstance(outcome, Reply) and outcome.status == 429
             if too_many:
                 self.pace.slow_down(sent)
@@ -200,7 +207,7 @@ class Client:
                     return outcome
             worth = _worth_retrying(outcome, patient=patient, isolating=isolating)
             most = max(retries, TOO_MANY_RETRIES) if too_many and retries else retries
-            may_retry = attempt < most and worth
+            may_retry = attempt < most and worth and goes_on()
             in_time = self._is_in_time(outcome.retry_after)
             if may_retry and in_time:
                 await self.pace.wait(attempt, outcome.retry_after)
@@ -235,7 +242,7 @@ class Client:
         asked = retry_after_seconds(retry_after) or 0.0
         return time.monotonic() + asked < self.deadline
 
-    async def _request(self, url: URL, body: bytes | None, limit: int) -> Reply | _Trouble:
+    async def _request(self, url: URL, body: bytes | None, limit: int) -> Reply | Trouble:
         method = self._requests.method
         try:
             response = await self._session.request(method, url, data=body, allow_redirects=False)
@@ -247,26 +254,26 @@ class Client:
         except (OSError, _aiohttp().ClientError) as error:  # TimeoutError is an OSError
             return self._trouble(error)
 
-    def _trouble(self, error: Exception) -> _Trouble:
+    def _trouble(self, error: Exception) -> Trouble:
         """What happened, in words without secrets."""
         library, host = _aiohttp(), self._host
         if isinstance(error, library.ClientConnectorCertificateError):
             why = getattr(error.certificate_error, "verify_message", "") or "it is not trusted"
             message = f"{host} is not who it says it is: its certificate was refused ({why})"
-            return _Trouble(TRANSPORT, message, unreachable=True, final=True)
+            return Trouble(TRANSPORT, message, unreachable=True, final=True)
         if isinstance(error, library.ConnectionTimeoutError):
             seconds = CONNECT_SHARE * self._limits.timeout_seconds
             message = f"no connection to {host} within {count_of(seconds, 'second')}"
-            return _Trouble(TRANSPORT, message, unreachable=True)
+            return Trouble(TRANSPORT, message, unreachable=True)
         if isinstance(error, TimeoutError):
             message = f"no answer within {count_of(self._limits.timeout_seconds, 'second')}"
-            return _Trouble(TIMEOUT, message)
+            return Trouble(TIMEOUT, message)
         if isinstance(error, library.ClientConnectorError):
             why = _reason(error.os_error)
-            return _Trouble(TRANSPORT, f"can't connect to {host}: {why}", unreachable=True)
+            return Trouble(TRANSPORT, f"can't connect to {host}: {why}", unreachable=True)
         why = self._requests.credentials.redact(_reason(error))
         plain = f"the connection to {host} broke"
-        return _Trouble(TRANSPORT, f"{plain}: {why}", plain=plain)
+        return Trouble(TRANSPORT, f"{plain}: {why}", plain=plain)
 
     async def _open_session(self) -> aiohttp.ClientSession:
         library, limits = _aiohttp(), self._limits
@@ -309,7 +316,7 @@ def require_aiohttp() -> None:
 
 
 @dataclass(frozen=True)
-class _Trouble:
+class Trouble:
     """Why one attempt brought no reply."""
 
     kind: str
@@ -337,7 +344,7 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:
     return Reply(status, bytes(body), whole, location=location, retry_after=retry_after)
 
 
-def _worth_retrying(outcome: Reply | _Trouble, *, patient: bool, isolating: bool) -> bool:
+def _worth_retrying(outcome: Reply | Trouble, *, patient: bool, isolating: bool) -> bool:
     if isinstance(outcome, Reply):
         return patient or outcome.status == 429 or (outcome.status != 500 and not isolating)
     return not outcome.final and (patient or (outcome.kind != TIMEOUT and not isolating))

@@ -7,6 +7,7 @@ import random
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from themis.subjects.http.client import (
     Client,
     Limits,
     Reply,
+    Trouble,
 )
 from themis.subjects.http.readers import AnswerReader
 from themis.subjects.http.requests import Requests
@@ -187,8 +189,8 @@ class HttpSubject(Subject):
         """About how many tokens a request takes, where somebody counts them."""
         return 0
 
-    def count(self, body: bytes | None, reply: Reply | Failure) -> float:
-        """How many tokens a request took, which are counted here."""
+    def count(self, body: bytes | None, reply: Reply | Trouble) -> float:
+        """How many tokens a request took each time it was sent, which are counted here."""
         return 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -295,18 +297,17 @@ class _Exchange:
     ) -> Reply | Failure:
         template, start, stop = self._requests.body, part[0], part[-1] + 1
         body = None if template is None else template.join(self._rows[start:stop])
-        tokens = self._subject.expect(body)
-        reply = await self._client.send(
+        return await self._client.send(
             self._urls[start if len(self._urls) > 1 else 0],
             body,
             inputs=len(part),
             limit=ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1),
-            tokens=tokens,
+            tokens=self._subject.expect(body),
+            count=partial(self._subject.count, body),
+            goes_on=self._goes_on,
             retries=retries,
             isolating=isolating,
         )
-        self._client.pace.correct(self._subject.count(body, reply) - tokens)
-        return reply
 
     def _note(self, part: Sequence[int], reply: Reply | Failure) -> Failure | None:
         """Note what was answered to a part; or why there is no answer."""
