@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
@@ -243,6 +244,16 @@ class TestPrompts:
             for n in range(40)
         }
 
+    def test_validate_shows_a_request_with_all_places_filled(
+        self, service: Service, project: Callable[..., Path]
+    ) -> None:
+        service.answer = lambda request: completion("1")
+        prompt = 'user = ["Is {sex|woman:she,man:he} {letter}?", "Or {letter} {sex}?"]'
+        inputs = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
+        path = project(inputs, letters=SECRETS, subject=prompt, kind="chat")
+        said = "".join(command("validate", str(path)).output.split())
+        assert re.search(r'"(Isshe|Ishe|Or)\[lettern\d+\](woman|man)?\?"', said)
+
     def test_one_text_is_no_context(self, service: Service, project: Callable[..., Path]) -> None:
         path = project(PRONOUNS, subject='user = ["{sex}?"]\n', kind="chat")
         assert read_config(path).schema.names == ("sex",)
@@ -325,8 +336,8 @@ class TestNames:
         rows.append({"name": "m7", "sex": "m"})
         schema = Schema(sex=["f", "m"], name=themis.names(rows, by="sex"))
         table = schema["name"].as_
-        assert [*Counter(table["f"].values()).values()] == [8] * 7
-        assert [*Counter(table["m"].values()).values()] == [7] * 8
+        assert [*Counter(table["f"].values()).values()] == [16] * 7
+        assert [*Counter(table["m"].values()).values()] == [14] * 8
         orders = [[int(name[1:]) for name in table[sex].values()] for sex in "fm"]
         assert abs(np.corrcoef(orders)[0, 1]) < 0.3
 

@@ -105,6 +105,7 @@ class Plan:
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
     command: Command | None = None  # that is forecast; None: `score` and `check`
     pilot: Pilot | None = None
+    example: str | None = None  # a line for a shell that sends the first trial, where texts are
 
 
 def make_plan(
@@ -170,7 +171,12 @@ def make_plan(
         failure=audit.runner.failure_message() if failed else None,
         profile=audit.profile_facts,
         pilot=None if twice is None else _pilot(audit, twice),
+        example=_example(audit.runner.subject, trials[0].values),
     )
+
+
+def _example(subject: Subject, row: Mapping[str, Value] | None) -> str | None:
+    return subject.reproduce(row) if subject.reads_texts and row is not None else None
 
 
 def _ask_twice(audit: Audit, count: int) -> tuple[int, int]:

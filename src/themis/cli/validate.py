@@ -117,6 +117,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "checks": None if plan.checks is None else asdict(plan.checks),
         "searches": [asdict(each) for each in plan.searches],
         "pilot": plan.pilot and asdict(plan.pilot),
+        "example": plan.example,
     }
     costs = [*(_costs(plan) if plan.forecast.parts else ()), *_check_costs(plan)]
     return {**found, "costs": [each.text for each in costs]}
@@ -138,6 +139,10 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
     yield _title(_trials_title(plan.trials))
     yield indented(_trials(plan.trials))
     yield ""
+    if plan.example is not None:
+        yield _title("the first of them, in a shell")
+        yield indented(Text(visible(plan.example), overflow="fold"))
+        yield ""
     if plan.pilot is not None:
         yield _title("the pilot")
         yield from map(indented, map(Sentence, _pilot(plan.pilot)))

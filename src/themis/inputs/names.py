@@ -25,6 +25,7 @@ class Names:
 
     Among the draws of a combination each of its names is as often as any other, as far as their
     number allows; in which order is fixed, and has nothing to do with that of another combination.
+    There are about as many draws as pairs of names, so that many different ones meet.
     """
 
     by: tuple[str, ...]
@@ -34,8 +35,10 @@ class Names:
     def draws(self) -> int:
         """How many draws there are."""
         sizes = [len(each) for each in self.lists.values()]
-        common = math.lcm(*sizes)
-        return common if common <= MOST_DRAWS else max(MOST_DRAWS, 2 * max(sizes))
+        common, pairs = math.lcm(*sizes), min(max(sizes) ** 2, MOST_DRAWS)
+        if common > MOST_DRAWS:
+            return max(MOST_DRAWS, 2 * max(sizes))
+        return -(-pairs // common) * common
 
     def expanded(self, name: str) -> Iterator[tuple[str, Characteristic]]:
         """The context that is drawn, and the name that goes with it."""

@@ -401,7 +401,8 @@ def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake
     missing = [name for column, name in enumerate(schema.names) if column not in covered]
     if missing:
         problem = f"there is no place for {missing[0]!r}, which the subject would never see"
-        yield Mistake("subject", where, problem, f"add {{{missing[0]}}}, or send {{input}}")
+        remedy = f'add {{{missing[0]}}}, send {{input}}, or give it role = "group"'
+        yield Mistake("subject", where, problem, remedy)
 
 
 def json_parts(schema: Schema) -> list[Part]:
