@@ -1,7 +1,7 @@
 """A stand-in for a language model: a chat service of which the truth is known.
 
-    python server.py truth.toml themis score       # serve while a command runs
-    python server.py truth.toml --set fails=0.01   # serve until Ctrl-C
+    python server.py truth.toml themis score         # serve while a command runs
+    python server.py --set fails=0.01 truth.toml     # serve until Ctrl-C
 
 It answers POST …/chat/completions as such services do. The file says how probable each answer is,
 and which rules, found in the prompt, alter that; its keys are the fields of `Truth`. The command
