@@ -36,7 +36,11 @@ def run(name: str, folder: Path, *options: str) -> Result:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "truths"),
-    [("chat", {"sex": 0.09, "city": 0.0}), ("triage", {"sex": 0.04, "language": 0.04})],
+    [
+        ("chat", {"sex": 0.09, "city": 0.0}),
+        ("triage", {"sex": 0.04, "language": 0.04}),
+        ("resumes", {"sex": 0.05, "ethnicity": 0.04}),
+    ],
 )
 def test_examples_find_what_their_stand_in_does(
     tmp_path: Path, name: str, truths: dict[str, float]
