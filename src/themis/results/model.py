@@ -413,6 +413,13 @@ class Result(Plotted):
         return {each.population for each in parts} or {"inputs"}
 
     @property
+    def has_excess(self) -> bool:
+        """Whether some of it is an excess: of a program that may answer at random."""
+        parts: tuple[Score | SearchResult | CheckResult, ...]
+        parts = (*self.scores, *self.searches, *self.checks)
+        return any(each.measure == "excess" for each in parts)
+
+    @property
     def holds_people(self) -> bool:
         """Whether rows were given, so that values of people may be in it."""
         return self.data is not None or self.populations != {"inputs"}

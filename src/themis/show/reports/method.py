@@ -136,6 +136,8 @@ def same_again(result: Result) -> str:
         return "This run ended early; another one may end elsewhere, and give another result."
     if result.noise is not None and result.noise.differing:
         return "The subject does not always decide the same, so that another run gives others."
+    if result.has_excess:
+        return "What is answered at random may be answered differently by another run."
     return "The same seed gives the same result as long as the subject is the same."
 
 
@@ -144,10 +146,11 @@ def _sureness(result: Result) -> Iterator[Block]:
     certified = [each for each in sampled if each.stopping is Stopping.CERTIFIED]
     if certified:
         confidence = min(each.confidence for each in certified)
+        always = "" if result.has_excess else ", if the subject always decides the same"
         yield Statement(
             f"{confidence_text(confidence)} is about the procedure: of 100 runs with other seeds, "
-            f"in at least {percent_sure(confidence)} the interval contains the true score, if the "
-            f"subject always decides the same. It is that of {_of_whom(certified[0])}."
+            f"in at least {percent_sure(confidence)} the interval contains the true score{always}. "
+            f"It is that of {_of_whom(certified[0])}."
         )
     if any(each.method == "exact" and each.conclusive for each in result.scores):
         yield Statement(

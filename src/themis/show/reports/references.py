@@ -82,5 +82,6 @@ def references_section(result: Result) -> Html:
 def glossary_section(result: Result, _: Space) -> Html:
     """The words of the report, folded."""
     words = {**TEXTS["glossary"], **(TEXTS["outcomes"] if result.outcomes else {})}
+    words |= TEXTS["excess"] if result.has_excess else {}
     table = Table("Words of this report", ("", ""), [*words.items()], shape="plain")
     return section("glossary", "Glossary", drawn([table]), fold=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from themis.results.model import CausalScore, CheckResult, Result, Score, SearchResult
+from themis.results.model import CausalScore, Result
 from themis.results.parts import Crossing, Harm, Joint, Noise, Region, Witness
 from themis.show.words.headlines import capital, changes_text
 from themis.show.words.naming import beyond, output_name, output_words
@@ -248,8 +248,7 @@ def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:
 
 def noise_remedy(result: Result) -> str:
     """What helps against noise: several runs, or the measure of what a change does beyond it."""
-    parts: list[Score | SearchResult | CheckResult] = [*result.scores, *result.searches]
-    if any(each.measure == "excess" for each in [*parts, *result.checks]):
+    if result.has_excess:
         return "The excess is what a change does beyond that"
     option = 'measure = "excess"' if result.command == "check" else "--measure excess"
     sets = {each.against for each in result.scores}

@@ -241,8 +241,7 @@ def how_to_read(result: Result) -> str:
     found_first = sorted(changed, key=lambda each: finding(each).state != "grave")
     names = [plain_phrase(each.against) for each in found_first]
     chance = more = again = ""
-    asked: list[Score | SearchResult] = [*changed, *result.searches]
-    if any(each.measure == "excess" for each in asked):
+    if result.has_excess:
         chance, more, again = " beyond chance", " more often", " than when it is asked again"
     same = f"if the same {one} gets a different one{more} when nothing but"
     named = any(each.output is not None for each in scores)
