@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
-from themis import Audit, RequestError, Schema, SubjectError, read_result
+from themis import Audit, Integers, RequestError, Schema, SubjectError, read_result
 from themis.cli import app
 from themis.config.fields import shown
 from themis.config.parts import Source
@@ -23,6 +23,7 @@ from themis.subjects.http.chat import ChatSubject
 pytest.importorskip("aiohttp")
 pytestmark = pytest.mark.usefixtures("quick_retries")
 
+LARGE = Schema(race=["green", "purple"], age=Integers(18, 20_000))
 KEY = "sk-live-0123456789abcdef"
 
 
@@ -169,26 +170,28 @@ class TestStops:
             run(model(service), [[0, age] for age in range(60)])
         assert len(service.requests) <= 8
 
-    def test_what_was_answered_before_the_quota_ended_is_not_sent_again(
+    def test_what_was_answered_before_the_money_ended_is_measured_and_not_sent_again(
         self, service: Service, tmp_path: Path
     ) -> None:
         def score() -> Any:
-            subject = model(service)
-            with Audit(subject, SCHEMA, cache=tmp_path / "c", deterministic=True) as audit:
+            subject = model(service, schema=LARGE)
+            with Audit(subject, LARGE, cache=tmp_path / "c", deterministic=True) as audit:
                 return audit.score("race")
 
         def answer(request: Request) -> Reply:
-            if len(service.requests) > 50:
-                return error(429, "insufficient_quota")
+            if len(service.requests) > 150:
+                return error(429, "insufficient_quota", "Pay the bill")
             return completion()
 
         service.answer = answer
-        with pytest.raises(SubjectError, match="429"):
-            score()
-        answered = [each.body for each in service.requests[:50]]
+        result = score()
+        assert result.stopped == "budget"
+        assert result.scores[0].samples > 20
+        assert [str(each) for each in result.timing["notes"] if "Pay the bill" in str(each)]
+        answered = [each.body for each in service.requests[:150]]
         service.requests.clear()
         service.answer = lambda _: completion()
-        assert score().scores
+        assert score().scores[0].conclusive
         assert not set(answered) & {each.body for each in service.requests}
 
     def test_too_many_requests_are_sent_again(self, service: Service) -> None:

@@ -273,12 +273,17 @@ def _widest_gap(people: People, drawn: NDArray[Any], column: int) -> _Gap:
     return _Gap(float(of_rows[part] - generated[part]), values)
 
 
-def earlier_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
-    """How many answers an earlier run had left; a first run may find those that it kept itself."""
+def about_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
+    """How many an earlier run had left, and why there are no more.
+
+    A first run may find those that it kept itself.
+    """
     recall = runner.recall
     if recall is not None and not recall.began_empty and spent.from_cache:
         covered = runner.subject.covered
         yield Note.of("cache-answered", answers=spent.from_cache, covered=covered)
+    if runner.unpaid:
+        yield Note.of("unpaid", said=runner.unpaid)
 
 
 def other_cost(runner: Runner) -> Iterator[Note]:

@@ -14,7 +14,7 @@ from themis.audit.apparatus import Apparatus, question_of
 from themis.audit.family import Family
 from themis.audit.inventory import inventories
 from themis.audit.notes import (
-    earlier_answers,
+    about_answers,
     few_counterfactuals,
     made_by_constraints,
     mostly_same,
@@ -226,7 +226,7 @@ class Work:
         apparatus, runner = self._apparatus, self._runner
         failed = self._failed or runner.fails_too_often or self._problem is not None
         spent = runner.account - self._before
-        slow = list(earlier_answers(runner, spent))
+        slow = list(about_answers(runner, spent))
         if self._ended is not Ending.INTERRUPTED:
             slow += other_cost(runner)
         seconds = time.monotonic() - self._clock

@@ -37,6 +37,7 @@ from themis.subjects.base import (
     Subject,
     Tokens,
     Traits,
+    UnpaidError,
 )
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.labels import Labels
@@ -80,6 +81,7 @@ class Runner:
         self.max_failures = max_failures
         self.max_undecided = max_undecided
         self.runs = runs  # behind each output
+        self.unpaid = ""  # why a service answers nothing more, once it does
         self.ledger = Ledger()
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.opening: Callable[[], None] = ignore  # runs what goes before all else
@@ -479,6 +481,8 @@ class Runner:
                 self._count(unfinished, sort)
             if isinstance(error, SubjectError):
                 self.failures.clean(error)
+            if isinstance(error, UnpaidError):
+                self.unpaid = str(error)
             raise
         finally:
             self.subject.deadline = math.inf

@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, MistakesError, count_of
+from themis.errors import Mistake, MistakesError, SubjectError, count_of
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text, shortened
@@ -38,6 +38,10 @@ CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, amon
 
 class BudgetEndedError(Exception):
     """The next executions are more than the budget allows, or its time is over."""
+
+
+class UnpaidError(BudgetEndedError, SubjectError):
+    """A service answers nothing more until it is paid: of a measurement, the end of its budget."""
 
 
 def heed(deadline: float) -> float:

@@ -310,7 +310,7 @@ def require_aiohttp() -> None:
         _aiohttp()
         return
     except ImportError:
-        problem = "a subject of kind 'http' needs aiohttp, which is not installed"
+        problem = "web services and language models need aiohttp, which is not installed"
     remedy = "run: pip install 'themis-fairness[http]'"
     raise RequestError.one("needs-aiohttp", "subject.kind", problem, remedy)
 

@@ -23,6 +23,7 @@ from themis.subjects.base import (
     CulpritSearch,
     Subject,
     Traits,
+    UnpaidError,
 )
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http.client import (
@@ -282,7 +283,8 @@ class _Exchange:
             remedy = _MONEY if reply.out_of_quota else REMEDIES.get(reply.status, "")
             plain = f"the service refuses all requests: {reply.headline}"
             said = f"{plain}: {self._reader.excerpt(reply)}. {remedy}"
-            self.ending = SubjectError(said, plain=f"{plain}. {remedy}")
+            kind = UnpaidError if remedy is _MONEY else SubjectError
+            self.ending = kind(said, plain=f"{plain}. {remedy}")
         return self.ending is not None
 
     async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
