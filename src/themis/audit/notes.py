@@ -283,7 +283,7 @@ def about_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
         covered = runner.subject.covered
         yield Note.of("cache-answered", answers=spent.from_cache, covered=covered)
     if runner.unpaid:
-        yield Note.of("unpaid", said=runner.unpaid)
+        yield Note.of("service-unpaid", said=runner.unpaid)
 
 
 def other_cost(runner: Runner) -> Iterator[Note]:
