@@ -314,7 +314,9 @@ class TestPilots:
         assert pilot["spend"] == pytest.approx(0.005 * sent)
         assert said["forecast"]["tokens"] == 32 * said["forecast"]["executions"]
         assert "at a cost of" in said["costs"][-1]
-        assert "20 inputs got a different decision" in themis("validate", "--pilot", "60")
+        again = themis("validate", "--pilot", "60")
+        assert "all answers come from an earlier run" in again
+        assert "20 inputs got a different decision" in again
         assert len(service.requests) == sent
 
     def test_tokens_are_foreseen_before_anything_is_sent(self, service: Service) -> None:

@@ -163,8 +163,9 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
 
 def _pilot(pilot: Pilot) -> Iterator[str]:
     used = ", ".join(tokens_used(asdict(pilot)))
-    ran = count(pilot.executions, "execution")
-    yield f"{ran}, whose decisions are kept{used and f': {used}'}"
+    kept = f"{count(pilot.executions, 'execution')}, whose decisions are kept"
+    known = "all answers come from an earlier run"
+    yield f"{kept if pilot.executions else known}{used and f': {used}'}"
     yield from map(outputs_text, pilot.outputs)
     for kind, failed in pilot.failures.items():
         yield f"{visible(kind)}: {failed:,}"
