@@ -19,6 +19,7 @@ import themis
 from tests.projects import run as command
 from tests.services import Reply, Request, Service, complaint, run
 from themis import ConfigError, Integers, RequestError, Schema, Values
+from themis.audit.trying import try_input
 from themis.config.reader import read_config
 from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject
@@ -377,6 +378,12 @@ class TestNames:
 
         themis.Audit(decide, schema, profile=people).causal("sex")
         assert {*seen} == {"f1", "f2", "m1"}
+
+    def test_a_single_input_needs_no_draw(self) -> None:
+        names = themis.names([{"name": n, "sex": n[0]} for n in ("f1", "f2", "m1")], by="sex")
+        schema = Schema(sex=["f", "m"], age=range(9), name=names)
+        audit = themis.Audit(lambda person: int(person["name"] == "m1"), schema)
+        assert try_input(audit, {"sex": "m", "age": 3}).values["name"] == "m1"
 
     def test_all_mistakes_are_told(self, project: Callable[..., Path]) -> None:
         def said(names: str, by: str = '["sex", "group"]', more: str = "") -> str:

@@ -19,6 +19,7 @@ from themis.engine.variants import Rows, Variants
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value
+from themis.inputs.documents import Dealt
 from themis.inputs.following import rewrite
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs, reference_person
@@ -130,10 +131,11 @@ def _encoded(schema: Schema, values: Mapping[str, Any]) -> NDArray[Any]:
     for column, each in enumerate(schema):
         if column in derived:
             continue
-        found = encode_values(each, [values.get(each.name)])
+        value = values.get(each.name, each.values[0] if isinstance(each, Dealt) else None)
+        found = encode_values(each, [value])
         codes[0, column] = max(found.codes[0], 0)
         wrong = (why for why, places in found.misfits.items() if 0 in places)
-        mistakes += [_misfit(each, values.get(each.name), why) for why in wrong]
+        mistakes += [_misfit(each, value, why) for why in wrong]
     if not mistakes:
         rewrite([tie for tie in schema.ties if tie.derived], codes)
         mistakes += _violations(schema, codes)

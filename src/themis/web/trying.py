@@ -156,7 +156,7 @@ def _hints(each: Characteristic) -> Iterator[str]:
     if each.protected:
         yield "protected"
     if each.role != "input":
-        yield "not given to the subject" if each.role == "group" else "never compared"
+        yield "never compared" if each.is_given else "not given to the subject"
     if isinstance(each, Integers | Reals):
         steps = "" if each.step == 1 else f", in steps of {each.step:,}"
         yield f"{each.min:,} to {each.max:,}{steps}"
