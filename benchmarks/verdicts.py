@@ -167,7 +167,7 @@ def mark(fails: bool) -> str:
 
 def random_part(bench: Bench) -> int:
     """False verdicts on excesses of fair subjects that draw answers, and the price of true ones."""
-    jobs = bench.chosen(cells(4 if bench.quick else 100))
+    jobs = bench.chosen(cells(4 if bench.quick else 60))
     guilty = [(replace(each, guilty=True), max(runs // POWER_SHARE, 1)) for each, runs in jobs]
     counted = list(bench.tallies([*jobs, *guilty]))
     print("### Answers at random\n")

@@ -8,6 +8,7 @@ import pytest
 
 import themis
 from themis.scores import scorer
+from themis.show.words.headlines import headline
 
 
 @pytest.mark.parametrize("stopping", ["certified", "paper"])
@@ -58,6 +59,10 @@ def test_a_husband_becomes_a_wife() -> None:
     assert abs(score.score - 0.5 * 69 / 99) < 0.05  # of four relationships two are couples
     assert audit.causal("sex", "relationship").followed == ("title",)
     assert audit.causal("race").followed == ()
+    excess = audit.excess("sex")
+    assert excess.low <= 0.5 * 69 / 99 <= excess.high
+    said = "with another sex, and relationship and title with it, for "
+    assert said in str(headline(excess))
 
 
 def test_what_followed_is_saved_and_said() -> None:

@@ -180,6 +180,7 @@ class ExcessRows:
         return ExcessScore(
             **question.fields("excess", interval),
             method="sampled",
+            followed=question.assignments.followed_names,
             samples=state.count,
             stopped=stopped,
             unknown=state.unknown,

@@ -16,9 +16,11 @@ from themis.scores.question import Question
 from themis.scores.scorer import Scorer
 from themis.search.deciding import Decider, SearchRequest
 from themis.settings import Settings
-from themis.statistics.excess import ExcessRule
+from themis.statistics.excess import ExcessRule, ExcessState
 from themis.statistics.thresholds import ThresholdRule
 from themis.subjects.base import BudgetEndedError
+
+ENOUGH = 5  # contexts for each half zone: then failures are seen about as often as they occur
 
 
 @dataclass
@@ -49,10 +51,22 @@ class ExcessDecider(Decider):
         rule = ExcessRule(2.0 * delta, limits.half_zone)  # only one of both answers can be wrong
         for state in rows.ask(question, rule):
             decision = limits.decide_ends(state.low, state.high)
-            if decision != "undecided" or state.crossed or state.done:
+            if (
+                decision != "undecided"
+                or state.crossed
+                or state.done
+                or _is_hopeless(state, limits)
+            ):
                 decision = "undecided" if state.crossed else decision
                 ends = {"low": state.interval.low, "high": state.interval.high}
                 reason = Note.of("beyond-chance", **ends, contexts=state.count)
                 names = question.assignments.names
                 return TestedSet(names, decision, (reason,), state.count, state.interval.score)
         raise BudgetEndedError
+
+
+def _is_hopeless(state: ExcessState, limits: ThresholdRule) -> bool:
+    """Whether outputs that stay unknown seem to leave both answers possible for ever."""
+    least, most = state.seen
+    beyond = least < limits.floor and most > limits.ceiling + limits.half_zone
+    return beyond and state.count * limits.half_zone >= ENOUGH

@@ -188,8 +188,14 @@ class ExcessState:
     @property
     def done(self) -> bool:
         """Whether the excess is known to ± error, but for outputs that stay unknown."""
-        least, most = (self._means(each).max(initial=0.0) for each in self._sums)
+        least, most = self.seen
         return bool(self.high - self.low <= 2.0 * self.rule.error + max(most - least, 0.0))
+
+    @property
+    def seen(self) -> tuple[float, float]:
+        """The largest excess that was seen, as unknown outputs make it the least and the most."""
+        least, most = (float(self._means(each).max(initial=0.0)) for each in self._sums)
+        return least, most
 
     @property
     def interval(self) -> Interval:

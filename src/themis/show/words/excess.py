@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from themis.results.model import ExcessScore
 from themis.results.parts import Share
 from themis.show.words.naming import output_words, plain_set
-from themis.show.words.values import percent, points
+from themis.show.words.values import percent, points, with_followers
 from themis.show.words.wording import Wording
 
 
@@ -17,7 +17,8 @@ def asked_again(score: ExcessScore, words: Wording) -> str:
     whom = words.whom(score.population)
     return (
         f"asked twice, {output_words(score)} differs for {percent(within)} of {whom}; "
-        f"with another {plain_set(score)}, for {percent(across)}"
+        f"with another {plain_set(score)}{with_followers(score.against, score.followed)}, for "
+        f"{percent(across)}"
     )
 
 
