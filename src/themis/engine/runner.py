@@ -113,12 +113,11 @@ class Runner:
     @property
     def account(self) -> Spent:
         """What the subject was run for so far, and how often."""
-        used = self.subject.tokens or Tokens()
+        spent, used = self.ledger.spent, self.subject.tokens
+        if used is None:
+            return spent
         return replace(
-            self.ledger.spent,
-            tokens_in=used.input,
-            tokens_out=used.output,
-            tokens_estimated=used.estimated,
+            spent, tokens_in=used.input, tokens_out=used.output, tokens_estimated=used.estimated
         )
 
     @property
