@@ -468,12 +468,12 @@ def _input_shape(spec: Any) -> str | None:
         return "values"
     if any(key in spec for key in ("min", "max", "step", "bins")):
         return "range"
-    for key in ("documents", "names"):
-        if key in spec:
-            return key
+    if (own := next((key for key in ("documents", "names") if key in spec), None)) is not None:
+        return own
     if spec.keys() == {"role"} and spec["role"] == "context":
         return "open"
-    return "values" if difflib.get_close_matches("values", map(str, spec)) else None
+    shapes = ("values", "documents", "names")
+    return next((key for key in shapes if difflib.get_close_matches(key, map(str, spec))), None)
 
 
 Input: TypeAlias = Annotated[

@@ -95,7 +95,11 @@ def _mistakes(rows: Table, names: Sequence[str], texts: Sequence[str]) -> Iterat
 
 
 def _is_broken(text: str) -> bool:
-    return any("\ud800" <= each <= "\udfff" for each in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def placed(places: Sequence[str]) -> str:
