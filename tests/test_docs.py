@@ -70,7 +70,8 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *DOCS]
 OTHERS = ("examples/**/*.md", "benchmarks/*.md", "studies/*/README.md", "tests/guarantees.md")
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", *(path for each in OTHERS for path in ROOT.glob(each))]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SCRIPTS = (ROOT / "examples").glob("*.py")
+EXAMPLES = sorted(each for each in SCRIPTS if each.stem != "gallery")  # a test of its own
 
 COMMANDS = ("console", "bash", "sh")
 SHOWN = ("text", "json", "yaml")  # read, not run
