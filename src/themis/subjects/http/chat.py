@@ -154,8 +154,9 @@ class MessageReader(AnswerReader):
     refusals: Meanings | None = None
 
     def reads(self, reply: Reply) -> bool:
-        said = reply.body.decode("utf-8", "replace")
-        return reply.good or (reply.status in (400, 403) and bool(_FILTERED.search(said)))
+        if reply.good or reply.status not in (400, 403):
+            return reply.good
+        return bool(_FILTERED.search(reply.body.decode("utf-8", "replace")))
 
     def excerpt(self, reply: Reply) -> str:
         try:
