@@ -31,10 +31,10 @@ from themis.inputs.schema import Schema, characteristic_from, outside_sets
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
-from themis.subjects.http.prompts import prompt_of
 from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.meanings import REFUSAL, favourable_mistakes, label_mistakes, listed
 from themis.subjects.outputs import ANSWERED, Output
+from themis.subjects.prompts import prompt_of
 
 __all__ = [
     "Config",

@@ -160,7 +160,7 @@ def _chat_subject(
     options: Mapping[str, Any], schema: Schema, folder: Path, version: str
 ) -> Subject:
     from themis.subjects.http.chat import ChatSubject
-    from themis.subjects.http.prompts import prompt_of
+    from themis.subjects.prompts import prompt_of
 
     prices = Prices(**options["prices"]) if "prices" in options else None
     own = {key: value for key, value in options.items() if key not in ("prompt", "prices")}
