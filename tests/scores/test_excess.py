@@ -160,7 +160,7 @@ def test_a_fair_service_that_changed_since_other_sets_were_asked_is_not_convicte
             service.answer = lambda _, chance=chance: Reply(str(int(rng.random() < chance)))
             subject = service.subject(schema=schema)
             with themis.Audit(subject, schema, error=0.1, cache=tmp_path / "cache") as audit:
-                assert audit.excess(against).low == 0
+                assert audit.excess(against).score < 0.15
 
 
 # What is said, and refused ---------------------------------------------------------------------
