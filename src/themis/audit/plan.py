@@ -325,11 +325,13 @@ def _forecast(
 
 
 def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Forecast | None:
-    """Of the first round of checks, which decides most of them: one score each."""
+    """Of the round of checks that tells their limits from three times as much: one score each."""
     if not checks:
         return None
     family = Family.of(audit.settings, [each.measure for each in checks])
-    first = next(precisions(family.settings.error, family.settings.confidence))
-    settings = replace(family.settings, confidence=first.confidence)
+    rounds = list(precisions(family.settings.error, family.settings.confidence))
+    least = min(each.max_score for each in checks)
+    round_ = next((each for each in rounds if each.error <= 2 * least), rounds[-1])
+    settings = replace(family.settings, confidence=round_.confidence, error=round_.error)
     asked = [(audit.schema.columns_of(e.against), e.measure) for e in checks if e.against]
     return Forecaster(audit.sampler, settings, rows=rows).forecast(asked)
