@@ -462,3 +462,19 @@ class TestMoney:
             Audit(model(service), SCHEMA, max_spend=1).causal("race")
         with pytest.raises(RequestError, match=r"max_total_tokens.*no tokens"):
             Audit(lambda _: 1, SCHEMA, max_total_tokens=9).causal("race")
+
+
+def test_a_model_that_is_told_to_repeat_itself_has_no_excess(service: Service) -> None:
+    service.answer = lambda _: completion()
+    seeded = Audit(model(service, parameters={"seed": 1}), SCHEMA, favourable=["approved"])
+    with pytest.raises(RequestError, match="with seed nothing shows how often"):
+        seeded.excess("race")
+    assert not service.requests
+    assert seeded.causal("race").score == 0
+
+
+def test_parameters_do_not_replace_what_themis_sends(service: Service) -> None:
+    with pytest.raises(RequestError) as refused:
+        model(service, parameters={"stream": True, "n": 2, "temperature": 1})
+    places = [each.where for each in refused.value.mistakes]
+    assert places == ["subject.parameters.stream", "subject.parameters.n"]

@@ -298,6 +298,23 @@ def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_
     assert "[letter n" in told  # in the lines that show a pair again
 
 
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_service_that_repeats_what_it_is_given_tells_no_text(
+    refused: bool, service: Service, project: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = project(f'{PRONOUNS}letter = {{ documents = "letters.csv" }}', letters=SECRETS)
+    text = path.read_text().replace("[inputs]", '[subject.labels]\nyes = ["yes"]\n[inputs]')
+    path.write_text(text.replace("[subject]", "[subject]\nmax_failures = 1\nmax_undecided = 1"))
+    service.answer = lambda request: Reply(json.dumps(request.json), 400 if refused else 200)
+    written = [str(tmp_path / name) for name in ("r.json", "r.md", "events")]
+    command("validate", str(path))
+    done = command("score", str(path), "-v", "-o", written[0], "--events", written[2])
+    command("report", written[0], "-o", written[1])
+    told = done.output + "".join(Path(each).read_text() for each in written)
+    assert "may repeat a document" in told or "400" in told
+    assert "secret" not in told + command("validate", str(path)).output
+
+
 LISTS = {
     ("woman", "a"): ["Ada", "Eve", "Di"],
     ("woman", "b"): ["Una"],

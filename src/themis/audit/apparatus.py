@@ -22,6 +22,7 @@ from themis.engine.sampler import Sampler
 from themis.errors import RequestError
 from themis.events import Listener
 from themis.inputs.characteristics import Value
+from themis.inputs.documents import has_documents
 from themis.inputs.people import People, Unknown
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
@@ -144,6 +145,7 @@ class Apparatus:
             cost=handling.cost,
         )
         runner.failures.personal = self.people is not None and not handling.show_rows
+        runner.failures.unsaid = has_documents(self.schema) and not handling.show_rows
         return runner
 
     def _suite(self, path: Path) -> Suite:

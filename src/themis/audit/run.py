@@ -369,9 +369,14 @@ def check_excess(apparatus: Apparatus, measure: Measure) -> None:
     With repeats a decision is that of most runs, and a subject for which somebody vouches has none.
     """
     handling = apparatus.handling
-    if measure != "excess" or not (handling.deterministic or handling.repeats > 1):
+    keys = {
+        "deterministic": handling.deterministic,
+        "repeats": handling.repeats > 1,
+        "seed": apparatus.runner.traits.seeded,  # a fair model would answer by the prompt's chance
+    }
+    key = next((key for key, given in keys.items() if given), "")
+    if measure != "excess" or not key:
         return
-    key = "deterministic" if handling.deterministic else "repeats"
     problem = f"with {key} nothing shows how often a decision differs when asked again"
     raise RequestError.one("excess", key, problem, "leave it out, or measure the causal score")
 

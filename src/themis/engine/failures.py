@@ -30,6 +30,7 @@ OF_TABLES = (  # what such functions say of one dictionary
 )
 LONGEST_LINE = 200  # characters of what an event quotes
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
+DOCUMENT = "what it said may repeat a document"
 
 
 class TooManyFailuresError(SubjectError):
@@ -49,6 +50,7 @@ class FailureLog:
     examples: dict[str, tuple[dict[str, Value], str]] = field(default_factory=dict)
     plain: dict[str, str] = field(default_factory=dict)  # what of them holds nobody's values
     personal: bool = False  # inputs are of people, and are not for messages
+    unsaid: bool = False  # what the subject says may repeat a document, and is kept nowhere
     kinds: dict[Any, str] | None = None  # by key, where somebody wants to know them all
     remedies: dict[str, None] = field(default_factory=dict)  # each once, in order
     _lines: dict[Any, str] = field(default_factory=dict)  # the first of each message, by key
@@ -86,8 +88,9 @@ class FailureLog:
         for place, key in zip(failed.tolist(), keys, strict=True):
             failure = answers.failures.get(place)
             failure = failure or explain(answers.outputs[place])
+            said = (failure.plain or DOCUMENT) if self.unsaid else failure.message
             if len(self._lines) < 2_000:  # of more, the first
-                self._lines[key] = self.redact(failure.message.partition("\n")[0])
+                self._lines[key] = self.redact(said.partition("\n")[0])
             if aside:
                 continue
             self.counts[failure.kind] += 1
@@ -99,7 +102,7 @@ class FailureLog:
             if failure.kind not in self._first or rank < self._first[failure.kind]:
                 self._first[failure.kind] = rank
                 row = schema.decode_row(input_at(place))
-                self.examples[failure.kind] = (row, self.redact(failure.message))
+                self.examples[failure.kind] = (row, self.redact(said))
                 self.plain[failure.kind] = self.redact(failure.plain)
 
     def said(self) -> dict[str, str]:
@@ -152,7 +155,7 @@ class FailureLog:
 
     def clean(self, error: SubjectError) -> None:
         """Take out of an error what is not for messages."""
-        if self.personal and error.plain:
+        if (self.personal or self.unsaid) and error.plain:
             error.args = (f"{error.plain}. {UNSAID}",)
         error.args = tuple(map(self.redact, map(str, error.args)))
 

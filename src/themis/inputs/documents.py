@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Role, Values
+from themis.inputs.characteristics import Characteristic, Role, Values
 from themis.inputs.row_files import rows_of
 from themis.inputs.tables import Table
 
@@ -45,6 +45,11 @@ class Documents(Dealt):
     @property
     def is_given(self) -> bool:
         return True
+
+
+def has_documents(schema: Iterable[Characteristic]) -> bool:
+    """Whether subjects are given texts that are nobody else's to read."""
+    return any(isinstance(each, Documents) and each.source for each in schema)
 
 
 def documents(given: Any, *, column: str = "text") -> Documents:

@@ -183,6 +183,7 @@ class Traits:
     slots: int = 1  # executions that it makes at the same time
     by_order: bool = False  # whether columns are told apart by their order, which nobody checks
     executor: str = ""  # what runs its batches, if that is not this process
+    seeded: bool = False  # whether it is told to answer the same whenever it is asked the same
 
     @property
     def is_one_call(self) -> bool:

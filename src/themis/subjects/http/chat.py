@@ -6,11 +6,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from themis.errors import Mistake, RequestError
 from themis.inputs.schema import Schema
 from themis.subjects.base import Prices, Tokens
 from themis.subjects.decisions import TIMEOUT, CutOff
@@ -26,6 +28,7 @@ ENDPOINT = "/chat/completions"
 CHARACTERS = 4  # of a token, about, where nobody counts
 ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
 FRAME = len('{"role": "user", "content": ""}')  # of a message, beside its text
+OURS = ("model", "messages", "stream", "n")  # no parameters: one whole answer to our messages
 RENDERED = 64  # prompts whose length is measured for a forecast
 
 _FENCED = re.compile(r"```\w*(.*)```", re.DOTALL)
@@ -67,6 +70,12 @@ class ChatSubject(HttpSubject):
         timeout_seconds: float = 60.0,
         **options: Any,
     ) -> None:
+        if taken := [key for key in OURS if key in (parameters or {})]:
+            problem, remedy = "is no parameter that is sent as it is", "leave it out"
+            raise RequestError(
+                Mistake("not-allowed", f"subject.parameters.{key}", problem, remedy)
+                for key in taken
+            )
         self.tokens, self.prices = Tokens(), prices
         self._answers = self._sent = 0  # whose tokens are counted, to how many bytes
         self._refusals = tuple(refusals)
@@ -94,6 +103,7 @@ class ChatSubject(HttpSubject):
             timeout_seconds=timeout_seconds,
             **options,
         )
+        self.traits = replace(self.traits, seeded="seed" in sent)
 
     def make_reader(self, answer: str, requests: Requests) -> AnswerReader:
         reader = MessageReader(answer, requests.credentials, many=False)
