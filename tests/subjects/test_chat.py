@@ -478,3 +478,11 @@ def test_parameters_do_not_replace_what_themis_sends(service: Service) -> None:
         model(service, parameters={"stream": True, "n": 2, "temperature": 1})
     places = [each.where for each in refused.value.mistakes]
     assert places == ["subject.parameters.stream", "subject.parameters.n"]
+
+
+def test_a_service_that_filters_every_prompt_declines_all_and_is_asked_on(service: Service) -> None:
+    service.answer = lambda _: error(403, "content_filter")
+    subject = model(service, schema=LARGE, concurrency=1)
+    answers = run(subject, [[0, age] for age in range(40)])
+    assert list(answers.outputs) == ["refusal"] * 40
+    assert answers.failures == {}

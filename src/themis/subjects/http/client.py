@@ -108,6 +108,10 @@ class Client:
         self.given = self.requests_sent = 0  # inputs that reached the service, in so many requests
         self._owner: int | None = None  # the process that opened it
 
+    def hear(self) -> None:
+        """Note that a reply held outputs, whatever its status."""
+        self.has_answered, self._silent = True, 0
+
     def run(self, work: Work, workers: int) -> None:
         """Call `work` so many times at once, but no more than allowed, in the client's thread.
 

@@ -316,7 +316,8 @@ class _Exchange:
         outcomes = self._outcomes(reply, len(part))
         if isinstance(outcomes, Failure):
             return outcomes
-        self._answered = self._client.has_answered = True
+        self._answered = True
+        self._client.hear()
         for place, outcome in zip(part, outcomes, strict=True):
             self._failures.pop(place, None)
             if isinstance(outcome, Failure):
