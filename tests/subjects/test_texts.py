@@ -20,6 +20,7 @@ from tests.projects import run as command
 from tests.services import Reply, Request, Service, complaint, run
 from themis import ConfigError, Integers, RequestError, Schema, Values
 from themis.audit.trying import try_input
+from themis.config.programs import programs
 from themis.config.reader import read_config
 from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject
@@ -289,6 +290,8 @@ def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_
         return Reply(str(int(pronoun == "She" and int(number) < 10)))
 
     service.answer = decide
+    named = [each for each in programs(read_config(path)) if each.key == "inputs.letter"]
+    assert [each.files for each in named] == [(tmp_path / "letters.csv",)]  # who confirms, sees it
     saved, page = str(tmp_path / "r.json"), tmp_path / "r.html"
     done = command("score", str(path), "-v", "-o", saved)
     assert command("report", saved, "-o", str(page)).exit_code == done.exit_code == 0

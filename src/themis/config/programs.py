@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from themis.config.reader import Config
+from themis.inputs.documents import Documents
 
 # Keys of a subject of which something is run, and how.
 RUN = {
@@ -48,6 +50,11 @@ def programs(config: Config) -> Iterator[Named]:
         yield Named(key, tuple(words), use, files)
     for pattern in config.subject.depends:
         yield Named("depends", (pattern,), "read by the program")
+    for each in config.schema:
+        if isinstance(each, Documents) and each.source:
+            shown = each.source.removeprefix(f"{config.folder}{os.sep}")
+            key, use = f"inputs.{each.name}", "documents: sent to the service"
+            yield Named(key, (shown,), use, (Path(each.source),))
     if config.profile is not None:
         yield Named("profile", (config.profile.data,), "table of people: it is read")
 

@@ -73,7 +73,8 @@ def documents(given: Any, *, column: str = "text") -> Documents:
     if mistakes := list(_mistakes(rows, names, texts)):
         raise RequestError(mistakes)
     origins = tuple(place_of(rows, row) for row in range(len(rows)))
-    return Documents(names, texts=tuple(texts), origins=origins, source=rows.name)
+    source = str(given) if isinstance(given, str | Path) else rows.name
+    return Documents(names, texts=tuple(texts), origins=origins, source=source)
 
 
 def place_of(rows: Table, row: int) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -349,7 +350,7 @@ class TemplateWriter:
                     found.setdefault((each.problem, each.remedy), []).append(each.where)
         for (problem, remedy), origins in found.items():
             where = f"inputs.{of.name}" if of.source else origins[0]
-            told = f"{of.source}, {placed(origins)}: {problem}" if of.source else problem
+            told = f"{Path(of.source).name}, {placed(origins)}: {problem}" if of.source else problem
             self.mistakes.append(Mistake("subject", where, told, remedy))
         cited = Column(of, partial(_cited, of.name, encode))
         return Choice(column, cited, templates=tuple(templates))
