@@ -29,6 +29,13 @@ CASES: dict[str, list[list[str]]] = {
         ["cc", "-O2", "-o", "screen", "screen.c"],
         [*THEMIS, "score", "-o", "result.json"],
     ],
+    "resumes": [
+        [
+            *(sys.executable, str(HERE / "chat" / "server.py"), "truth.toml", *THEMIS, "score"),
+            *("--measure", "excess", "--error", "0.02", "--max-executions", "200000"),
+            *("-o", "result.json"),
+        ],
+    ],
 }
 
 
