@@ -57,9 +57,9 @@ from themis.config import format as file_format
 from themis.config.reader import read_config
 from themis.errors import ThemisError
 from themis.inputs.row_files import rows_of
-from themis.results.notes import CODES
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.formats import COLUMNS, FORMATS
+from themis.show.words.codes import known_codes
 from themis.subjects.http.subject import HttpSubject
 from themis.subjects.loading import subject_from_options
 from themis.subjects.processes.command import CommandSubject
@@ -501,12 +501,13 @@ def score_columns() -> str:
     return f"Columns: {', '.join(f'`{name}`' for name in COLUMNS)}.\n"
 
 
-def note_codes() -> str:
-    """Every code of a note with the names of its values."""
-    lines = ["| code | values |", "|---|---|"]
-    for code, names in CODES.items():
-        lines.append(f"| `{code}` | {', '.join(f'`{name}`' for name in names) or '–'} |")
-    return "\n".join(lines) + "\n"
+def listed_codes(kind: str) -> str:
+    """Every code of mistakes, or of notes, by what they are about."""
+    own = [each for each in known_codes() if each.kind == kind]
+    groups = itertools.groupby(own, lambda each: each.about)
+    return "".join(
+        f"* {about}: {', '.join(f'`{each.code}`' for each in codes)}\n" for about, codes in groups
+    )
 
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -514,7 +515,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "formats": formats_table,
     "score-columns": score_columns,
     "rooms": rooms_table,
-    "note-codes": note_codes,
+    "note-codes": lambda: listed_codes("note"),
+    "error-codes": lambda: listed_codes("mistake"),
 }
 
 
@@ -738,6 +740,10 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         path = (page.parent / target).resolve() if target else page
         assert path.exists(), f"{link[0]} leads nowhere"
         assert not anchor or anchor in anchors_of(path), f"{link[0]}: no such heading"
+
+
+def test_the_explanation_of_every_code_names_a_page_that_exists() -> None:
+    assert {each.page for each in known_codes()} <= {path.name for path in DOCS}
 
 
 def test_the_pages_of_the_site_link_only_to_each_other() -> None:

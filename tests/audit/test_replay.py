@@ -363,7 +363,7 @@ def test_a_changed_program_is_run_again_whatever_the_cache_holds(
     for command in ("report replay.json", "diff result.json replay.json", "replay replay.json"):
         refused = run(*command.split())
         assert refused.exit_code == 2
-        assert "error: replay.json: is a replay, which says what became" in refused.output
+        assert "error[result]: replay.json: is a replay, which says what became" in refused.output
     assert run("replay", "result.json").exit_code == 0
     (tmp_path / "loan.sh").write_text("exit 1\n")
     failed = run("replay", "suite.jsonl")

@@ -92,10 +92,11 @@ def test_unknown_characteristic_gets_a_suggestion(project: Project) -> None:
     done = run("score", "--against", "rase,sex", "--against", "incme")
     assert done.exit_code == 2
     assert done.stdout == ""
+    unknown = "error[unknown-name]: --against: there is no characteristic"
     assert done.stderr.splitlines() == [
-        "error: --against: there is no characteristic 'rase'; did you mean 'race'?",
-        "error: --against: there is no characteristic 'incme'; did you mean 'income'?",
-        "2 mistakes",
+        f"{unknown} 'rase'; did you mean 'race'?",
+        f"{unknown} 'incme'; did you mean 'income'?",
+        "2 mistakes; themis explain CODE tells more",
     ]
 
 
@@ -104,8 +105,8 @@ def test_wrong_settings_carry_the_name_of_their_option(project: Project) -> None
     done = run("score", "--error", "7", "--confidence", "99", "--max-executions", "0")
     assert done.exit_code == 2
     for name in ("--error: ", "--confidence: ", "--max-executions: "):
-        assert f"error: {name}" in done.stderr
-    assert done.stderr.splitlines()[-1] == "3 mistakes"
+        assert f"error[setting]: {name}" in done.stderr
+    assert done.stderr.splitlines()[-1] == "3 mistakes; themis explain CODE tells more"
 
 
 def test_every_mistake_of_the_file_is_printed(project: Project) -> None:
@@ -115,8 +116,8 @@ def test_every_mistake_of_the_file_is_printed(project: Project) -> None:
         assert done.exit_code == 2
         lines = done.stderr.splitlines()
         assert len(lines) >= 4
-        assert all(line.startswith("error: themis.toml:") for line in lines[:-1])
-        assert lines[-1] == f"{len(lines) - 1} mistakes"
+        assert all(re.match(r"error\[[\w-]+\]: themis.toml:", line) for line in lines[:-1])
+        assert lines[-1] == f"{len(lines) - 1} mistakes; themis explain CODE tells more"
 
 
 def test_without_protected_characteristics_a_set_must_be_named(project: Project) -> None:
@@ -132,7 +133,7 @@ def test_place_of_the_result_is_checked_before_the_run(project: Project, output:
     project(f"open('ran', 'w').close()\n{FAIR}")
     done = run("score", "-o", output)
     assert done.exit_code == 2
-    assert "error: --output: " in done.stderr
+    assert "error[output]: --output: " in done.stderr
     assert not Path("ran").exists()
 
 
@@ -221,7 +222,7 @@ def test_full_disk_does_not_lose_what_was_learned(project: Project) -> None:
     done = run("score", "--against", "race", "-o", "/dev/full")
     assert done.exit_code == 2
     assert "■ decision changes" in done.stdout
-    assert "error: --output: '/dev/full' can't be written: No space left" in done.stderr
+    assert "error[output]: --output: '/dev/full' can't be written: No space left" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -196,11 +196,11 @@ def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -
     project(BANK, inputs=SMALL, extra=TERMS)
     done = run(*SEARCH, "--of", "limits")
     assert done.exit_code == 2
-    assert done.stderr == "error: --of: there is no output 'limits'; did you mean 'limit'?\n"
+    unknown = "error[unknown-output]: --of: there is no output"
+    assert done.stderr == f"{unknown} 'limits'; did you mean 'limit'?\n"
     project(FAIR, inputs=SMALL)
     assert run(*SEARCH, "--of", "foo").stderr == (
-        "error: --of: there is no output 'foo'; declare it in the file as [outputs.foo], "
-        "or leave --of out\n"
+        f"{unknown} 'foo'; declare it in the file as [outputs.foo], or leave --of out\n"
     )
 
 

@@ -29,6 +29,11 @@ def test_a_message_on_a_terminal_is_wrapped_and_indented(monkeypatch: pytest.Mon
     assert not any(line.strip().startswith("%") for line in others)
 
 
+def test_a_code_does_not_indent_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = LONG.replace("error:", "error[min-max]:")
+    assert said(monkeypatch, Terminal(), told).splitlines()[1].startswith("       inputs.age")
+
+
 def test_no_path_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"/{'long/' * 20}name.toml"
     assert path in said(monkeypatch, Terminal(), f"error: {path}: there is no such file")

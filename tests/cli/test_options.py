@@ -44,11 +44,12 @@ def test_all_contradictions_are_said_at_once(tmp_path: Path) -> None:
         '[inputs]\nsex = { values = ["f", "m"], protected = true }\n'
     )
     done = run("score", str(config), "-q", "-v", "--cache", "c.sqlite", "--no-cache")
+    rest = "which is given, too; leave one of them out"
     assert done.exit_code == 2
     assert done.stderr.splitlines() == [
-        "error: --cache: contradicts --no-cache, which is given, too; leave one of them out",
-        "error: --quiet: contradicts --verbose, which is given, too; leave one of them out",
-        "2 mistakes",
+        f"error[contradiction]: --cache: contradicts --no-cache, {rest}",
+        f"error[contradiction]: --quiet: contradicts --verbose, {rest}",
+        "2 mistakes; themis explain CODE tells more",
     ]
 
 

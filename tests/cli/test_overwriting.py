@@ -191,9 +191,9 @@ def test_both_files_that_would_be_lost_are_said_at_once(folder: Path) -> None:
         (folder / name).write_text("mine")
     done = run("score", "-o", "mine.json", "--suite", "mine.csv")
     assert done.stderr.splitlines() == [
-        "error: --output: 'mine.json' is there already and is no result of Themis: "
+        "error[output]: --output: 'mine.json' is there already and is no result of Themis: "
         "it would be lost; name another file, or remove it",
-        "error: --suite: 'mine.csv' is there already and is no suite: "
+        "error[suite]: --suite: 'mine.csv' is there already and is no suite: "
         "it would be lost; name another file, or remove it",
-        "2 mistakes",
+        "2 mistakes; themis explain CODE tells more",
     ]

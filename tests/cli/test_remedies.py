@@ -73,4 +73,4 @@ def test_a_report_that_can_not_be_written_is_not_called_an_output(folder: Path) 
     assert run("score", "-o", "result.json").exit_code == 0
     done = run("diff", "result.json", "result.json", "--report", "nowhere/page.md")
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: --report: 'nowhere/page.md' can't be written")
+    assert done.stderr.startswith("error[output]: --report: 'nowhere/page.md' can't be written")

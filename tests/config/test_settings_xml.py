@@ -276,7 +276,7 @@ def test_entities_are_refused_at_once(
     done = run("init", "--from", "settings.xml")
     assert time.process_time() - started < 20  # gigabytes of text take longer
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: settings.xml:2: has a document type")
+    assert done.stderr.startswith("error[xml]: settings.xml:2: has a document type")
     assert "root:" not in done.stderr
     assert not Path("themis.toml").exists()
 

@@ -178,5 +178,6 @@ def test_a_device_is_no_cache(tmp_path: Path) -> None:
     done = run("score", str(config), "--cache", "/dev/null")
     assert done.exit_code == 2
     assert done.stderr == (
-        "error: cache: /dev/null is no file that can be kept; name a file, or use --no-cache\n"
+        "error[cache]: cache: /dev/null is no file that can be kept; "
+        "name a file, or use --no-cache\n"
     )

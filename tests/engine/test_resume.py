@@ -199,7 +199,8 @@ def test_full_disk_is_said_and_what_was_stored_is_kept(
     process = start("score", str(config), "--json", preexec_fn=limit_files)
     stdout, stderr = finish(process, expect=2)
     assert not stdout or expected.equals(stdout, tmp_path)  # the last commit may be the one
-    assert stderr.startswith(f"error: cache: {tmp_path}/.themis/cache.sqlite can't be written: ")
+    place = f"{tmp_path}/.themis/cache.sqlite"
+    assert stderr.startswith(f"error[cache]: cache: {place} can't be written: ")
     assert "what was stored before is kept: make room and run the same command again" in stderr
     known = stored(tmp_path)
     assert known > 0 or kilobytes == 36

@@ -198,17 +198,17 @@ def test_file_without_checks_ends_with_2_and_a_remedy(project: Project) -> None:
 def test_search_needs_a_limit_that_it_can_decide(project: Project) -> None:
     extra = SEARCH.replace("0.1", "0") + RACE + SEARCH.replace("0.1", "1")
     project(f"open('ran', 'w').close()\n{FAIR}", extra=extra + '[[checks]]\nagainst = ["rase"]\n')
+    rule = "a search needs a limit between 0 and 1"
     for command in ("check", "validate"):
         done = run(command)
         assert done.exit_code == 2
         said = [line.split(";")[0] for line in done.stderr.splitlines()]
         assert said == [
-            "error: themis.toml:15: checks[1].max_score: a search needs a limit between 0 and 1, "
-            "got 0",
-            "error: themis.toml:21: checks[3].max_score: a search needs a limit between 0 and 1, "
-            "got 1",
-            "error: themis.toml:22: checks[4].max_score: is missing",
-            "error: themis.toml:23: checks[4].against: there is no characteristic 'rase'",
+            f"error[threshold]: themis.toml:15: checks[1].max_score: {rule}, got 0",
+            f"error[threshold]: themis.toml:21: checks[3].max_score: {rule}, got 1",
+            "error[missing-key]: themis.toml:22: checks[4].max_score: is missing",
+            "error[unknown-name]: themis.toml:23: checks[4].against: there is no characteristic "
+            "'rase'",
             "4 mistakes",
         ]
     assert not Path("ran").exists()

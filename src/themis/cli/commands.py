@@ -12,6 +12,7 @@ from themis._version import __version__
 from themis.cli.audit import audit
 from themis.cli.check import check, replay
 from themis.cli.endings import end_undisturbed, ends_properly, run_printing
+from themis.cli.explain import explain
 from themis.cli.measure import Against, Measured, apparent, measures_of, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
@@ -179,7 +180,7 @@ def schema(
 
 COMMANDS = (
     *(init, validate, audit, score, search, apparent, check),
-    *(replay, diff, report, ui, demo, schema),
+    *(replay, diff, report, ui, demo, explain, schema),
 )
 for command in COMMANDS:
     app.command()(ends_properly(command))

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from themis.cli.printing import UnprintableError, close_stdout, printing, say
+from themis.cli.printing import UnprintableError, close_stdout, printing, say, spell_program
 from themis.config.told import tell
 from themis.errors import Exit, Mistake, MistakesError, ThemisError
 
@@ -91,10 +91,11 @@ def say_error(error: ThemisError) -> Exit:
     mistakes = error.mistakes if isinstance(error, MistakesError) else (error,)
     for mistake in mistakes:
         text = in_options(str(_with_option(mistake)))
-        say(f"error: {text}")
+        code = f"[{mistake.code}]" if isinstance(mistake, Mistake) else ""
+        say(f"error{code}: {text}")
         tell(text)
     if len(mistakes) > 1:
-        say(f"{len(mistakes)} mistakes")
+        say(f"{len(mistakes)} mistakes; {spell_program()} explain CODE tells more")
     return error.exit_code
 
 

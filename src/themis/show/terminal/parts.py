@@ -158,11 +158,11 @@ class Scale:
 
 def message_lines(message: str, width: int) -> str:
     """A message such as `error: …` in lines, the later ones indented; no word is broken."""
-    head = re.match("(?:internal error|error|warning|note): ", message)
+    head = re.match(r"(internal error|error|warning|note)(?:\[[\w-]+\])?: ", message)
     lines = textwrap.wrap(
         _glued(message),
         max(width, 20),
-        subsequent_indent=" " * (0 if head is None else head.end()),
+        subsequent_indent=" " * (0 if head is None else len(f"{head[1]}: ")),
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -50,6 +50,19 @@ ENDS: dict[str, Rounding] = {"low": "down", "floor": "down", "high": "up", "expl
 SHOWN = 3  # constraints, spellings or values that are named
 GROUPS_NAMED = 4  # of people
 COLUMNS_NAMED = 20
+_ALWAYS = {  # what the words of some sentences need, and no note has as a value
+    "noise": WORDS["ended"]["noise"],
+    "rates": "rates",
+    "what": "its score",
+    "shared": str(SHARED),
+}
+_SEVERAL = {  # specs that write more, or less, than the value of their field
+    "amounts": "{low} to {high}",
+    "percents": "{low} to {high}",
+    "counts": "{fewest} to {most}",
+    "lies": "lies between {low} and {high}",
+    **dict.fromkeys(("doubt", "remedy"), ""),
+}
 _CHOICE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -63,6 +76,14 @@ def sentence(note: Note) -> str:
         pass  # it was edited
     values = ", ".join(f"{name} {each}" for name, each in note.values.items())
     return one_line(f"{note.code} ({values})" if values else note.code)
+
+
+def outline(code: str) -> str:
+    """The sentence of a code in its longer form, with the names of its values in their places."""
+    template = WORDS["words"][code]
+    while _CHOICE.search(template):
+        template = _CHOICE.sub(lambda match: match[1], template)
+    return "".join(text + _named(name, spec) for text, name, spec in fields_of(template))
 
 
 def how_it_ended(stopped: Ending) -> str:
@@ -90,11 +111,9 @@ def fields_of(template: str) -> Iterator[tuple[str, str, str]]:
 def _filled(template: str, values: Values) -> str:
     """The sentence with the values; what its words need is among them."""
     known = {
-        "noise": WORDS["ended"]["noise"],
-        "rates": "means" if "span" in values else "rates",
-        "what": "the difference" if "span" in values else "its score",
+        **_ALWAYS,
+        **({"rates": "means", "what": "the difference"} if "span" in values else {}),
         "lone": values.get("paired") != values.get("rows"),
-        "shared": SHARED,
         **values,
     }
 
@@ -127,6 +146,19 @@ def _written(values: Values, name: str, spec: str) -> str:
     if name in WORDS:
         return str(WORDS[name].get(value, value))
     return ",".join(value) if isinstance(value, list) else format(value, spec)
+
+
+def _named(name: str, spec: str) -> str:
+    """What stands for a field where its value is not known."""
+    if not name or spec == "?":
+        return ""
+    if name in _ALWAYS and not spec:
+        return _ALWAYS[name]
+    if spec in _SEVERAL:
+        return _SEVERAL[spec]
+    if spec.startswith("count "):
+        return f"{{{name}}} {spec.removeprefix('count ')}s"
+    return spec.partition("/")[2] or f"{{{name}}}"
 
 
 def _prefix(values: Values) -> str:
