@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +24,8 @@ settings.load_profile(PROFILE)
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that is interrupted here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+sys.argv[0] = "themis"  # commands to be copied name it as it was called, not `python -m pytest`
 
 if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
     # Hypothesis also tries constants that it finds in the modules loaded so far. Which these are
