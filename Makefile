@@ -6,19 +6,20 @@ DEV := $(VENV)/.dev
 FRAMEWORKS := $(VENV)/.frameworks
 SOURCES := pyproject.toml src/themis/_version.py
 
-.PHONY: demo test test-slow test-all test-pythons lint check bench paper paper-quick docs docs-serve package clean
+.PHONY: demo test test-full test-all test-pythons lint check bench paper paper-quick docs docs-serve package clean
 .NOTPARALLEL: # two installs into one environment at once would break it
 
 demo: $(CORE)
 	$(BIN)/themis demo
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n auto -m "not slow" --durations 10 --durations-min 3
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --durations 10 --durations-min 3
 
-test-slow: $(FRAMEWORKS)
-	$(BIN)/python -m pytest -n auto -m "slow or property"
+test-full: $(FRAMEWORKS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long" --durations 25 --durations-min 8
 
-test-all: test test-slow
+test-all: $(FRAMEWORKS)
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-pythons:
 	.ci/pythons

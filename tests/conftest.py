@@ -33,36 +33,41 @@ if PROFILE == "steady" and hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
 
-CORE_SHARE = 8  # `make test` tries every so many-th example of a property, the slow tests try all
+# Which tests are run, and every how many-th example of a property with them.
+CORE, FULL = "not slow", "not long"
+SHARES = {CORE: 8, FULL: 3}
 
 
 @pytest.hookimpl(tryfirst=True)  # before those are left out that are slow
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test with many cases every few-th is quick enough for everybody, the others are slow."""
-    in_core = config.option.markexpr == "not slow"
+    share = SHARES.get(config.option.markexpr, 1) if PROFILE == "steady" else 1
     seen: Counter[str] = Counter()
     for item in items:
         test = getattr(item, "obj", None)
         if is_hypothesis_test(test):
             item.add_marker(pytest.mark.property)
-            if in_core and PROFILE == "steady":
-                few_examples(test)
+            if share > 1:
+                few_examples(test, share)
         some = item.get_closest_marker("some_slow")
         if some is not None:
             name = item.nodeid.partition("[")[0]
-            if seen[name] % some.kwargs["core"]:
-                item.add_marker(pytest.mark.slow)
+            for mark, key in ((pytest.mark.slow, "core"), (pytest.mark.long, "full")):
+                if seen[name] % some.kwargs.get(key, 1):
+                    item.add_marker(mark)
             seen[name] += 1
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.slow)
 
 
-def few_examples(test: Any) -> None:
+def few_examples(test: Any, share: int) -> None:
     """Let a property be tried with a part of its examples, once."""
     test = getattr(test, "__func__", test)  # of a method its function, which has attributes
     name = "_hypothesis_internal_use_settings"
     whole = getattr(test, name, settings.default)
     if not hasattr(test, "has_few_examples"):
         test.has_few_examples = True
-        setattr(test, name, settings(whole, max_examples=max(whole.max_examples // CORE_SHARE, 10)))
+        setattr(test, name, settings(whole, max_examples=max(whole.max_examples // share, 10)))
 
 
 @pytest.fixture

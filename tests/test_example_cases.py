@@ -42,7 +42,7 @@ NEAR = 0.015  # of a documented score: another version of a library learns sligh
 
 def needs(*names: str) -> None:
     for name in names:
-        pytest.importorskip(name, reason=f"{name} is not installed: make test-slow installs it")
+        pytest.importorskip(name, reason=f"{name} is not installed: make test-full installs it")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing i
 
 @pytest.mark.parametrize(
     ("family", "runs"),
-    [(Family(5, "group"), 10), (Family(5, "causal"), 20), (Family(20, "group"), 4)],
+    [(Family(5, "group"), 10), (Family(5, "causal"), 20), pytest.param(Family(20, "group"), 4, marks=pytest.mark.long)],
     ids=lambda each: getattr(each, "name", each),
 )
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_nobody_is_cleared_or_convicted_right_at_a_limit(cell: AtALimit) -> None
 
 
 @pytest.mark.parametrize("cell", QUICK, ids=lambda cell: cell.name)
-@pytest.mark.slow
+@pytest.mark.long
 def test_these_runs_would_show_it_if_estimates_cleared(cell: AtALimit) -> None:
     guessed = replace(cell, rule="estimates")
     assert simulate(guessed, 25).surely_above(1 - cell.confidence, cells=len(QUICK))
@@ -99,7 +99,7 @@ def test_ten_scores_are_right_together(measure: Any) -> None:
     assert not simulate(Together(10, measure, "score"), 12).surely_above(0.1, cells=2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_of_ten_scores_is_often_wrong_where_each_is_right_by_itself() -> None:
     alone = Together(10, "causal", "score", family=False)
     assert simulate(alone, 8).convicted > simulate(replace(alone, family=True), 8).convicted + 2

@@ -152,7 +152,7 @@ def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) ->
             audit(slow, name).causal("race")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_clusters_of_our_own_run_large_tasks_beside_each_other() -> None:
     pools = [DaskPool(LOCAL) for _ in range(2)]
     try:
@@ -251,7 +251,7 @@ def test_a_cluster_that_cannot_be_started_is_said(
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("started")
 def test_workers_that_are_not_back_soon_are_still_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask looks once, a while after a death, and gives up a worker that is not there just then."""

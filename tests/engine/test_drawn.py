@@ -195,7 +195,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
 
 
 @pytest.mark.usefixtures("small_columns")
-@pytest.mark.parametrize("where", ["processes", pytest.param("dask", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("where", ["processes", pytest.param("dask", marks=pytest.mark.long)])
 def test_results_are_the_same_whether_inputs_are_drawn_or_sent(
     where: str, processes: Executor, monkeypatch: pytest.MonkeyPatch, made: list[Drawn]
 ) -> None:

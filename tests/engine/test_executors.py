@@ -251,7 +251,7 @@ def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path
     assert found == expected
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_input_that_kills_its_process_each_time_is_a_failure_of_its_own(tmp_path: Path) -> None:
     subject = dying(tmp_path / "mark", always=True)
     found = of_small(subject, "processes:2", max_failures=0.05)

@@ -62,9 +62,10 @@ def service(folder: Path) -> Iterator[Project]:
 @pytest.mark.parametrize(
     ("kind", "points", "options"),
     [
-        (command, 15, []),
-        (worker, 15, []),
-        (service, 15, []),
+        (command, 4, []),
+        (worker, 4, []),
+        (service, 4, []),
+        *(pytest.param(each, 15, [], marks=pytest.mark.long) for each in (command, worker, service)),
         (service, 3, ["--measure", "excess", "--error", "0.3"]),
     ],
 )

@@ -184,7 +184,7 @@ def test_what_was_answered_of_an_interrupted_batch_is_not_run_again(
 
 
 # Disk full --------------------------------------------------------------------------------
-@pytest.mark.parametrize("kilobytes", [pytest.param(36, marks=pytest.mark.slow), 40])
+@pytest.mark.parametrize("kilobytes", [pytest.param(36, marks=pytest.mark.long), 40])
 @pytest.mark.slow
 def test_full_disk_is_said_and_what_was_stored_is_kept(
     tmp_path: Path, undisturbed: Expect, kilobytes: int

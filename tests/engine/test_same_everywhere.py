@@ -175,7 +175,7 @@ def results_of(turn: tuple[str, str, str], *executors: Executor | str) -> list[t
     return [here, *there]
 
 
-@pytest.mark.some_slow(core=24)
+@pytest.mark.some_slow(core=24, full=3)
 @pytest.mark.parametrize("turn", TURNS, ids=" ".join)
 def test_results_are_the_same_however_a_command_ends(
     turn: tuple[str, str, str], two: Executor, threads: Executor
@@ -193,6 +193,7 @@ def test_they_are_the_same_where_each_task_is_one_input(
 
 
 @pytest.mark.slow
+@pytest.mark.some_slow(core=1, full=3)
 @pytest.mark.parametrize("turn", [turn for turn in TURNS if turn[2] != "row"][1::3], ids=" ".join)
 def test_they_are_the_same_where_inputs_are_drawn_elsewhere(
     turn: tuple[str, str, str], two: Executor, monkeypatch: pytest.MonkeyPatch
@@ -212,6 +213,7 @@ def cluster() -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.some_slow(core=1, full=3)
 @pytest.mark.parametrize("turn", TURNS[::5], ids=" ".join)
 def test_they_are_the_same_in_four_processes_and_on_a_cluster(
     turn: tuple[str, str, str], four: Executor, cluster: str

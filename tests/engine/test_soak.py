@@ -11,7 +11,7 @@ import pytest
 LOAD = Path(__file__).parents[2] / "benchmarks" / "load.py"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
 def test_millions_of_executions_hold_no_more_memory_files_threads_and_processes() -> None:
     done = subprocess.run([sys.executable, str(LOAD), "--soak"], capture_output=True, text=True)

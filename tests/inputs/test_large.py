@@ -57,7 +57,7 @@ def test_streams_among_many_draw_and_keep_little() -> None:
     assert (np.concatenate(parts) == whole).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_million_values_and_ten_thousand_characteristics_fit_in_little_memory() -> None:
     def decide(table: Any) -> Any:
         return (np.asarray(table["c0"]) == "a").astype(int)

@@ -136,12 +136,12 @@ def test_a_search_with_hardly_any_evidence_would_be_noticed(
 
     monkeypatch.setattr(Lattice, "share", lambda *_: 9.0)  # delta = 0.9
     wrong = 0
-    for seed in range(60):
+    for seed in range(20):
         rule = random_rule(5 * seed + 1)
         scores = exact_scores(rule, "causal", SPACE)
         audit = themis.Audit(themis.batch(rule), SPACE, seed=seed, confidence=0.9)
         wrong += not is_right(audit.search(0.5), scores, 0.05)
-    assert wrong > 6
+    assert wrong > 2  # that many are allowed
 
 
 LARGE = themis.Schema(

@@ -38,7 +38,7 @@ TEXT = ["sex", "home town"]
 
 
 def library(name: str) -> Any:
-    return pytest.importorskip(name, reason=f"{name} is not installed: make test-slow installs it")
+    return pytest.importorskip(name, reason=f"{name} is not installed: make test-full installs it")
 
 
 def people(schema: Schema, count: int = 800) -> pd.DataFrame:
