@@ -611,8 +611,18 @@ def paths_in(value: Any, path: str = "") -> Iterator[str]:
                 yield from paths_in(each, inner)
 
 
+FIELDS = re.compile(r"^\| ((?:`[\w\[\].]+`(?:, )?)+) \|", re.MULTILINE)
+
+
 def documented_fields() -> set[str]:
-    return set(re.findall(r"^\| `([\w\[\].]+)` \|", page("result-json.md"), re.MULTILINE))
+    rows = (re.findall(r"[\w\[\].]+", row) for row in FIELDS.findall(page("result-json.md")))
+    return {path for first, *others in rows for path in (first, *beside(first, others))}
+
+
+def beside(first: str, others: list[str]) -> list[str]:
+    """The fields of a row behind its first; `.name` is one beside that."""
+    parent = first.rpartition(".")[0]
+    return [f"{parent}{each}" if each.startswith(".") else each for each in others]
 
 
 RECURRING = re.compile(  # said once, at the beginning of the page

@@ -30,7 +30,7 @@ FOLDER = Path("themis-audit")  # unless another one is given
 @with_options(
     without=("suite", "output"),
     helps={
-        "family": "The confidence is that of the whole statement, unless --no-family.",
+        "family": "One confidence for all of it (default).",
         "error": AT_ONCE,
     },
 )
@@ -43,12 +43,11 @@ def audit(
         float | None,
         typer.Option(
             metavar="0.05",
-            help="The search looks for sets that reach this score. "
-            "Default: that of a search in [[checks]], or 0.05.",
+            help="Find sets that reach this score. Default: as in [[checks]], or 0.05.",
         ),
     ] = None,
     max_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Search only sets of at most N characteristics.")
+        int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
     ] = None,
     measure: Measured = "both",
 ) -> int:

@@ -25,9 +25,7 @@ def check(
     options: Options,
     baseline: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A saved result: fail only on what is significantly new beside it."
-        ),
+        typer.Option(metavar="FILE", help="A saved result: fail only on what is new."),
     ] = None,
 ) -> int:
     """Run the [[checks]] of the file; ends with 1 if one is violated."""
@@ -96,7 +94,7 @@ def _check_exit_code(result: Result) -> Exit:
         "show_rows",
         *TALK,
     ),
-    helps={"cache": "Use and keep decisions here; else everything is run."},
+    helps={"cache": "Use and keep decisions here; else run everything."},
 )
 def replay(
     options: Options,
@@ -109,7 +107,7 @@ def replay(
     ],
     fail_on: Annotated[
         Literal["any", "new"],
-        typer.Option(help="End with 1 if any test differs, or only a new one."),
+        typer.Option(help="Which differing tests end it with code 1."),
     ] = "any",
     report: ReportFile = None,
 ) -> int:

@@ -62,8 +62,8 @@ def init(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Rows of data (CSV, JSON lines, Parquet), a JSON Schema or OpenAPI description, "
-            "or XML settings of Themis 1.0 or 2.0.",
+            help="Rows (CSV, JSON lines, Parquet), a JSON Schema, an OpenAPI description, or "
+            "settings of Themis 1.0 or 2.0 (XML).",
         ),
     ] = None,
     protected: Annotated[
@@ -112,21 +112,20 @@ def init(
 
 
 @with_options(
-    *("config", *SETTINGS, "exact", "jobs", "trust_pickle", "show_rows", "verbose", "as_json"),
-    helps={"as_json": "Print what was found as JSON on stdout, and nothing else."},
+    *("config", *SETTINGS, "exact", "jobs", "trust_pickle", "show_rows", "verbose", "as_json")
 )
 def validate(
     options: Options,
     command: Annotated[
         Literal["score", "search", "audit", "check"] | None,
-        typer.Option("--for", help="Show what this command costs. Default: score and check."),
+        typer.Option("--for", help="Cost of this command. Default: score, check."),
     ] = None,
     against: Against = None,
     threshold: Annotated[
-        float, typer.Option(metavar="0.05", help="That of the search of --for search or audit.")
+        float, typer.Option(metavar="0.05", help="Of the search, with --for search or audit.")
     ] = 0.05,
     max_size: Annotated[
-        int | None, typer.Option(metavar="N", help="The same search: sets of at most N.")
+        int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
     ] = None,
     measure: Measured = "both",
     pilot: Annotated[

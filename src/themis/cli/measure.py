@@ -25,13 +25,12 @@ Against = Annotated[
     list[str] | None,
     typer.Option(
         metavar="race,sex",
-        help="A set of characteristics; may be given several times. "
-        "Default: those in [run] of the file, or each protected one on its own.",
+        help="A set of characteristics; repeatable. Default: [run], else each protected one.",
     ),
 ]
 Measured = Annotated[
     MeasureChoice,
-    typer.Option(help="Which scores; excess is for programs that answer at random."),
+    typer.Option(help="Which scores; excess is for random programs."),
 ]
 
 
@@ -58,7 +57,7 @@ def search(
     options: Options,
     *,
     threshold: Annotated[
-        float, typer.Option(metavar="0.1", help="Look for sets that reach this score.")
+        float, typer.Option(metavar="0.1", help="Find sets that reach this score.")
     ],
     measure: Measured = "causal",
     among: Annotated[
@@ -70,14 +69,14 @@ def search(
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option(metavar="OUTPUT", help="Which of several outputs; default the first."),
+        typer.Option(metavar="OUTPUT", help="Which output. Default: the first."),
     ] = None,
     decide_only: Annotated[
         bool,
-        typer.Option("--decide-only", help="List the sets without measuring their scores."),
+        typer.Option("--decide-only", help="List sets without measuring them."),
     ] = False,
     no_prune: Annotated[
-        bool, typer.Option("--no-prune", help="With --stopping paper: test also what follows.")
+        bool, typer.Option("--no-prune", help="With --stopping paper: test every set.")
     ] = False,
 ) -> int:
     """Find all minimal sets of characteristics that change decisions."""
@@ -107,57 +106,47 @@ Data = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="The people: CSV, JSON lines or Parquet. Default: the [profile] of the file.",
+        help="CSV, JSON lines or Parquet; else [profile].",
     ),
 ]
 Counterfactuals = Annotated[
     Literal["generated", "within", "both"] | None,
-    typer.Option(
-        help="Of the causal score: made up for each person, or found within the rows. "
-        "Default: both, since the second costs nothing."
-    ),
+    typer.Option(help="Generated for each person, or found within the rows. Default: both."),
 ]
 Of = Annotated[
     str | None,
     typer.Option(
         metavar="OUTPUT",
-        help="Only this one of several outputs. Default: scores of all of them, known outcomes "
-        "and proxies of the first.",
+        help="Only this output. Default: all; with --label and --proxies the first.",
     ),
 ]
 Unknown = Annotated[
     Literal["keep", "drop", "error"] | None,
     typer.Option(
-        help="Values that the schema lacks: keep them for their rows, leave the rows out, "
-        "or stop. Default: what [profile] says, otherwise keep.",
+        help="Rows with values that the schema lacks. Default: as in [profile], else keep.",
         show_default=False,
     ),
 ]
 Weights = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="The column that says how often a row counts."),
+    typer.Option(metavar="COLUMN", help="The column of weights."),
 ]
-Draw = Annotated[
-    bool, typer.Option("--draw", help="Draw from the rows, with intervals, if all are too many.")
-]
+Draw = Annotated[bool, typer.Option("--draw", help="Draw from the rows if all are too many.")]
 OnlyData = Annotated[bool, typer.Option("--only-data", help="Do not measure all inputs as well.")]
 Label = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN", help="A column with known outcomes: show error rates by group as well."
-    ),
+    typer.Option(metavar="COLUMN", help="Known outcomes: show error rates by group."),
 ]
 LabelFavourable = Annotated[
     list[str] | None,
     typer.Option(
         metavar="VALUE",
-        help="An outcome that is favourable; may be given several times. Default: those that "
-        "are favourable outputs.",
+        help="A favourable outcome; repeatable. Default: the favourable outputs.",
     ),
 ]
 Proxies = Annotated[
     bool,
-    typer.Option("--proxies", help="Show which other characteristics may stand in for the sets."),
+    typer.Option("--proxies", help="Show what may stand in for the sets."),
 ]
 
 

@@ -33,7 +33,7 @@ def _flag(text: str, *names: str) -> Any:
 _setting = functools.partial(_option, setting=True)  # an option that overrides one of the file
 
 
-TRUST = "Load a pickle or joblib model, which may run any code it likes."
+TRUST = "Load a pickle, which may run any code."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,50 +41,38 @@ class Options:
     """What the command line says; an option that a command does not offer keeps its default."""
 
     config: Path | None = _option("The file; else themis.toml or pyproject.toml here.", "CONFIG")
-    without_constraint: list[str] | None = _option(
-        "Leave this constraint out of the run; may be given several times.", "NAME"
-    )
+    without_constraint: list[str] | None = _option("Leave out this constraint; repeatable.", "NAME")
     confidence: float | None = _setting("Confidence level.", "0.99")
     family: bool | None = _setting(
-        "The confidence is that of all scores, or checks, together.", None, "--family/--no-family"
+        "One confidence for all results together.", None, "--family/--no-family"
     )
-    error: float | None = _setting("Half the width of an interval.", "0.05")
+    error: float | None = _setting("Interval half-width.", "0.05")
     seed: int | None = _setting("The same seed gives the same result.", "42")
     stopping: Literal["certified", "paper"] | None = _setting(
-        "The rule that ends sampling; the paper's is not certified."
+        "Stopping rule; paper is for comparison."
     )
     exact: bool | None = _setting("Run every input, however many.", None, "--exact/--no-exact")
     max_executions: int | None = _setting("Maximum number of executions.", "N")
     max_seconds: float | None = _setting("Time limit in seconds.", "S")
-    max_total_tokens: int | None = _setting("Maximum number of tokens of a language model.", "N")
+    max_total_tokens: int | None = _setting("Maximum tokens of a language model.", "N")
     max_spend: float | None = _setting("Maximum spend, by the file's prices.", "20")
-    ahead: bool | None = _setting(
-        "Run in idle slots what will probably be needed.", None, "--ahead/--no-ahead"
-    )
+    ahead: bool | None = _setting("Run likely inputs in idle slots.", None, "--ahead/--no-ahead")
     repeats: int | None = _setting("Run each input N times, take the majority.", "N")
-    probe: int | None = _setting(
-        "Inputs to repeat, to check consistency. Default: some; 0: none.", "N"
-    )
+    probe: int | None = _setting("Inputs to repeat, for consistency; 0: none.", "N")
     jobs: int | None = _option(
-        "Processes at the same time. Default: one per processor for commands, else 1.", "N", min=1
+        "Parallel processes. Default: 1; for commands, one per processor.", "N", min=1
     )
-    executor: str | None = _option(
-        "Where functions and models run: processes:4, dask://local, dask://host:8786.", "WHERE"
-    )
-    cache: Path | None = _option(
-        "Keep decisions here; else in .themis/cache.sqlite beside the file.", "FILE"
-    )
-    no_cache: bool = _flag("Neither use nor keep decisions of other runs.")
+    executor: str | None = _option("Run on processes:N or dask://HOST:PORT.", "WHERE")
+    cache: Path | None = _option("Keep decisions here (.themis/cache.sqlite).", "FILE")
+    no_cache: bool = _flag("Neither use nor keep earlier decisions.")
     trust_pickle: bool = _flag(TRUST)
-    suite: Path | None = _setting(
-        "Write the tests with their outputs: .csv, .jsonl or .parquet.", "FILE"
-    )
+    suite: Path | None = _setting("Write the tests: .csv, .jsonl or .parquet.", "FILE")
     show_rows: bool | None = _setting(
-        "Let pages, messages and a suite show rows of people.", None, "--rows/--no-rows"
+        "Show rows of people in all output.", None, "--rows/--no-rows"
     )
-    as_json: bool = _flag("Print the result as JSON on stdout, and nothing else.", "--json")
+    as_json: bool = _flag("Print JSON on stdout, and nothing else.", "--json")
     output: Path | None = _option(
-        "Save the result as JSON, or as its suffix says: .html, .md, .csv, .sarif, .junit.xml.",
+        "Save as .json, .html, .md, .csv, .sarif or .junit.xml.",
         "FILE",
         "--output",
         "-o",
@@ -92,7 +80,7 @@ class Options:
     quiet: bool = _flag("One sentence per score, no live line.", "--quiet", "-q")
     verbose: bool = _flag("Show everything that was found.", "--verbose", "-v")
     no_progress: bool = _flag("No live line.")
-    events: Path | None = _option("Write what happens meanwhile as lines of JSON.", "FILE")
+    events: Path | None = _option("Write events as lines of JSON.", "FILE")
     command: str = ""  # the shortest one that gives the same result
 
     @property
@@ -133,7 +121,7 @@ class Options:
             raise RequestError(mistakes)
 
 
-AT_ONCE = "Half the width of an interval. Default: what takes seconds, at most 0.05."
+AT_ONCE = "Interval half-width (0.05; finer if quick)."
 SETTINGS = ("confidence", "family", "error", "seed", "stopping", "max_executions", "max_seconds")
 WHERE = ("jobs", "executor")
 TALK = ("as_json", "output", "quiet", "verbose", "no_progress", "events")

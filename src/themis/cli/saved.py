@@ -59,8 +59,7 @@ def report(
             "--output",
             "-o",
             metavar="PATH",
-            help="Where to write: for one format a file or a folder that is there, for several a "
-            "folder; - for stdout.",
+            help="A file or an existing folder, for several formats a folder; - for stdout.",
         ),
     ] = HERE,
     rows: Annotated[
@@ -245,7 +244,7 @@ Place = Annotated[
     Path | None,
     typer.Argument(
         metavar="CONFIG|FILE",
-        help="A configuration file, whose cache is meant, or a cache itself.",
+        help="A configuration file, or a cache itself.",
         show_default=False,
     ),
 ]
