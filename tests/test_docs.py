@@ -308,14 +308,10 @@ def look_up(words: list[str]) -> None:
 def check_toml(text: str, folder: Path) -> None:
     """Read a configuration, or a part of one, which BASE makes whole."""
     data = tomllib.loads(text)
-    if "tool" in data:
-        path = folder / "pyproject.toml"
-        path.write_text(text, encoding="utf-8")
-    else:
-        before = "" if "version" in data else BASE["version"]
-        behind = "".join(BASE[key] for key in ("subject", "inputs") if key not in data)
-        path = folder / "part.toml"
-        path.write_text(f"{before}{text}\n{behind}", encoding="utf-8")
+    before = "" if "version" in data else BASE["version"]
+    behind = "".join(BASE[key] for key in ("subject", "inputs") if key not in data)
+    path = folder / "part.toml"
+    path.write_text(f"{before}{text}\n{behind}", encoding="utf-8")
     read_config(path)
     path.unlink()
 
@@ -403,9 +399,11 @@ def file_reference() -> str:
         parts.append(_table(f'`[subject]` with `kind = "{kind}"`', model, without=common))
         inner = {key: model.inner(key) for key in model.model_fields}
         parts += [_table(f"`[subject.{key}]`", each) for key, each in inner.items() if each]
+    characteristic = tuple(file_format.Characteristic.model_fields)
     parts += [
-        _table("`[inputs]`: a list of values", file_format.ValuesInput),
-        _table("`[inputs]`: a range of numbers", file_format.RangeInput),
+        _table("`[inputs]`: values or numbers", file_format.Characteristic),
+        _table("`[inputs]`: a list of values", file_format.ValuesInput, without=characteristic),
+        _table("`[inputs]`: a range of numbers", file_format.RangeInput, without=characteristic),
         _table("`[inputs]`: texts", file_format.DocumentsInput),
         _table("`[inputs]`: names", file_format.NamesInput),
         _table("`[outputs.NAME]`", file_format.OutputTable),
@@ -418,15 +416,23 @@ def file_reference() -> str:
 
 
 def _table(title: str, model: Any, without: tuple[str, ...] = ()) -> str:
-    lines = [f"### {title}", "", "| key | default | example | meaning |", "|---|---|---|---|"]
+    lines = [f"### {title}", "", "| key | default | meaning |", "|---|---|---|"]
     for name, info in model.model_fields.items():
         if name in without:
             continue
         default = "required" if info.is_required() else _code(_default(model, name))
-        example = _code(info.examples[0]) if info.examples else ""
         meaning = f"{info.description}{_choices(info.annotation, info.description)}"
-        lines.append(f"| `{info.alias or name}` | {default} | {example} | {meaning} |")
+        if default in ("required", "–", "`[]`"):
+            meaning += _example(info.examples)
+        lines.append(f"| `{info.alias or name}` | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
+
+
+def _example(examples: list[Any] | None) -> str:
+    """The first example, unless it is a number."""
+    if not examples or isinstance(examples[0], int | float):
+        return ""
+    return f": {_code(examples[0])}"
 
 
 def _choices(annotation: Any, named: str) -> str:

@@ -43,26 +43,26 @@ class Settings:
     )
     family: bool = optional(
         False,
-        "The confidence holds for all scores, searches and checks of a command together",
+        "One confidence for all results of a command together",
         True,
         rule=TRUTH,
         remedy="write true to divide 1 − confidence among them, beforehand",
     )
     error: float = optional(
-        0.05, "The half width of the intervals", rule=FRACTION, remedy="write 0.05 for ± 0.05"
+        0.05, "Half-width of the intervals", rule=FRACTION, remedy="write 0.05 for ± 0.05"
     )
     seed: int = optional(
         0, "The same seed gives the same result", rule=at_least(0), remedy="write for example 42"
     )
     stopping: Stopping = optional(
         Stopping.CERTIFIED,
-        "When to stop; paper is the rule of the 2017 paper",
+        "The stopping rule; paper is that of the 2017 paper",
         rule=Rule("there is no rule {}", {"enum": [*Stopping]}, lambda value: value in [*Stopping]),
         remedy='write "certified" or "paper"',
     )
     exact: bool = optional(
         False,
-        "Run every input that occurs, however many, for a score without an interval",
+        "Run every input, however many, for exact scores",
         True,
         rule=TRUTH,
         remedy="write true to run the whole domain, piece by piece",
@@ -75,7 +75,7 @@ class Settings:
     )
     max_total_tokens: int | None = optional(
         None,
-        "Maximum number of tokens that a language model reads and writes",
+        "Maximum tokens that a language model reads and writes",
         2_000_000,
         rule=at_least(1),
         remedy=_NONE,
@@ -89,28 +89,27 @@ class Settings:
     )
     ahead: bool = optional(
         True,
-        "Idle slots of programs and services run inputs that will probably be needed; not where "
-        "executions, tokens or spend are limited",
+        "Idle slots run inputs that will probably be needed, unless a budget limits them",
         False,
         rule=TRUTH,
         remedy="write false to run nothing that may turn out not to be needed",
     )
     max_assignments: int = optional(
         1_000,
-        "Sets with more assignments are only sampled, and give a lower bound",
+        "Sets with more assignments give a lower bound",
         rule=at_least(2),
         remedy="leave it out for 1,000",
     )
     probe: int | None = optional(  # None: as befits the run
         None,
-        "How many inputs are repeated to check consistency; 0 for none",
+        "Inputs to repeat, to check consistency; 0: none",
         300,
         rule=at_least(0),
         remedy="write 300 to run 300 inputs again, 0 for none",
     )
     max_noise: float | None = optional(  # None: NOISE_LIMIT, or error
         None,
-        "A score that noise alone may explain by more is inconclusive",
+        "Scores that noise may explain by more are inconclusive",
         0.02,
         rule=SHARE,
         remedy="write 0.02 for 2 points of a score",

@@ -135,22 +135,21 @@ class Subject(Table):
     is_outside: ClassVar[bool] = False  # another process, whose answers are kept
     pilot: ClassVar[int | None] = None  # executions of a forecast, where each costs money
     favourable: Decisions = optional(
-        "The outputs that count as the favourable decision",
+        "Outputs that count as the favourable decision",
         ["1"],
         default=DEFAULT_FAVOURABLE,
         min_length=1,
     )
     labels: LabelTable = optional(
-        "Which texts mean the same decision, by label; * and ? as in file names",
+        "Which texts mean the same decision; * and ? as in file names",
         {"approved": ["approved*", "yes"], "refused": ["refused*", "no"]},
     )
     similar_texts: Similarity = optional(SIMILAR_TEXTS, "different", default="same")
     version: str = optional(
-        "Free text; results of another version are not reused", "2024-06", default=""
+        "Free text; decisions of another version are not reused", "2024-06", default=""
     )
     depends: list[Text] = optional(
-        "Files that it reads, as patterns within the folder of this file: where one of them "
-        "changes, kept decisions are not reused",
+        "Files that it reads; when one changes, kept decisions are not reused",
         ["rules/*.py"],
         default=[],
     )
@@ -158,28 +157,25 @@ class Subject(Table):
         "The fraction of executions that may fail", 0.01, default=0, ge=0, le=1
     )
     max_undecided: float = optional(
-        "The fraction of executions whose answer may fit no label, or two",
+        "The fraction of answers that may fit no label, or two",
         0.01,
         default=0,
         ge=0,
         le=1,
     )
     repeats: int = optional(
-        "Run each input N times and take the majority, for subjects that do not always decide "
-        "the same",
+        "Run each input N times and take the majority",
         5,
         default=1,
         ge=1,
     )
     deterministic: bool = optional(
-        "You vouch that the program is deterministic: the consistency check is skipped, and "
-        "reports say so",
+        "You vouch that it always decides the same: no consistency check, and reports say so",
         True,
         default=False,
     )
     cost: CostKind = optional(
-        "What its time goes into: calls (few, large ones are made) or executions; by default calls "
-        "for models and functions of a table",
+        "What to save: calls (default for models and functions of a table) or executions",
         "calls",
     )
 
@@ -221,11 +217,9 @@ class PythonSubject(Subject):
     """A Python function."""
 
     kind: Literal["python"]
-    function: Reference = required(
-        "module:attribute, relative to the folder of this file", "loan:decide"
-    )
+    function: Reference = required("module:attribute, from the folder of this file", "loan:decide")
     call: Literal["row", "keywords", "batch"] = optional(
-        "What it is called with: one dict, keyword arguments, or a table of many inputs",
+        "Called with one dict, keyword arguments, or a table of inputs",
         "row",
         default="row",
     )
@@ -236,22 +230,22 @@ class ModelSubject(Subject):
 
     kind: Literal["model"]
     file: Text = optional(
-        "A file of ONNX, skops, XGBoost, LightGBM or CatBoost, weights of PyTorch, or a pickle",
+        "ONNX, skops, XGBoost, LightGBM, CatBoost, weights of PyTorch, or a pickle",
         "model.onnx",
     )
     object: Reference = optional(
-        "module:attribute of a fitted model, or of the module whose weights are in the file",
+        "module:attribute of a fitted model, or of the module for these weights",
         "loan:model",
     )
     method: Method = optional("What the model is asked for", "predict_proba", default="predict")
     class_: Decision = optional("The class whose probability counts", 1, alias="class")
     cut: Annotated[float, Field(allow_inf_nan=False)] = optional(
-        "From here on a probability, or a number, is favourable", 0.3
+        "Probabilities or numbers from here on are favourable", 0.3
     )
     dtypes: dict[str, str] = optional(
-        "Types of columns in training, where the model does not know them", {"sex": "category"}
+        "Types of columns in training, if the model does not know them", {"sex": "category"}
     )
-    device: Text = optional("Where a model of PyTorch or ONNX computes", "cuda", default="cpu")
+    device: Text = optional("Where PyTorch or ONNX computes", "cuda", default="cpu")
 
 
 class CommandSubject(Subject):
@@ -261,14 +255,14 @@ class CommandSubject(Subject):
 
     kind: Literal["command"]
     command: Command = required(
-        "The program and its arguments, never a shell; {race} stands for a value",
+        "The program and its arguments, no shell; {race} stands for a value",
         ["python", "loan.py"],
     )
     arguments: Literal["positional", "named", "json", "csv"] = optional(
-        "How the input is passed on: as arguments, or on standard input", "positional"
+        "How the input is passed: as arguments, or on standard input", "positional"
     )
     answer: Annotated[str, Field(pattern=r"^(last-line|stdout|exit-code|/.*)$")] = optional(
-        "Where the output is found; a JSON pointer into what was printed begins with /",
+        "Where the output is: last-line, stdout, exit-code, or a JSON pointer",
         *("last-line", "stdout", "exit-code", "/decision"),
     )
     env: dict[str, str] = optional("Environment variables", {"LANG": "C"})
@@ -282,9 +276,7 @@ class WorkerSubject(Subject):
     is_outside = True
 
     kind: Literal["worker"]
-    command: Command = required(
-        "The program and its arguments, never a shell", ["python", "worker.py"]
-    )
+    command: Command = required("The program and its arguments, no shell", ["python", "worker.py"])
     format: Literal["jsonl", "csv"] = optional("JSON lines or CSV lines", "jsonl")
     env: dict[str, str] = optional("Environment variables", {"LANG": "C"})
     cwd: Text = optional("The folder in which it runs", "build")
@@ -307,7 +299,7 @@ class HttpSubject(Subject):
     headers: dict[str, str] = optional("HTTP headers", {"Accept": "application/json"})
     body: Body = optional("A JSON template with places like {race}; {input} or {inputs}", "{input}")
     answer: Annotated[str, Field(pattern="^(text|status|/.*)?$")] = optional(
-        "Where the output is: a JSON pointer, or text or status", "/decision"
+        "Where the output is: text, status, or a JSON pointer", "/decision"
     )
     concurrency: int = optional("Requests at the same time", 8, ge=1)
     rate_per_second: Positive = optional("Requests per second at most", 100)
@@ -319,12 +311,12 @@ class Prompt(Table):
     """What a language model is told about each input."""
 
     user: PromptTexts = required(
-        "The message, with places like {race}; a text, { file = … }, or a list of those",
+        "The message, with places like {race}: a text, { file = … }, or a list of those",
         "The applicant is {age}.",
     )
-    system: PromptTexts = optional("What it is told before that, the same", "You decide on loans.")
+    system: PromptTexts = optional("The system message, likewise", "You decide on loans.")
     paraphrases: PromptTexts = optional(
-        "Further wordings of the message: each input gets one of them, and keeps it in comparisons",
+        "Further wordings; each input gets one, and keeps it in comparisons",
         ["Should {age} year olds get a loan?", {"file": "other.txt"}],
     )
 
@@ -332,8 +324,8 @@ class Prompt(Table):
 class PricesTable(Table):
     """What tokens cost, in any currency."""
 
-    input: Price = required("A million tokens that are read", 0.15)
-    output: Price = required("A million tokens that are written", 0.60)
+    input: Price = required("Per million tokens read", 0.15)
+    output: Price = required("Per million tokens written", 0.60)
 
 
 class ChatSubject(Subject):
@@ -344,29 +336,28 @@ class ChatSubject(Subject):
 
     kind: Literal["chat"]
     url: Url = required(
-        "The base of the API; /chat/completions is appended unless it is there",
+        "The base of the API; /chat/completions is added",
         "https://api.example.com/v1",
     )
-    model: Text = optional("Which model, where the address does not say it", "small-1")
+    model: Text = optional("Which model, if the address does not say", "small-1")
     headers: dict[str, str] = optional("HTTP headers", {"Authorization": "Bearer ${API_KEY}"})
     prompt: Prompt = required(
         "What the model is told about each input", {"user": "The applicant is {age}. Approve?"}
     )
     parameters: dict[str, Any] = optional(
-        "Further parameters, sent as they are", {"temperature": 0.7, "max_tokens": 5}
+        "Further parameters, sent unchanged", {"temperature": 0.7, "max_tokens": 5}
     )
     answer: Annotated[str, Field(pattern="^(text|/.*)$")] = optional(
-        "Where the output is: text, or a JSON pointer into the JSON that the message is",
+        "Where the output is: text, or a JSON pointer into a message of JSON",
         "/decision",
         default="text",
     )
     json_schema: dict[str, Any] = optional(
-        "The JSON Schema that a message must fit, for models that heed one",
+        "The JSON Schema of messages, for models that support one",
         {"type": "object", "properties": {"decision": {"enum": ["approved", "denied"]}}},
     )
     refusals: Annotated[list[Text], Field(min_length=1)] = optional(
-        "Which texts decline to decide, beside labels: a decision of its own, whose rate by group "
-        "is measured",
+        "Texts that decline to decide: one more decision, whose rates are measured",
         ["I can't*", "I'm sorry*"],
     )
     prices: PricesTable = optional("What a million tokens cost", {"input": 0.15, "output": 0.60})
@@ -388,15 +379,16 @@ class ChatSubject(Subject):
 
 
 class Characteristic(Table):
-    weights: Numbers = optional("The operational profile: one number for each value", [0.9, 0.1])
-    protected: bool = optional("Whether the law or you protect it", True, default=False)
+    weights: Numbers = optional("How frequent each value is", [0.9, 0.1])
+    protected: bool = optional(
+        "Protected by law or by you; measured by default", True, default=False
+    )
     role: Role = optional(
-        "input: given to the subject and compared; context: given as the row has it, never "
-        "compared; group: known of people, never given",
+        "input: given and compared; context: given, never compared; group: only known of people",
         "group",
         default="input",
     )
-    missing: Number = optional("The share of inputs without a value: above 0, below 1", 0.07)
+    missing: Number = optional("The share of inputs without a value", 0.07)
     missing_as_counterfactual: bool = optional(
         "Whether a value may be compared with none", True, default=False
     )
@@ -408,13 +400,12 @@ class ValuesInput(Characteristic):
     values: ValuesOrTable = required("All its values", ["green", "purple"])
     follows: Text = optional("The characteristic whose changes it follows", "sex")
     as_: ValueTable = optional(
-        "What its values become, for each value (or bin) of the characteristic that it follows",
+        "What its values become, by value or bin of what it follows",
         {"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
         alias="as",
     )
     from_: Leaders = optional(
-        "The characteristic that it is derived from; `values` has one for each value of that; of "
-        "several, tables in tables",
+        "What it is derived from; `values` has one for each value of that; of several, tables",
         "sex",
         alias="from",
     )
@@ -430,7 +421,7 @@ class DocumentsInput(Table):
     """Texts that are sent, one for each input, with places of their own."""
 
     documents: Text = required(
-        "A CSV, JSON lines or Parquet file with a text in each row, and maybe an id",
+        "A CSV, JSON lines or Parquet file with a text in each row",
         "resumes.csv",
     )
     column: Text = optional("The column of the texts", "text", default="text")
@@ -440,11 +431,11 @@ class NamesInput(Table):
     """Names that go with what somebody is."""
 
     names: Text = required(
-        "A CSV, JSON lines or Parquet file with a name in each row, and what it goes with",
+        "A CSV, JSON lines or Parquet file with a name in each row",
         "names.csv",
     )
     by: list[Text] = required(
-        "The characteristics that it goes with, which are columns of the file",
+        "The characteristics, columns of the file, that names go with",
         ["sex", "ethnicity"],
         min_length=1,
     )
@@ -456,7 +447,7 @@ class RangeInput(Characteristic):
 
     min: Number = required("The smallest value", 18)
     max: Number = required("The largest value", 120)
-    step: Number = optional("From one value to the next; 1 for whole numbers", 1)
+    step: Number = optional("From one value to the next; 1 for whole numbers", 0.5)
     bins: Numbers = optional("The first value of each bin but the lowest", [40, 65])
 
 
@@ -490,10 +481,10 @@ Input: TypeAlias = Annotated[
 class Profile(Table):
     """Whom inputs are drawn from: rows of people, instead of all that the inputs allow."""
 
-    data: Text = required("A CSV, JSON lines or Parquet file with a row for each", "people.csv")
+    data: Text = required("A CSV, JSON lines or Parquet file of people", "people.csv")
     weights: Text = optional("The column that says how often a row occurs", "count")
     unknown: Unknown = optional(
-        "Values that the inputs lack: keep them for their rows, leave the rows out, or stop",
+        "Rows with values that the inputs lack",
         default="keep",
     )
 
@@ -557,7 +548,7 @@ class Run(Settings):
 
     against: tuple[tuple[str, ...], ...] | None = keys.optional(
         None,
-        "The sets that `themis score` measures; else each protected characteristic on its own",
+        "The sets that `themis score` measures; else each protected one",
         [["race"], ["race", "sex"]],
         annotation=Sets,
         min_length=1,
@@ -594,23 +585,21 @@ class File(Table):
     )
     subject: AnySubject = required("The software under test")
     inputs: dict[str, Input] = required(
-        "The characteristics of an input, in the order of the arguments",
+        "The characteristics, in the order of the arguments",
         json_schema_extra={"minProperties": 1},
     )
     constraints: dict[str, str] = optional(
         "Conditions that every input meets, by name", {"adult": "age >= 18"}
     )
     outputs: dict[str, Annotated[Output, read_from(OutputTable)]] = optional(
-        "What is measured, by name, where it is not one plain decision",
+        "What is measured, if not one plain decision",
         {"limit": {"at": "/limit", "min": 0, "max": 5000, "distance": "relational"}},
         default_factory=dict,
     )
     run: Annotated[Run, read_from(RunTable)] = optional(
         "Confidence, precision and cost", {"confidence": 0.99}, default_factory=Run
     )
-    profile: Profile = optional(
-        "Whom inputs are drawn from, if not from all", {"data": "people.csv"}
-    )
+    profile: Profile = optional("People to draw inputs from", {"data": "people.csv"})
     report: Report = optional("Words for reports", {"people": "applicants"})
     checks: list[Annotated[Check, read_from(CheckTable)]] = optional(
         "What `themis check` enforces",
@@ -618,7 +607,7 @@ class File(Table):
         default_factory=list,
     )
     accepted: list[Annotated[Acceptance, read_from(AcceptedTable)]] = optional(
-        "Findings that `themis check` lets pass, each with a reason and a last day",
+        "Findings that `themis check` lets pass for a while",
         default_factory=list,
     )
 

@@ -38,7 +38,7 @@ class Check:
     against: tuple[str, ...] | None = optional(  # in schema order
         None, "The set of characteristics", ["race"], min_length=1
     )
-    search: bool = optional(False, "Search all sets for one above the limit", True)
+    search: bool = optional(False, "Search all sets", True)
     measure: Measure = optional("causal", "Which score", "causal")
     max_score: float = field(metadata=key("The largest score allowed", 0.05, ge=0, le=1))
     output: str | None = optional(None, "Which of the declared outputs", "limit")
@@ -69,7 +69,7 @@ class Acceptance:
     )
     measure: Measure = optional("causal", "Which score", "causal")
     max_score: float | None = optional(
-        None, "Accepted only up to here; else any score is", 0.12, ge=0, le=1
+        None, "Accepted only up to here; else any score", 0.12, ge=0, le=1
     )
     reason: str = field(
         metadata=key("Why it is accepted", "ticket 4711, fixed in the next release", min_length=1)

@@ -26,9 +26,7 @@ DISTANCES = ("exact", "threshold", "relational", "ranking")
 REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
 
 ANSWERED = "answered"  # the output beside a decision that may be declined
-SIMILAR_TEXTS = (
-    "Whether texts that differ only in case, surrounding space or final punctuation are the same"
-)
+SIMILAR_TEXTS = "How to treat texts that differ only in case, outer space or final punctuation"
 SIMILARITY = Rule(
     'must be "same" or "different", got {}',
     {"enum": ["same", "different"]},
@@ -74,7 +72,7 @@ class Output:
     )
     labels: Mapping[str, Sequence[str]] | None = optional(
         None,
-        "Which texts mean the same, by label; * and ? as in file names",
+        "Which texts mean the same; * and ? as in file names",
         {"yes": ["yes*", "granted*"], "no": ["no*"]},
         annotation=dict[str, list[str]],
     )
@@ -84,7 +82,7 @@ class Output:
     cut: float | None = optional(None, "Numbers above this are favourable", 1000, rule=NUMBER)
     distance: str | Distance = optional(
         "exact",
-        "How different two outputs are: exact, threshold, relational, ranking, or module:function",
+        "How outputs differ: exact, threshold, relational, ranking, or module:function",
         "relational",
         annotation=str,
     )
