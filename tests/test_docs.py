@@ -507,22 +507,11 @@ def score_columns() -> str:
     return f"Columns: {', '.join(f'`{name}`' for name in COLUMNS)}.\n"
 
 
-def listed_codes(kind: str) -> str:
-    """Every code of mistakes, or of notes, by what they are about."""
-    own = [each for each in known_codes() if each.kind == kind]
-    groups = itertools.groupby(own, lambda each: each.about)
-    return "".join(
-        f"* {about}: {', '.join(f'`{each.code}`' for each in codes)}\n" for about, codes in groups
-    )
-
-
 GENERATED: dict[str, Callable[[], str]] = {
     "file-reference": file_reference,
     "formats": formats_table,
     "score-columns": score_columns,
     "rooms": rooms_table,
-    "note-codes": lambda: listed_codes("note"),
-    "error-codes": lambda: listed_codes("mistake"),
 }
 
 
@@ -617,17 +606,17 @@ def paths_in(value: Any, path: str = "") -> Iterator[str]:
                 yield from paths_in(each, inner)
 
 
-FIELDS = re.compile(r"^\| ((?:`[\w\[\].]+`(?:, )?)+) \|", re.MULTILINE)
+FIELDS = re.compile(r"^\* ((?:`[\w\[\].]+`(?:, )?)+): ", re.MULTILINE)
 
 
 def documented_fields() -> set[str]:
-    rows = FIELDS.findall(page("result-json.md"))
-    named = [re.findall(r"[\w\[\].]+", row) for row in rows]
+    items = FIELDS.findall(page("result-json.md"))
+    named = [re.findall(r"[\w\[\].]+", item) for item in items]
     return {path for names in named for path in itertools.accumulate(names, beside)}
 
 
 def beside(before: str, name: str) -> str:
-    """The path that a name of a row stands for: `.name` is a field beside the one before."""
+    """The path that a name of an item stands for: `.name` is a field beside the one before."""
     return before.rpartition(".")[0] + name if name.startswith(".") else name
 
 
