@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise, product, takewhile
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from themis.statistics.groups import GroupRule, GroupState
 from themis.statistics.intervals import bet_fractions
-from themis.statistics.numbers import Grid, MeanEnds, Tally, in_units, mean_upper
+from themis.statistics.numbers import Bets, Grid, MeanEnds, Tally, in_units, mean_upper
 from themis.statistics.proportions import Interval, ProportionRule
 from themis.statistics.reruns import interval_confidence
 
@@ -211,3 +212,34 @@ def test_what_a_number_may_still_be_is_between_the_ends() -> None:
     assert means.interval.low <= 0.1
     assert means.interval.high >= 0.6
     assert means.done
+
+
+@pytest.mark.parametrize("likely", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("points", [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.25)])
+def test_bets_that_follow_what_was_seen_fail_no_more_often_than_they_may(
+    points: tuple[float, float], likely: float
+) -> None:
+    mean, failed = points[0] + likely * (points[1] - points[0]), 0.0
+    for path in product((0, 1), repeat=6):  # the chance that the end is ever below, exactly
+        bets, ever = Bets(GRID, 1), False
+        for first in range(0, 6, 2):
+            bets.count(in_units(np.array([[points[each]] for each in path[first : first + 2]])))
+            ever |= float(bets.upper(2.0, FRACTIONS)[0]) < mean
+            bets.choose(0, 0.05)
+        failed += ever * likely ** sum(path) * (1 - likely) ** (6 - sum(path))
+    assert failed <= 1 / 2.0
+
+
+@pytest.mark.parametrize(("share", "rows"), [(0.05, 1500), (0.1, 3000), (0.5, 7000)])
+def test_bets_that_follow_what_was_seen_need_fewer_numbers(share: float, rows: int) -> None:
+    error, every = 0.02, round(1 / share)
+    numbers = in_units((np.arange(rows) % every == 0).astype(float)[:, None])
+    bets, tally, looks = Bets(GRID, 1), Tally.of_none(GRID, (1,)), GroupRule(0.01, error).looks()
+    for first, last in pairwise((0, *takewhile(lambda each: each < rows, looks), rows)):
+        bets.choose(0, error)
+        bets.count(numbers[first:last])
+    tally.count(..., GRID.tally(numbers))
+    fractions = bet_fractions(error)
+    usual = mean_upper(GRID.counts(tally), GRID.points, EVIDENCE, fractions)
+    margins = bets.upper(EVIDENCE, fractions) - share, usual - share
+    assert margins[0] < 0.95 * margins[1]

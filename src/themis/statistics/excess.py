@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from themis.statistics.groups import GroupRule
 from themis.statistics.intervals import Flags, Floats, bet_fractions
-from themis.statistics.numbers import Grid, Tally, in_units, mean_upper
+from themis.statistics.numbers import OF_CHOSEN, Bets, Grid, Tally, in_units, mean_upper
 from themis.statistics.proportions import Interval
 
 UNKNOWN, IMPOSSIBLE = -1, -2  # outputs: it failed; the context has no such variant
@@ -47,7 +47,7 @@ class ExcessRule:
 
     def contexts_without(self, ceiling: float) -> int:
         """So many contexts show that an excess is below this, if no decision ever differs."""
-        evidence = 2.0 * len(bet_fractions(self.error)) / self.alpha
+        evidence = 2.0 * len(bet_fractions(self.error)) / ((1.0 - OF_CHOSEN) * self.alpha)
         return math.ceil(-math.log(evidence) / math.log1p(-ceiling))
 
     @property
@@ -82,12 +82,10 @@ class ExcessState:
         self.times = FEWEST_TIMES  # that each input of the next contexts is asked
         self.count, self.unknown = 0, 0
         self.champion: int | None = None  # a pair's number; no bet before the first look
-        pairs = len(self._pairs[0])
+        pairs, finest = len(self._pairs[0]), bet_fractions(rule.error)[-1] / 5.0
+        self._signed, self._shares = Grid.around_zero(finest), Grid.of_distances(finest)
+        self._above, self._below = Bets(self._signed, pairs), Bets(self._signed, 1)
         self._begin(rule)
-        self._signed = Grid.around_zero(self._fractions[-1] / 5.0)
-        self._shares = Grid.of_distances(self._fractions[-1] / 5.0)
-        self._most = Tally.of_none(self._signed, (pairs,))
-        self._bets = Tally.of_none(self._signed, (1,))
         self._sums = np.zeros((2, pairs), dtype=np.int64)  # exact, in whatever order they come
         self._beside = {
             name: (*(Tally.of_none(grid, (pairs,)) for _ in range(2)), np.zeros_like(self._sums[0]))
@@ -103,6 +101,7 @@ class ExcessState:
     def _begin(self, rule: ExcessRule) -> None:
         self.rule, self._fractions = rule, bet_fractions(rule.error)
         self.low, self.high, self._upper = 0.0, 1.0, np.ones(len(self._pairs[0]))
+        self._choose()
 
     def _grids(self, *, rates: bool) -> Iterator[tuple[str, Grid]]:
         yield from (("across", self._shares), ("within", self._shares))
@@ -137,9 +136,9 @@ class ExcessState:
         least, most = compared.excess
         self.count += len(outputs)
         self.unknown += int((outputs == UNKNOWN).any(axis=(1, 2)).sum())
-        self._most.count(..., self._signed.tally(in_units(most)))
+        self._above.count(in_units(most))
         if self.champion is not None:
-            self._bets.count(..., self._signed.tally(in_units(-least[:, [self.champion]])))
+            self._below.count(in_units(-least[:, [self.champion]]))
         self._sums += _added(least), _added(most)
         self._note("across", *compared.across)
         self._note("within", *compared.within)
@@ -162,18 +161,20 @@ class ExcessState:
     def look(self) -> None:
         """Renew the ends, choose the next contexts' champion and, once, how often each is asked."""
         evidence = 2.0 / self.rule.alpha
-        upper = mean_upper(
-            self._signed.counts(self._most), self._signed.points, evidence, self._fractions
-        )
-        self._upper = np.minimum(self._upper, upper)
+        self._upper = np.minimum(self._upper, self._above.upper(evidence, self._fractions))
         self.high = min(self.high, max(float(self._upper.max(initial=0.0)), 0.0))
         if self.champion is not None:
-            counts = self._signed.counts(self._bets)
-            behind = mean_upper(counts, self._signed.points, evidence, self._fractions)
+            behind = self._below.upper(evidence, self._fractions)
             self.low = max(self.low, -float(behind[0]))
         else:
             self.times = self._fitting()
         self.champion = int(self._sums[0].argmax()) if len(self._upper) else None
+        self._choose()
+
+    def _choose(self) -> None:
+        if len(self._upper):
+            self._above.choose(self.champion or 0, self.rule.error)
+            self._below.choose(0, self.rule.error)
 
     def _fitting(self) -> int:
         within = self._means(self._beside["within"][2])

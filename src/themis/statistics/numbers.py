@@ -9,10 +9,10 @@ multiples of `UNIT`, so that sums do not depend on the order of rows or on how t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ UNIT = 1.0 / UNITS
 FEW = 24  # groups of which numbers are compared: of more it would take too long
 AT_ONCE = 1 << 16  # numbers: sums of so many offsets are exact as floats, and copies stay small
 _SUM_BITS, _DIGITS = 42, 12  # of numbers that are added up, and of their mean
+OF_CHOSEN = 0.75  # of what is bet, in the hands of who chooses; others lose ln 4 of evidence
 _FARTHEST = 36.0  # beyond this, 1 − exp(−t) is 1
 
 
@@ -118,7 +119,11 @@ class Tally:
 
 
 def mean_upper(
-    counts: Floats, points: Floats, evidence: float, fractions: Sequence[float]
+    counts: Floats,
+    points: Floats,
+    evidence: float,
+    fractions: Sequence[float],
+    chosen: Mapping[float, Floats] | None = None,
 ) -> Floats:
     """The upper ends for the means of numbers of at most 1, valid at any stopping time.
 
@@ -128,19 +133,69 @@ def mean_upper(
     mean is below μ". With t = −ln(1 − μ) a factor is (1 − c) + c·(1 − x)·exp(t), so that ln E is
     convex and increasing in t. What numbers lose when they are made multiples of `UNIT` is added.
 
+    `chosen` has the counts by a fraction that was chosen before they were seen: three quarters of
+    what is bet goes to the gambler who does so, and the rest to those who stay with theirs.
+
     Minus the upper end of numbers of the other sign is a lower end. It stays valid when they come
     from pairs that change, as long as each pair is chosen before its numbers are seen: then it is a
     lower end for the largest of the pairs' means.
     """
     below = 1.0 - points
-    rest, most = below > 0, counts[below == 0].sum(axis=0)
+    rest = below > 0
     some = counts[rest].sum(axis=0) > 0
     ends = np.ones(counts.shape[1])
     if some.any():
         used = rest & counts[:, some].any(axis=1)
-        t = _solve(counts[np.ix_(used, some)], below[used], most[some], evidence, fractions)
+
+        def taken(each: Floats) -> _Taken:
+            return _Taken(each[np.ix_(used, some)], each[~rest][:, some].sum(axis=0))
+
+        own = {fraction: taken(each) for fraction, each in (chosen or {}).items()}
+        gamblers = _Gamblers(taken(counts), below[used], fractions, own)
+        t = gamblers.solve(math.log(evidence))
         ends[some] = np.where(t < _FARTHEST, np.minimum(-np.expm1(-t) + UNIT, 1.0), 1.0)
     return ends
+
+
+class Bets:
+    """Numbers of some pairs, each under the bet that was chosen before it was seen.
+
+    A gambler who bets as the variance that was seen so far suggests is as rich as the best of those
+    who keep to one fraction, or nearly so, where an average over them is worth less than each.
+    """
+
+    def __init__(self, grid: Grid, pairs: int) -> None:
+        self._grid, self._pairs, self._fraction = grid, pairs, 0.5
+        self._tallies: dict[float, Tally] = {}
+
+    def count(self, numbers: Counts) -> None:
+        """Add rows of numbers, in units: a column for each pair."""
+        if self._fraction not in self._tallies:
+            self._tallies[self._fraction] = Tally.of_none(self._grid, (self._pairs,))
+        self._tallies[self._fraction].count(..., self._grid.tally(numbers))
+
+    def upper(self, evidence: float, fractions: Sequence[float]) -> Floats:
+        """The ends of `mean_upper`."""
+        by_fraction = {each: self._grid.counts(tally) for each, tally in self._tallies.items()}
+        if not by_fraction:
+            return np.ones(self._pairs)
+        counts = np.sum(list(by_fraction.values()), axis=0)
+        return mean_upper(counts, self._grid.points, evidence, fractions, by_fraction)
+
+    def choose(self, pair: int, error: float) -> None:
+        """Choose the bet on the next rows: the best one on "this pair's mean is below it + error".
+
+        λ = error/(variance + error²) is, nearly, what makes the wealth grow fastest.
+        """
+        points, seen = self._grid.points, np.zeros(len(self._grid.points))
+        for tally in self._tallies.values():
+            seen += self._grid.counts(tally.take([pair]))[:, 0]
+        number = float(seen.sum())
+        mean = float(seen @ points) / max(number, 1.0)
+        variance = float(seen @ (points - mean) ** 2 + 0.25) / (number + 1.0)  # ¼ to begin with
+        best = error / (variance + error**2) * max(1.0 - mean - error, error)
+        steps = round(-2.0 * math.log2(best))
+        self._fraction = 2.0 ** (-max(steps, 1) / 2.0)  # all of it is never bet
 
 
 def share_ends(
@@ -161,44 +216,74 @@ def log_evidence(counts: Floats, points: Floats, mean: float, fractions: Sequenc
     return np.asarray(top + np.log(np.exp(wealth - top[:, None]).mean(axis=1)))
 
 
-def _solve(
-    counts: Floats, below: Floats, most: Floats, evidence: float, fractions: Sequence[float]
-) -> Floats:
-    """Newton's method for ln E = ln evidence; each pair ends by itself.
+class _Taken(NamedTuple):
+    """How often points below 1 were taken, and 1 itself."""
 
-    It stays to the right of the root: what is left of its error makes the end wider.
-    """
-    fraction = np.asarray(fractions)[:, None, None]
-    kept, target = 1.0 - fraction, math.log(evidence) + math.log(len(fractions))
-    lost = xlogy(most, kept[:, 0])
-    stake = fraction * below[:, None]
-    t = _first_guess(counts, below, most, math.log(evidence))
-    running = np.ones(t.shape, dtype=np.bool_)
-    for _ in range(60):  # never reached: about six are needed
-        bet = stake * np.exp(t)
-        factor = kept + bet
-        wealth = lost + (counts * np.log(factor)).sum(axis=1)
-        top = wealth.max(axis=0)
-        share = np.exp(wealth - top)
-        total = share.sum(axis=0)
-        slope = (share * (counts * (bet / factor)).sum(axis=1)).sum(axis=0)
-        # From the left of the root it may overshoot by far, so that exp overflows.
-        # Newton's method goes no farther from 0 in one step.
-        step = np.maximum((top + np.log(total) - target) * total / slope, -2.0)
-        t = np.where(running, np.minimum(t - step, _FARTHEST), t)
-        running &= (np.abs(step) >= 1e-7) & (t < _FARTHEST)
-        if not running.any():
-            break
-    return t
+    counts: Floats
+    most: Floats
 
 
-def _first_guess(counts: Floats, below: Floats, most: Floats, log_evidence: float) -> Floats:
-    """t at the mean plus a normal margin: any start converges."""
-    n = counts.sum(axis=0) + most
-    gap = (counts * below[:, None]).sum(axis=0) / n
-    variance = (counts * below[:, None] ** 2).sum(axis=0) / n - gap**2
-    margin = np.sqrt(2.0 * np.maximum(variance, 0.0) * log_evidence / n) + 2.0 * log_evidence / n
-    return np.asarray(-np.log(np.maximum(gap - margin, 0.01)))
+class _Gamblers(NamedTuple):
+    """Who bets in `mean_upper`: those who keep to a fraction, and one who chooses."""
+
+    taken: _Taken
+    below: Floats
+    fractions: Sequence[float]
+    chosen: Mapping[float, _Taken]
+
+    def solve(self, log_evidence: float) -> Floats:
+        """The roots in t by Newton's method; each pair ends by itself.
+
+        It stays to the right of the root: what is left of its error makes the end wider.
+        """
+        t = self._first_guess(log_evidence)
+        running = np.ones(t.shape, dtype=np.bool_)
+        for _ in range(60):  # never reached: about six are needed
+            wealth, slopes = self._wealth(t)
+            top = wealth.max(axis=0)
+            share = np.exp(wealth - top)
+            total = share.sum(axis=0)
+            slope = (share * slopes).sum(axis=0)
+            # From the left of the root it may overshoot by far, so that exp overflows.
+            # Newton's method goes no farther from 0 in one step.
+            step = np.maximum((top + np.log(total) - log_evidence) * total / slope, -2.0)
+            t = np.where(running, np.minimum(t - step, _FARTHEST), t)
+            running &= (np.abs(step) >= 1e-7) & (t < _FARTHEST)
+            if not running.any():
+                break
+        return t
+
+    def _wealth(self, t: Floats) -> tuple[Floats, Floats]:
+        """The logarithm of what each has, its share of the stakes included, and its slope in t."""
+        kept = self._of_fractions(self.taken, np.asarray(self.fractions), t)
+        share = 1.0 if not self.chosen else 1.0 - OF_CHOSEN
+        wealth, slope = kept[0] + math.log(share / len(self.fractions)), kept[1]
+        if self.chosen:
+            own = [self._of_fractions(each, np.array([c]), t) for c, each in self.chosen.items()]
+            one, its_slope = (sum(each) for each in zip(*own, strict=True))
+            wealth = np.vstack([wealth, one + math.log(OF_CHOSEN)])
+            slope = np.vstack([slope, its_slope])
+        return wealth, slope
+
+    def _of_fractions(self, taken: _Taken, fractions: Floats, t: Floats) -> tuple[Floats, Floats]:
+        fraction = fractions[:, None, None]
+        bet = fraction * self.below[:, None] * np.exp(t)
+        factor = 1.0 - fraction + bet
+        wealth = xlogy(taken.most, 1.0 - fraction[:, 0]) + (taken.counts * np.log(factor)).sum(
+            axis=1
+        )
+        return wealth, (taken.counts * (bet / factor)).sum(axis=1)
+
+    def _first_guess(self, log_evidence: float) -> Floats:
+        """t at the mean plus a normal margin: any start converges."""
+        counts, most = self.taken
+        n = counts.sum(axis=0) + most
+        gap = (counts * self.below[:, None]).sum(axis=0) / n
+        variance = (counts * self.below[:, None] ** 2).sum(axis=0) / n - gap**2
+        margin = (
+            np.sqrt(2.0 * np.maximum(variance, 0.0) * log_evidence / n) + 2.0 * log_evidence / n
+        )
+        return np.asarray(-np.log(np.maximum(gap - margin, 0.01)))
 
 
 class MeanEnds:
