@@ -1,7 +1,8 @@
 """Does the whole study: `python -m studies.fse2017 [--quick] [--report-only] [--processes N]`.
 
-The full run writes `measured.json`, `report.md` and `report.html` beside this file; `--quick`
-writes the same to `build/quick/`. Exit code 1 when a score disagrees with its plain check.
+The full run writes `measured.json`, `report.md` and `report.html` beside this file, and trained
+instances to `build/`, or to `--build`; `--quick` writes all to `quick/` in there. Exit code 1 when
+a score disagrees with its plain check.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,7 +22,7 @@ from typing import Any
 
 from . import measuring
 from .data import CHECKSUMS, SEED
-from .instances import BUILD, INSTANCES
+from .instances import BUILD, INSTANCES, build_in
 from .measuring import FULL, QUICK, Effort, Numbers
 from .report import disagreements, to_html, to_markdown
 from .work import Work
@@ -30,11 +31,14 @@ HERE = Path(__file__).parent
 CORES = 2  # where --processes does not say how many
 
 
-def measure_all(effort: Effort, processes: int, said: Callable[[str], None]) -> Numbers:
-    """Every number of the report."""
+def measure_all(
+    effort: Effort, processes: int, said: Callable[[str], None], build: Path
+) -> Numbers:
+    """Every number of the report; trained instances are written to a folder."""
     started, clock = datetime.now(UTC), time.monotonic()
     # Spawned, not forked: a process that has threads must not be copied.
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes, context, build_in, [build]) as pool:
         first = Work(pool)
         first.ask("training", measuring.train, *((name, effort) for name in INSTANCES))
         trained, training_seconds = first.collect(said)
@@ -73,7 +77,7 @@ def _pieces(effort: Effort) -> Iterable[tuple[str, Callable[..., Any], list[tupl
     yield "Figure 1", measuring.figure_1, [(name, effort) for name in INSTANCES]
     variants = [(n, gamma) for n in ("H-credit", "H-census") for gamma in measuring.VARIANTS]
     yield "system H", measuring.variant, [(*each, effort) for each in variants]
-    yield "workers", measuring.worker, [(name, effort) for name in INSTANCES]
+    yield "workers", measuring.worker, [(name, effort) for name in effort.workers]
     yield "Figure 2", measuring.figure_2, [(name, effort) for name in effort.figure_2]
     both = [(name, measure) for name in effort.figure_3 for measure in ("group", "causal")]
     yield "Figure 3", measuring.figure_3, [(*pair, effort) for pair in both]
@@ -81,17 +85,20 @@ def _pieces(effort: Effort) -> Iterable[tuple[str, Callable[..., Any], list[tupl
     yield "sweep", measuring.sweep, [(*point, effort) for point in points]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="The evaluation of the 2017 paper, done again")
-    parser.add_argument("--quick", action="store_true", help="two minutes, less precise")
+    parser.add_argument("--quick", action="store_true", help="a minute, less precise")
     parser.add_argument("--report-only", action="store_true", help="from what was measured before")
     parser.add_argument("--processes", type=int, default=CORES, metavar="N")
-    options = parser.parse_args()
-    folder = BUILD / "quick" if options.quick else HERE
+    parser.add_argument("--build", type=Path, default=BUILD, help="where instances are written")
+    options = parser.parse_args(arguments)
+    build = options.build / "quick" if options.quick else options.build
+    folder = build if options.quick else HERE
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "measured.json"
     if not options.report_only:
-        measured = measure_all(QUICK if options.quick else FULL, options.processes, _say)
+        effort = QUICK if options.quick else FULL
+        measured = measure_all(effort, options.processes, _say, build)
         file.write_text(json.dumps(_short(measured), indent=1, ensure_ascii=False) + "\n")
     measured = json.loads(file.read_text())
     for name, text in (("report.md", to_markdown(measured)), ("report.html", to_html(measured))):

@@ -23,7 +23,7 @@ from .linear import fair_logistic_regression, logistic_regression, support_vecto
 from .machines import Machine, Stored, load, save
 from .trees import aware_tree, conditional_tree, plain_tree
 
-BUILD = Path(__file__).parent / "build"
+BUILD = Path(__file__).parent / "build"  # unless `build_in` names another folder
 ROOT = Path(__file__).parents[2]
 
 AWARE: dict[str, Callable[[People, str], Machine]] = {
@@ -91,6 +91,12 @@ def _all() -> Iterator[Instance]:
     for system in PLAIN:
         yield Instance(system, "credit")
         yield Instance(system, "census")
+
+
+def build_in(folder: Path) -> None:
+    """Write trained instances there from now on, and look for them there; in this process."""
+    global BUILD
+    BUILD = folder
 
 
 INSTANCES = {instance.name: instance for instance in _all()}

@@ -247,7 +247,7 @@ def _checks(measured: Numbers) -> Iterator[Block]:
         f"within the sample's own 99.9 % margin."
     )
     yield Paragraph(
-        f"**Programs.** All {len(measured['workers'])} instances were run as workers, processes of "
+        f"**Programs.** {len(measured['workers'])} instances were run as workers, processes of "
         f"their own, too: {same} gave the same score from the same number of people as within the "
         f"process."
     )

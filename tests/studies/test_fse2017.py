@@ -10,7 +10,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -404,13 +403,9 @@ def test_the_documentation_tells_the_verdicts_of_the_committed_report() -> None:
     page = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
     verdicts = [each.verdict for each in judged]
     assert (verdicts.count("carries over"), len(verdicts)) == (5, 6)
-    assert "Five claims carry over. One does not: *pruning saves orders of magnitude*." in page
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert (
-        "Five of six claims carry over; that pruning saves orders of magnitude does not" in readme
-    )
+    assert "Of six claims five carry over. One does not: *pruning saves orders of magnitude*." in page
     (pruning,) = (each for each in judged if each.verdict == "does not carry over")
-    told = re.search(r"are ([\d.]+ ×) for group and ([\d.]+ ×) for causal scores here", page)
+    told = re.search(r"saves ([\d.]+ ×) for group and ([\d.]+ ×) for causal scores here", page)
     assert told is not None
     assert all(
         f"{name} {told[n]} (the paper" in pruning.evidence
@@ -473,20 +468,26 @@ def test_searches_with_undecided_sets_are_marked_and_kept_out_of_the_means() -> 
 
 
 @pytest.mark.slow
-def test_a_small_study_ends_without_a_disagreement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_quick_study_ends_without_a_disagreement(tmp_path: Path) -> None:
+    assert study.main(["--quick", "--processes", "1", "--build", str(tmp_path)]) == 0
+    written = tmp_path / "quick"
+    measured = json.loads((written / "measured.json").read_text())
+    assert {row["instance"] for row in measured["figure_1"]} == set(FIGURE_1)
+    assert all(row["agree"] == {"group": True, "causal": True} for row in measured["figure_1"])
+    assert (written / "report.md").read_text() == report.to_markdown(measured)
+    assert (written / "report.html").read_text() == report.to_html(measured)
+    assert {path.parent.name for path in written.glob("*/instance.npz")} == set(FIGURE_1)
+
+
+def test_a_study_with_a_disagreement_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few = replace(
-        measuring.QUICK,
-        figure_2=("B-census-gender", "F-census"),
-        figure_3=("B-credit-gender",),
-        thresholds=(0.9, 0.5),
-    )
-    monkeypatch.setattr(study, "QUICK", few)
-    monkeypatch.setattr(study, "BUILD", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["study", "--quick", "--processes", "1"])
-    assert study.main() == 0
-    assert (tmp_path / "quick" / "report.html").exists()
+    measured = committed()
+    measured["figure_1"][0]["agree"]["causal"] = False
+    (tmp_path / "quick").mkdir()
+    (tmp_path / "quick" / "measured.json").write_text(json.dumps(measured))
+    assert study.main(["--quick", "--report-only", "--build", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "DISAGREES: A-credit-gender causal against gender\n"
 
 
 def test_means_of_the_papers_factors_are_recomputed() -> None:
