@@ -18,7 +18,11 @@ VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing i
 
 @pytest.mark.parametrize(
     ("family", "runs"),
-    [(Family(5, "group"), 10), (Family(5, "causal"), 20), pytest.param(Family(20, "group"), 4, marks=pytest.mark.long)],
+    [
+        (Family(5, "group"), 10),
+        (Family(5, "causal"), 20),
+        pytest.param(Family(20, "group"), 4, marks=pytest.mark.long),
+    ],
     ids=lambda each: getattr(each, "name", each),
 )
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def service(folder: Path) -> Iterator[Project]:
         (command, 4, []),
         (worker, 4, []),
         (service, 4, []),
-        *(pytest.param(each, 15, [], marks=pytest.mark.long) for each in (command, worker, service)),
+        *(pytest.param(e, 15, [], marks=pytest.mark.long) for e in (command, worker, service)),
         (service, 3, ["--measure", "excess", "--error", "0.3"]),
     ],
 )

@@ -403,7 +403,8 @@ def test_the_documentation_tells_the_verdicts_of_the_committed_report() -> None:
     page = " ".join((ROOT / "docs" / "evidence.md").read_text().split())
     verdicts = [each.verdict for each in judged]
     assert (verdicts.count("carries over"), len(verdicts)) == (5, 6)
-    assert "Of six claims five carry over. One does not: *pruning saves orders of magnitude*." in page
+    assert "Of six claims five carry over." in page
+    assert "One does not: *pruning saves orders of magnitude*." in page
     (pruning,) = (each for each in judged if each.verdict == "does not carry over")
     told = re.search(r"saves ([\d.]+ ×) for group and ([\d.]+ ×) for causal scores here", page)
     assert told is not None
