@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,13 @@ class TestAnswers:
         assert run(subject).outputs == ["I can't decide that."]
         assert "is not JSON" in failure_of(model(service, answer="/decision")).message
 
+    def test_thoughts_before_the_answer_are_no_part_of_it(self, service: Service) -> None:
+        for before in ("<think>approved? no</think>\n", "no opening tag</think>"):
+            assert saying(service, completion(before + "denied")) == "denied"
+        service.answer = lambda _: completion('<think>Hm.</think>\n{"decision": "no"}')
+        assert run(model(service, answer="/decision")).outputs == ["no"]
+        assert "is empty" in saying(service, completion("<think>approved</think>")).message
+
     def test_a_message_that_never_ends_its_fence_takes_no_time(self, service: Service) -> None:
         service.answer = lambda _: completion("```json" + "\n" * 100_000 + "{", "length")
         assert "raise max_tokens" in failure_of(model(service, answer="/decision")).message
@@ -194,8 +203,9 @@ class TestStops:
         assert score().scores[0].conclusive
         assert not set(answered) & {each.body for each in service.requests}
 
-    def test_too_many_requests_are_sent_again(self, service: Service) -> None:
-        replies = iter([error(429, "rate_limit_exceeded")])
+    @pytest.mark.parametrize("status", [408, 429, 500, 524, 529])
+    def test_what_passes_is_sent_again(self, service: Service, status: int) -> None:
+        replies = iter([error(status, "rate_limit_exceeded")])
         service.answer = lambda _: next(replies, completion())
         assert run(model(service)).outputs == ["approved"]
 
@@ -428,13 +438,35 @@ class TestMoney:
         assert 6 <= subject.tokens.input <= 10  # of 24 characters
         assert subject.tokens.estimated == subject.tokens.total
 
-    @pytest.mark.parametrize("count", [-5, "many", None, []])
+    @pytest.mark.parametrize("count", [-5, 0, "many", None, []])
     def test_counts_that_are_none_are_estimated(self, service: Service, count: Any) -> None:
         subject = model(service)
         used = {"prompt_tokens": count, "completion_tokens": 1}
         service.answer = lambda _: completion("a" * 40, usage=used)
         assert run(subject, [[0, 0]]).outputs == ["a" * 40]
         assert subject.tokens.output == 10
+
+    def test_an_answer_without_end_is_counted_by_its_size(self, service: Service) -> None:
+        service.answer = lambda _: completion("a" * 10**6)
+        subject = model(service)
+        assert "more than 524,288 bytes" in failure_of(subject).message
+        assert subject.tokens.output == 524_288 / 4
+
+    @pytest.mark.parametrize("breaks", [True, False])
+    def test_what_was_under_way_when_it_broke_or_the_run_ended_is_counted(
+        self, service: Service, breaks: bool
+    ) -> None:
+        def answer(request: Request) -> None:
+            if not breaks:
+                if request in service.requests[7:]:
+                    _thread.interrupt_main()
+                service.stopped.wait()
+
+        service.answer = answer
+        subject = model(service, parameters={"max_tokens": 50}, retries=0, concurrency=8)
+        with nullcontext() if breaks else pytest.raises(KeyboardInterrupt):
+            run(subject, [[0, age] for age in range(8)])
+        assert subject.tokens.output == 8 * 50
 
     def test_thoughts_that_are_in_the_total_alone_are_counted(self, service: Service) -> None:
         subject = model(service)

@@ -15,7 +15,7 @@ import numpy as np
 from themis.errors import Mistake, RequestError
 from themis.inputs.schema import Schema
 from themis.subjects.base import Prices, Tokens
-from themis.subjects.decisions import TIMEOUT, CutOff
+from themis.subjects.decisions import CutOff
 from themis.subjects.http.client import Reply, Trouble
 from themis.subjects.http.readers import AnswerReader
 from themis.subjects.http.requests import Requests
@@ -29,6 +29,7 @@ CHARACTERS = 4  # of a token, about, where nobody counts
 ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
 FRAME = len('{"role": "user", "content": ""}')  # of a message, beside its text
 OURS = ("model", "messages", "stream", "n")  # no parameters: one whole answer to our messages
+THOUGHT = "</think>"  # ends what some services send of a model's thoughts before its answer
 RENDERED = 64  # prompts whose length is measured for a forecast
 
 _FENCED = re.compile(r"```\w*(.*)```", re.DOTALL)
@@ -121,7 +122,7 @@ class ChatSubject(HttpSubject):
         guessed = math.ceil(self._guess(len(body or b"")))
         if isinstance(reply, Reply) and reply.good:
             used = _usage(reply.body) or _estimate(guessed, reply.body)
-        elif isinstance(reply, Trouble) and reply.kind == TIMEOUT:  # it may have to be paid
+        elif isinstance(reply, Trouble) and not reply.unreachable:  # it may have to be paid
             used = _estimated(guessed, self._longest)
         else:
             return 0
@@ -180,7 +181,7 @@ class MessageReader(AnswerReader):
         try:
             choice = parse_json(text)["choices"][0]
             message = choice["message"]
-            said = _joined(message.get("content"))
+            said = _joined(message.get("content")).rpartition(THOUGHT)[2]
         except (ValueError, LookupError, TypeError, AttributeError):
             if _FILTERED.search(text):
                 return [REFUSAL]
@@ -218,17 +219,17 @@ def _usage(answer: bytes) -> Tokens | None:
         usage = parse_json(answer.decode())["usage"]
         read, wrote = int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
         wrote = max(wrote, int(usage.get("total_tokens") or 0) - read)  # some leave thoughts out
-        return Tokens(read, wrote) if min(read, wrote) >= 0 else None
+        return Tokens(read, wrote) if read > 0 <= wrote else None
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 
 def _estimate(read: int, answer: bytes) -> Tokens:
     try:
-        said = _joined(parse_json(answer.decode())["choices"][0]["message"].get("content"))
+        size = len(_joined(parse_json(answer.decode())["choices"][0]["message"].get("content")))
     except (ValueError, LookupError, TypeError, AttributeError):
-        said = ""
-    return _estimated(read, math.ceil(len(said) / CHARACTERS))
+        size = len(answer)
+    return _estimated(read, math.ceil(size / CHARACTERS))
 
 
 def _estimated(read: int, wrote: int) -> Tokens:

@@ -31,7 +31,8 @@ TOO_MANY_RETRIES = 8  # after a request that was one too many, if there are retr
 CLOSE_SECONDS = 1.0
 
 REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
-RETRYABLE = frozenset({429, 500, 502, 503, 504})
+# What passes; from 520 on as proxies say it, and services of language models.
+RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, *range(520, 531)})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CREDENTIALS = "check the credentials that are sent: headers of [subject]"
 _OUT_OF_QUOTA = re.compile(rb'"(insufficient_quota|billing_not_active)"')
@@ -196,7 +197,11 @@ class Client:
             if self.pace.matters:
                 await self.pace.turn(tokens)
             sent = time.monotonic()
-            outcome = await self._request(url, body, limit)
+            try:
+                outcome = await self._request(url, body, limit)
+            except asyncio.CancelledError:
+                count(Trouble(TIMEOUT, "the run ended before there was an answer"))
+                raise
             self.pace.correct(count(outcome) - tokens)
             too_many = isinstance(outcome, Reply) and outcome.status == 429
             if too_many:
