@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
-from themis import Audit, Integers, RequestError, Schema, SubjectError, read_result
+from themis import Audit, Integers, Output, RequestError, Schema, SubjectError, read_result
 from themis.cli import app
 from themis.config.fields import shown
 from themis.config.parts import Source
@@ -140,6 +140,22 @@ class TestAnswers:
         subject = model(service, answer="/decision", refusals=["I can't*"])
         assert run(subject).outputs == ["I can't decide that."]
         assert "is not JSON" in failure_of(model(service, answer="/decision")).message
+
+    @pytest.mark.parametrize("said", ["{}", "```json\n{}\n```", "```{}```", "<think></think> {}"])
+    def test_several_outputs_are_parts_of_a_message(self, service: Service, said: str) -> None:
+        inside = json.dumps({"decision": "no", "score": 3})
+        service.answer = lambda _: completion(said.replace("{}", inside))
+        outputs = [
+            Output(name="decision", at="/decision"),
+            Output(name="score", at="/score", min=0, max=9),
+        ]
+        with Audit(model(service), SCHEMA, outputs=outputs, deterministic=True) as audit:
+            result = audit.score("race")
+        assert {each.output for each in result.scores if each.high < 0.1} == {"decision", "score"}
+
+    @pytest.mark.parametrize("said", ["```approved```", "```\napproved\n```"])
+    def test_a_text_may_be_fenced(self, service: Service, said: str) -> None:
+        assert saying(service, completion(said)) == "approved"
 
     def test_thoughts_before_the_answer_are_no_part_of_it(self, service: Service) -> None:
         for before in ("<think>approved? no</think>\n", "no opening tag</think>"):

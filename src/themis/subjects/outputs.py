@@ -285,7 +285,7 @@ def as_outputs(outputs: Iterable[Output] | Output | None) -> tuple[Output, ...]:
         return ()
     given = (outputs,) if isinstance(outputs, Output) else tuple(outputs)
     if not all(isinstance(each, Output) for each in given):
-        problem, remedy = "these are no outputs", 'write outputs=[themis.Output("approved")]'
+        problem, remedy = "these are no outputs", 'write outputs=[themis.Output(name="approved")]'
         raise RequestError.one("output", "outputs", problem, remedy)
     names = [each.name for each in given]
     twice = sorted({name for name in names if names.count(name) > 1})

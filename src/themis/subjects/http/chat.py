@@ -32,7 +32,7 @@ OURS = ("model", "messages", "stream", "n")  # no parameters: one whole answer t
 THOUGHT = "</think>"  # ends what some services send of a model's thoughts before its answer
 RENDERED = 64  # prompts whose length is measured for a forecast
 
-_FENCED = re.compile(r"```\w*(.*)```", re.DOTALL)
+_FENCED = re.compile(r"```(?:\w*\n|json)?(.*)```", re.DOTALL)
 # In the error of a service that lets no model see the prompt.
 _FILTERED = re.compile(r'"(content_filter|content_policy_violation|flagged_input)"')
 
@@ -181,7 +181,7 @@ class MessageReader(AnswerReader):
         try:
             choice = parse_json(text)["choices"][0]
             message = choice["message"]
-            said = _joined(message.get("content")).rpartition(THOUGHT)[2]
+            said = _bare(_joined(message.get("content")))
         except (ValueError, LookupError, TypeError, AttributeError):
             if _FILTERED.search(text):
                 return [REFUSAL]
@@ -189,17 +189,16 @@ class MessageReader(AnswerReader):
         if message.get("refusal") or choice.get("finish_reason") == "content_filter":
             return [REFUSAL]
         is_cut = choice.get("finish_reason") == "length"
-        if not said.strip():
+        if not said:
             raise ValueError(f"the message is empty{CUT_HINT if is_cut else ''}")
         if self.answer == "text":
-            return [CutOff(said.strip()) if is_cut else said.strip()]
+            return [CutOff(said) if is_cut else said]
         return self._part(said, CUT_HINT if is_cut else "")
 
     def _part(self, said: str, hint: str) -> list[Any]:
-        """The part of a message in JSON, which may be fenced."""
-        fenced = _FENCED.fullmatch(said.strip())
+        """The part of a message in JSON."""
         try:
-            document = parse_json(fenced[1] if fenced else said)
+            document = parse_json(said)
         except ValueError:
             if self.refusals is not None and self.refusals.matching(said):
                 return [said]
@@ -211,6 +210,13 @@ def _joined(content: Any) -> str:
     """The text of a message, which may come in parts; empty where there is none."""
     parts = [each.get("text") for each in content] if isinstance(content, list) else [content]
     return "".join(each or "" for each in parts)  # a TypeError of what is no text
+
+
+def _bare(said: str) -> str:
+    """What a model says without its thoughts, and without the fence of code."""
+    answer = said.rpartition(THOUGHT)[2].strip()
+    fenced = _FENCED.fullmatch(answer)
+    return fenced[1].strip() if fenced else answer
 
 
 def _usage(answer: bytes) -> Tokens | None:
