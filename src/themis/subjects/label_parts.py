@@ -19,7 +19,7 @@ from themis.subjects.outputs import Output
 
 DECISION_LIMIT = 100  # different decisions, which fit into a byte
 RECORD_LIMIT = 2**22  # different answers with declared outputs; they are all kept
-FINAL = ".,;:!?…"  # punctuation that makes no other decision of a text that it ends
+FINAL = ".,;:!?…。"  # punctuation that makes no other decision of a text that it ends
 
 Numbers = NDArray[np.int32]
 
@@ -332,8 +332,8 @@ def part_of(output: Output) -> Part:
 def bare_text(text: str) -> str:
     """What is left of a text without case, surrounding space and final punctuation.
 
-    >>> [bare_text(each) for each in ("Approved.", " approved", "<=50K", "A-", "...")]
-    ['approved', 'approved', '<=50k', 'a-', '...']
+    >>> [bare_text(each) for each in ("Approved.", " approved", "承認。", "<=50K", "A-", "...")]
+    ['approved', 'approved', '承認', '<=50k', 'a-', '...']
     """
     folded = unicodedata.normalize("NFKC", text).casefold().strip()
     return folded.rstrip(FINAL).rstrip() or folded
