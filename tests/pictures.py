@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests import diagrams
 from tests.browser import Browser, Page, opened
 from tests.web.serving import Server, example, serving, until
 
@@ -48,7 +49,21 @@ def report(browser: Browser, folder: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for dark in (False, True):
         with opened(browser, written.as_uri(), **SIZE, dark=dark) as page:
-            page.screenshot(PICTURES / f"report-{'dark' if dark else 'light'}.png", whole=False)
+            page.screenshot(named("report", dark=dark), whole=False)
+            page.evaluate(diagrams.marks())
+            page.screenshot(named("annotated", dark=dark), whole=False)
+
+
+def drawings(browser: Browser, folder: Path) -> None:
+    """Those of `tests.diagrams`, light and dark."""
+    for drawing in diagrams.write(folder):
+        for dark in (False, True):
+            with opened(browser, drawing.as_uri(), width=860, height=10, dark=dark) as page:
+                page.screenshot(named(drawing.stem, dark=dark))
+
+
+def named(name: str, *, dark: bool) -> Path:
+    return PICTURES / f"{name}-{'dark' if dark else 'light'}.png"
 
 
 def main() -> None:
@@ -56,6 +71,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, Browser() as browser:
         report(browser, Path(folder))
+        drawings(browser, Path(folder))
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(example(Path(folder))) as server,

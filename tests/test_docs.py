@@ -751,6 +751,12 @@ def test_the_explanation_of_every_code_names_a_page_that_exists() -> None:
     assert {each.page for each in known_codes()} <= {path.name for path in DOCS}
 
 
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: path.name)
+def test_every_picture_is_there(page: Path) -> None:
+    for shown in re.finditer(r"!\[[^\]]*\]\((\S+?)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / shown[1]).is_file(), shown[0]
+
+
 def test_the_pages_of_the_site_link_only_to_each_other() -> None:
     for path in DOCS:
         for link in LINK.finditer(FENCE.sub("", path.read_text(encoding="utf-8"))):
