@@ -247,5 +247,5 @@ def test_a_result_nested_deep_is_refused_in_one_line(saved: Any) -> None:
     Path("deep.json").write_text(json.dumps(saved).replace('"here"', nested))
     done = run("report", "deep.json")
     assert done.exit_code == 2
-    said = "error: deep.json: is nested too deep; measure again, or restore it"
+    said = "error[result]: deep.json: is nested too deep; measure again, or restore it"
     assert done.stderr.splitlines() == [said]

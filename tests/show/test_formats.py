@@ -656,7 +656,7 @@ def test_a_file_in_the_way_of_a_folder_is_told(project: Project) -> None:
     ):
         done = run("report", "result.json", *words.split())
         assert done.exit_code == 2
-        assert f"error: --output: {problem}" in done.stderr
+        assert f"error[output]: --output: {problem}" in done.stderr
     assert Path("taken").read_text() == "mine"
 
 

@@ -292,7 +292,8 @@ class TestFiles:
         rest = f"[subject.prompt]{rest.partition('[subject.prompt]')[2]}[run]\nmax_spend = 1\n"
         file.write_text(head + rest, encoding="utf-8")
         (said,) = themis("score", code=2).splitlines()
-        assert said.startswith("error: themis.toml:15: run.max_spend: what is spent is only known")
+        place = "error[setting]: themis.toml:15: run.max_spend"
+        assert said.startswith(f"{place}: what is spent is only known")
         more = head + 'refusals = ["no*"]\njson_schema = 1\n' + rest.replace("user", "usr")
         file.write_text(f"{more}[subject.prices]\ninput = -1\n", encoding="utf-8")
         said = themis("score", code=2)
