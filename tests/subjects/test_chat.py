@@ -219,6 +219,17 @@ class TestStops:
         assert score().scores[0].conclusive
         assert not set(answered) & {each.body for each in service.requests}
 
+    def test_whoever_has_to_be_paid_is_not_asked_about_the_next_sets(
+        self, service: Service
+    ) -> None:
+        service.answer = lambda _: completion() if len(service.requests) <= 40 else error(402)
+        sets = [["race"], ["age"], ["race", "age"]]
+        with Audit(model(service, schema=LARGE), LARGE, deterministic=True) as audit:
+            assert audit.score(sets).stopped == "budget"
+            assert 40 < len(service.requests) <= 40 + 8
+            service.answer = lambda _: completion()  # it was paid
+            assert audit.score([["race"]]).scores[0].samples
+
     @pytest.mark.parametrize("status", [408, 429, 500, 524, 529])
     def test_what_passes_is_sent_again(self, service: Service, status: int) -> None:
         replies = iter([error(status, "rate_limit_exceeded")])

@@ -81,7 +81,6 @@ class Runner:
         self.max_failures = max_failures
         self.max_undecided = max_undecided
         self.runs = runs  # behind each output
-        self.unpaid = ""  # why a service answers nothing more, once it does
         self.ledger = Ledger()
         self.heed: Callable[[], None] = ignore  # raises what shall end the run between two blocks
         self.opening: Callable[[], None] = ignore  # runs what goes before all else
@@ -104,6 +103,7 @@ class Runner:
         self.ahead.start(allowed=budget.ahead and not budget.limits)
         self.reserved = 0  # executions that are kept back for running findings again
         self._started_at = self.used
+        self.unpaid = ""  # why a service answers nothing more, once it does
         if self.subject.tokens is not None:
             self.subject.is_spent = self._is_spent
         self._deadline = time.monotonic() + (
@@ -186,9 +186,9 @@ class Runner:
         return {name: at - used[name] + before[name] for name, at in self._budget.limits.items()}
 
     def _is_spent(self) -> bool:
-        """Whether the tokens or the money are used up."""
-        left = self._limits_left
-        return any(each <= 0 for name, each in left.items() if name != "max_executions")
+        """Whether the tokens or the money are used up, or the service says so."""
+        left = {**self._limits_left, "max_executions": 1}
+        return bool(self.unpaid) or min(left.values()) <= 0
 
     @property
     def seconds_left(self) -> float:
