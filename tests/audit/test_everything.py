@@ -82,7 +82,7 @@ def audited(name: str, **settings: Any) -> tuple[Result, Forecast]:
 LONG = ("three characteristics", "groups that share no contexts")
 
 
-@pytest.mark.some_slow(core=4)
+@pytest.mark.some_slow(core=4, full=2)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in SUBJECTS]
 )

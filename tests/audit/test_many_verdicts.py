@@ -84,7 +84,7 @@ QUICK = [
 SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in at_limits() if each not in QUICK]
 
 
-@pytest.mark.some_slow(core=4)
+@pytest.mark.some_slow(core=4, full=2)
 @pytest.mark.parametrize("cell", [*QUICK, *SLOW], ids=lambda cell: cell.name)
 def test_nobody_is_cleared_or_convicted_right_at_a_limit(cell: AtALimit) -> None:
     assert not simulate(cell, 8).surely_above(1 - cell.confidence, cells=len(QUICK))

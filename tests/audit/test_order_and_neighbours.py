@@ -62,6 +62,7 @@ def test_models_that_look_at_other_rows_are_not_convicted() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
+@pytest.mark.some_slow(core=1, full=4)
 def test_nobody_who_depends_on_others_is_convicted_by_any_command(case: Case) -> None:
     pytest.importorskip("pandas")
     assert is_harmless(case, runs=1)

@@ -173,7 +173,7 @@ MEASURES: dict[str, Callable[[Hurried], Any]] = {
 }
 
 
-@pytest.mark.some_slow(core=3)
+@pytest.mark.some_slow(core=3, full=3)
 @pytest.mark.parametrize("savings", [1_000, 3])  # so few inputs that all of them are run
 @pytest.mark.parametrize("measure", MEASURES)
 def test_nothing_is_called_once_the_time_is_over(

@@ -124,6 +124,7 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     ],
 )
 @pytest.mark.slow
+@pytest.mark.some_slow(core=1, full=2)
 def test_what_no_result_can_hold_is_refused_with_its_place(
     saved: Any, place: tuple[Any, ...], value: Any, words: str
 ) -> None:

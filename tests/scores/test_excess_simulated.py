@@ -98,6 +98,7 @@ def missed(each: World, scores: list[ExcessScore]) -> dict[str, int]:
 @pytest.mark.parametrize("decisions", [2, 4])
 @pytest.mark.parametrize("assignments", [2, 5])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.some_slow(core=1, full=2)
 def test_ends_hold_wherever_a_run_ends(kind: str, assignments: int, decisions: int) -> None:
     each = world(kind, assignments, decisions)
     budgets = [None, *np.random.default_rng(1).integers(60, 2_000, RUNS - 1).tolist()]

@@ -70,7 +70,7 @@ def check_witnesses(world: JointWorld, score: CausalScore) -> None:
         assert world.valid(two)
 
 
-@pytest.mark.some_slow(core=9)
+@pytest.mark.some_slow(core=9, full=3)
 @pytest.mark.parametrize(("features", "seed"), [*PLAIN, *BINNED, *MORE])
 def test_exact_scores_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
@@ -120,7 +120,7 @@ def as_given(rows: Weighed, features: Features) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name not in leave_out} for row, _ in rows]
 
 
-@pytest.mark.some_slow(core=8)
+@pytest.mark.some_slow(core=8, full=4)
 @pytest.mark.parametrize(("features", "seed"), EVERY)
 def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
@@ -156,6 +156,7 @@ def test_scores_of_given_rows_are_those_of_the_definitions(features: Features, s
 
 
 @pytest.mark.parametrize(("features", "seed"), [*EVERY[::18], *slow(EVERY[1::2])])
+@pytest.mark.some_slow(core=1, full=3)
 def test_a_profile_is_measured_as_the_definitions_say(features: Features, seed: int) -> None:
     world = joint_world(features, seed)
     rows = usable(world, world.rows(features, seed))
@@ -189,6 +190,7 @@ def in_order(names: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("features", "seed"), [*EVERY[21:22], *slow(EVERY[::2])])
+@pytest.mark.some_slow(core=1, full=3)
 def test_people_who_are_drawn_from_rows_are_those_of_the_definitions(
     features: Features, seed: int
 ) -> None:
@@ -209,7 +211,7 @@ def test_people_who_are_drawn_from_rows_are_those_of_the_definitions(
         assert all(0 <= each.rate <= 1 for each in paper.group(*names).groups)
 
 
-@pytest.mark.some_slow(core=3)
+@pytest.mark.some_slow(core=3, full=3)
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.parametrize(("features", "seed"), [*PLAIN, *slow(BINNED)])
 def test_a_search_finds_the_minimal_sets(
@@ -228,6 +230,7 @@ def test_a_search_finds_the_minimal_sets(
 
 
 @pytest.mark.parametrize(("features", "seed"), [*FITTING[:1], *slow([FITTING[8], *FITTING[1::3]])])
+@pytest.mark.some_slow(core=1, full=3)
 def test_sampled_intervals_hold(
     features: Features, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ SIMULATED = [
 @pytest.mark.parametrize("space", SIMULATED)
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.slow
+@pytest.mark.some_slow(core=1, full=2)
 def test_interval_contains_the_exact_score_as_often_as_stated(
     space: themis.Schema, names: tuple[str, ...], measure: str
 ) -> None:

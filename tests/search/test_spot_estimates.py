@@ -30,6 +30,7 @@ def covered(share: float, found: float, failing: float = 0.0) -> float:
     "share", [0.0, 0.8, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.1, 0.5, 1.0))]
 )
 @pytest.mark.slow
+@pytest.mark.some_slow(core=1, full=2)
 def test_the_interval_holds_as_often_as_stated(share: float, found: float) -> None:
     assert covered(share, found) >= RULE.confidence
 

@@ -120,6 +120,7 @@ def draw_case(seed: int) -> tuple[dict[str, float], float, float, int, int]:
 @pytest.mark.parametrize(
     "seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 15))]
 )
+@pytest.mark.some_slow(core=1, full=2)
 def test_documents_do_not_depend_on_what_few_people_get(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

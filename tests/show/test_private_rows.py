@@ -117,7 +117,7 @@ def test_with_rows_every_page_shows_them(project: Project) -> None:
         assert MARK in text or "-q" in name, f"{name}: {text}"
 
 
-@pytest.mark.some_slow(core=2)
+@pytest.mark.some_slow(core=2, full=2)
 @pytest.mark.parametrize(
     ("body", "command"),
     [

@@ -77,6 +77,7 @@ FILES = [f"{name} {kind}.html" for name in samples.SAMPLES for kind in ("page", 
 
 
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.some_slow(core=1, full=2)
 def test_on_a_phone_nothing_is_logged_fetched_run_or_too_wide(
     file: str, browser: Browser, folder: Path
 ) -> None:

@@ -112,7 +112,7 @@ def rendered(request: pytest.FixtureRequest) -> str:
     return RENDERERS[kind](samples.SAMPLES[name]())
 
 
-@pytest.mark.some_slow(core=5)
+@pytest.mark.some_slow(core=5, full=5)
 def test_a_report_is_one_small_file_that_refers_to_nothing_else(rendered: str) -> None:
     page = Document(rendered)
     assert len(rendered.encode()) < LIMIT_BYTES
