@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -34,7 +35,7 @@ th, td { padding: 7px 10px; border-bottom: 1px solid var(--line) }
 h2 { font-size: 17px; font-weight: 600; margin: 14px 0 8px } h2:first-child { margin-top: 0 }
 p { margin: 10px 0 0 } pre { margin: 0; font: 14px/1.4 "DejaVu Sans Mono", monospace }
 svg { display: block; width: 100% } svg text { font-size: 14px; fill: var(--text) }
-.tree { display: grid; grid-template-columns: 1fr 300px; gap: 0 18px }
+.tree { display: grid; grid-template-columns: 1fr 330px; gap: 0 18px; align-items: stretch }
 .tree code { font: 600 15px "DejaVu Sans Mono", monospace; color: var(--found) }
 .tree > * { padding: 8px 0; border-bottom: 1px solid var(--line) }
 """
@@ -60,13 +61,13 @@ def flips() -> str:
     body = f"<table><tr>{head}{''.join(rows)}</table>"
     changed = sum("changes" in row for row in rows)
     return page(
-        f"{body}<p class=dim>The causal score is the share of rows that change, of all "
-        f"possible applicants. Here it is {changed} of {len(rows)}; a run tries thousands."
+        f"{body}<p class=dim>The causal score is the share of rows in which the decision changes. "
+        f"Here it is {changed} of {len(rows)}; a run tries thousands of test applicants."
     )
 
 
 def equal_rates() -> str:
-    """Groups with one rate, of which many would get the other decision."""
+    """Groups with the same rate, many of whose members would get a different decision."""
     audit = demo_audit(error=0.01, seed=42)
     group, causal = audit.group("sex"), audit.causal("sex")
     bars = "".join(
@@ -83,10 +84,10 @@ def equal_rates() -> str:
         for each, share in zip(words, (change.lost, change.gained), strict=True)
     )
     return page(
-        f"<h2>Approved: the rates are the same</h2>{bars}"
-        f"<h2>Yet the decision changes with the sex alone (drawn five times as wide)</h2>{lose}"
-        f"<p class=words>For {100 * causal.score:.1f} % of applicants the decision changes "
-        f"({100 * causal.low:.1f} to {100 * causal.high:.1f} %)."
+        f"<h2>Approval rates are nearly equal</h2>{bars}"
+        f"<h2>Yet some decisions change when only the sex is changed (bars five times as wide)</h2>{lose}"
+        f"<p class=words>For {100 * causal.score:.1f} % of test applicants the decision "
+        f"changes (99 % confidence interval: {100 * causal.low:.1f}–{100 * causal.high:.1f} %)."
     )
 
 
@@ -141,27 +142,30 @@ def interval(place: int, word: str, score: Any) -> str:
     )
 
 
+WHEN = (
+    ("I have a program, but no file that describes its inputs", "themis init"),
+    ("How much does one characteristic matter?", "themis score --against sex"),
+    ("Which combinations of characteristics matter?", "themis search --threshold 0.1"),
+    ("Measure everything, with a report to sign", "themis audit"),
+    ("How does it treat the people in this table?", "themis apparent --data people.csv"),
+    ("Fail the build above a limit", "themis check"),
+    ("What has changed since last time?", "themis diff old.json new.json"),
+    ("Do the saved pairs still get different decisions?", "themis replay result.json"),
+    ("I would rather click", "themis ui"),
+)
+
+
 def commands() -> str:
     """Which command when."""
-    rows = (
-        ("I have a program, but no file that describes its inputs", "themis init"),
-        ("How much does one characteristic matter?", "themis score --against sex"),
-        ("Which sets of characteristics matter at all?", "themis search"),
-        ("All of it, with a report to sign", "themis audit"),
-        ("What does it do to the people in this table?", "themis apparent people.csv"),
-        ("Fail the build above a limit", "themis check"),
-        ("What has changed since last time?", "themis diff old.json new.json"),
-        ("Does a saved finding still hold?", "themis replay result.json"),
-        ("I would rather click", "themis ui"),
-    )
-    cells = "".join(f"<span>{each}</span><code>{command}</code>" for each, command in rows)
+    cells = "".join(f"<span>{each}</span><code>{command}</code>" for each, command in WHEN)
     return page(f"<div class=tree>{cells}</div>")
 
 
 def terminal() -> str:
     """The beginning of what the demo prints."""
     command = [sys.executable, "-m", "themis", "demo", "--seed", "42"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    wide = os.environ | {"COLUMNS": "88"}  # room for the longest line
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=wide)
     text = (
         done.stdout.split("\n\n", 1)[1]
         .partition("\n\npython -m")[0]

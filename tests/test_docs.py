@@ -50,7 +50,10 @@ import yaml
 from typer.testing import CliRunner
 
 import themis
+from tests import diagrams
+from tests.browser import Browser, opened
 from tests.test_architecture import rooms_table
+from tests.web.serving import until
 from themis.audit.checker import run_checks
 from themis.cli import app
 from themis.config import format as file_format
@@ -753,8 +756,16 @@ def test_the_explanation_of_every_code_names_a_page_that_exists() -> None:
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda path: path.name)
 def test_every_picture_is_there(page: Path) -> None:
-    for shown in re.finditer(r"!\[[^\]]*\]\((\S+?)\)", page.read_text(encoding="utf-8")):
+    pictures = r"(?:!\[[^\]]*\]\(|\b(?:src|srcset)=\")([^\s)\"]+)"
+    for shown in re.finditer(pictures, page.read_text(encoding="utf-8")):
         assert (page.parent / shown[1]).is_file(), shown[0]
+
+
+def test_every_command_on_the_picture_of_commands_can_be_given_like_that() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for _, line in diagrams.WHEN:
+        name, *arguments = shlex.split(line)[1:]
+        commands[name].make_context(name, arguments)  # raises an error of usage
 
 
 def test_the_pages_of_the_site_link_only_to_each_other() -> None:
@@ -783,6 +794,21 @@ def test_the_site_is_built_without_warnings_and_fetches_nothing(tmp_path: Path) 
             r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"?(http[^\" >]*)", page.read_text()
         )
         assert fetched == [], page.name
+
+
+@pytest.mark.slow
+def test_the_search_of_the_site_needs_no_server(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True)
+    look_for = """(() => { const field = document.querySelector(".md-search__input");
+        field.focus(); field.value = "placebo";
+        for (const each of ["input", "keyup"]) field.dispatchEvent(new Event(each)); })()"""
+    found = "document.querySelector('.md-search-result__list').innerText.includes('placebo score')"
+    with Browser() as browser, opened(browser, tmp_path / "index.html") as page:
+        page.evaluate(look_for)
+        until(lambda: page.evaluate(found))
+        assert page.messages == []
+        assert all(each.startswith(("file:", "data:")) for each in page.requests)
 
 
 def test_no_page_names_a_place_outside_the_repository() -> None:
