@@ -85,7 +85,8 @@ def equal_rates() -> str:
     )
     return page(
         f"<h2>Approval rates are nearly equal</h2>{bars}"
-        f"<h2>Yet some decisions change when only the sex is changed (bars five times as wide)</h2>{lose}"
+        "<h2>Yet decisions change when only the sex is changed (bars five times as wide)</h2>"
+        f"{lose}"
         f"<p class=words>For {100 * causal.score:.1f} % of test applicants the decision "
         f"changes (99 % confidence interval: {100 * causal.low:.1f}–{100 * causal.high:.1f} %)."
     )

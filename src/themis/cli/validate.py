@@ -315,7 +315,7 @@ def _executions(part: Part, plan: Plan) -> str:
         return executions
     if is_first and plan.profile is None and plan.valid_size is not None:
         executions = count(plan.valid_size, "input")
-    shown = executions if part.executions else "known by then"
+    shown = executions if part.executions else "already run by then"
     whom = "all inputs are" if plan.profile is None else "everybody is"
     return f"exact scores: {whom} run ({shown})"
 
