@@ -49,7 +49,7 @@ SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as
 # Where few calls are wanted, as measured: of a score, to look for noise, and to explain a finding
 # and run it again.
 CALLS, LOOKS, FINDING_CALLS = 2, 3, 5
-OWN_SECONDS = 1e-4  # that an execution takes beside the subject
+OWN_SECONDS = 1e-5  # that an execution takes beside the subject
 CALL_SECONDS = 1e-2  # the same of a large call
 MOST_SETS = 1_000  # that are looked at one by one
 LARGE = 3  # sets of so many characteristics are not among the scores
