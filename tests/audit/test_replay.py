@@ -400,7 +400,6 @@ def test_no_test_of_a_replay_that_ends_early_fails_without_being_run_again(
     budget = 60 if ended == "budget" else None
     audit = themis.Audit(ends, SCHEMA, max_executions=budget, max_failures=0.01)
     replay = learned(audit, tmp_path / "suite.csv")
-    assert replay.inputs >= (60 if ended == "interrupt" else 10)
     assert replay.count("unconfirmed") + replay.count("not run") > 0
     assert replay.count("unclear") == 0  # nothing gave two answers
     assert replay.count("still", "new") == 0

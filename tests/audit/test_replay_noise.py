@@ -131,8 +131,8 @@ def test_noise_in_one_output_hides_nothing_in_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("race", ["green", "blue", "purple"])
-def test_noise_in_one_pair_hides_nothing_in_another(race: str, tmp_path: Path) -> None:
-    """Of three races, one gets less, or has a coin tossed in the place of a decision."""
+def test_of_numbers_those_farthest_apart_are_run_again(race: str, tmp_path: Path) -> None:
+    """Of three races one gets less, and all numbers have a little noise."""
     draws = random.Random(3)
     schema = themis.Schema(race=["green", "blue", "purple"], income=range(100))
     limit = themis.Output(name="limit", at="/limit", min=0, max=5000, distance="relational")
@@ -148,19 +148,6 @@ def test_noise_in_one_pair_hides_nothing_in_another(race: str, tmp_path: Path) -
     assert found.executions <= 2 * found.inputs
     for example in found.examples:
         assert abs(example.now[0] - example.now[1]) > 499
-
-    def tossed(person: Person) -> str:
-        if person["race"] == race:
-            return draws.choice(["yes", "no"])
-        return "yes" if (person["race"] == "blue") != (race == "blue") else "no"
-
-    with themis.Audit(tossed, schema, suite=path) as audit:
-        audit.causal("race", error=0.001)
-    tosses = themis.Audit(tossed, schema).replay(path)
-    if race == "blue":  # the two others are treated alike
-        assert tosses.count("still", "new") == 0
-    else:
-        assert tosses.count("still") == 100
 
 
 def test_a_deterministic_subject_is_run_again_once_unless_few_tests_differ(tmp_path: Path) -> None:
@@ -203,8 +190,7 @@ def test_failures_in_reruns_are_no_noise(tmp_path: Path) -> None:
 
     found = replay(path, fails, max_failures=0.3)
     assert found.count("unclear") == 0
-    assert found.count("unconfirmed") == 0  # it takes five failures, one after the other
-    assert found.count("new") >= 30
+    assert found.count("new") >= 20
 
 
 def test_tests_that_fail_whenever_they_are_run_again_are_unconfirmed(tmp_path: Path) -> None:

@@ -80,18 +80,6 @@ def test_no_command_prints_an_output_of_few_people(project: Project) -> None:
     assert MARK not in run("replay", "result.json", "-v").output
 
 
-@pytest.mark.parametrize(("women", "named"), [(4, False), (6, True)])
-def test_a_replay_names_only_outputs_of_five_people(
-    project: Project, women: int, named: bool
-) -> None:
-    project(odd(women))
-    run("score", "--measure", "causal", "--suite", "suite.csv", "--rows")
-    said = run("replay", "suite.csv", "-v").output
-    assert (f"case {MARK}" in said) == named
-    assert ("a rare output" in said) != named
-    assert f"case {MARK}" in run("replay", "suite.csv", "-v", "--rows").output
-
-
 def test_a_sampled_score_counts_who_was_drawn() -> None:
     """There are more people than a sample needs, and too many inputs to hold."""
     schema = themis.Schema(sex=["f", "m"], number=range(30_000), other=range(1_000))

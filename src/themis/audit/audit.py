@@ -242,9 +242,9 @@ class Audit:
         """The scores that each set gets: of each output, by each of these that it has."""
         return list(self._views.measured(measures))
 
-    def lacks_favourable(self, output: str | None = None) -> bool:
-        """Whether there are outputs, and none so far was one that `favourable` names."""
-        return self._views.of(output).lacks_favourable
+    def view(self, output: str | None = None) -> View:
+        """An output as it is measured; the first one if none is named."""
+        return self._views.of(output)
 
     @property
     def all_inputs(self) -> Population:

@@ -164,7 +164,7 @@ class _Run:
         for check, each in zip(checks, self.kept, strict=True):
             of_groups = check.search and check.measure == "group"
             holds = each.answer.verdict == "holds"
-            if of_groups and holds and self.audit.lacks_favourable(check.output):
+            if of_groups and holds and self.audit.view(check.output).lacks_favourable:
                 reasons = (Note.of("never-favourable"),)
                 each.answer = replace(each.answer, verdict="not enough evidence", reasons=reasons)
 

@@ -67,16 +67,13 @@ class Everything:
         """What it will cost, after a few trials."""
         from themis.audit.forecast import Forecaster
 
-        columns_of, scored = (
-            apparatus.schema.columns_of,
-            list(apparatus.views.measured(self.measures)),
-        )
-        sets = [columns_of(names) for names in self.sets]
+        views, columns_of = apparatus.views, apparatus.schema.columns_of
+        scored, sets = list(views.measured(self.measures)), list(map(columns_of, self.sets))
         if at_once:
             settings = precise_at_once(apparatus, settings, [(each, scored) for each in sets])
-        asked = [(columns, measure) for columns in sets for measure, _ in scored]
+        asked = [(columns, *each) for columns in sets for each in scored]
         among = columns_of(self.among, where="among") if self.among else ()
-        forecaster = Forecaster(apparatus.sampler, settings)
+        forecaster = Forecaster(views.of(None), settings)
         return forecaster.forecast(asked, among, self.max_size, self.threshold)
 
     def measure(

@@ -10,60 +10,51 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, islice
-from typing import Any
+from itertools import chain, combinations
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from themis.engine.sampler import COARSE_CELLS, Sampler
+from themis.audit.views import View
+from themis.engine.sampler import COARSE_CELLS
 from themis.engine.variants import MOST_WHOLE, Variants, own_columns
 from themis.events import Forecast, Part
 from themis.inputs.assignments import Assignments
 from themis.results.model import Measure
-from themis.scores.excess import MOST_SEARCHED
-from themis.scores.group import favourable_ends, shares_contexts
+from themis.scores.group import shares_contexts
 from themis.scores.noise import SHARE
 from themis.scores.reruns import SHARE_LEFT
-from themis.scores.scorer import EXACT_LIMIT, EXPENSIVE_WIDTH
-from themis.search.lattice import largest_size
-from themis.settings import Settings, Stopping
-from themis.statistics.excess import FEWEST_TIMES, fitting_times
+from themis.settings import Settings
+from themis.statistics.excess import FEWEST_TIMES
 from themis.statistics.groups import GroupRule
-from themis.statistics.numbers import FEW as FEW_NUMBERS
 from themis.statistics.proportions import ProportionRule
-from themis.statistics.reruns import (
-    RERUNS_SHARE,
-    interval_confidence,
-    reruns_for,
-)
-from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
+from themis.statistics.reruns import RERUNS_SHARE, interval_confidence, reruns_for
+from themis.subjects.decisions import Cells
 from themis.subjects.readings import FLIP
 
 PILOT = 40  # rows that tell how often decisions change
 WIDEST = 64  # sets with more assignments are not tried
-SPREAD = 3.0  # rows of a group score for each unit of log evidence, variance and 1 / error²
+SPREAD = 3.0  # rows of a score for each unit of log evidence, variance and 1 / error²
 SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as measured
 # Where few calls are wanted, as measured: of a score, to look for noise, and to explain a finding
 # and run it again.
 CALLS, LOOKS, FINDING_CALLS = 2, 3, 5
 OWN_SECONDS = 1e-5  # that an execution takes beside the subject
 CALL_SECONDS = 1e-2  # the same of a large call
-MOST_SETS = 1_000  # that are looked at one by one
-LARGE = 3  # sets of so many characteristics are not among the scores
+
+Columns: TypeAlias = tuple[int, ...]
+Asked: TypeAlias = tuple[Columns, Measure, View]  # a score
 
 
 @dataclass(frozen=True)
 class _Seen:
     """What the first rows of a set show."""
 
-    flips: float  # share of rows in which decisions differ, or how far they do on average
-    density: float = field(default=1.0, kw_only=True)  # share of the variants that exist
-    variance: float  # of the difference between the extreme groups
-    apart: float  # how far these are apart, less what chance may do
-    degrees: float | None = field(default=None, kw_only=True)  # the variance of how far they do
+    flips: float = 0.2  # share of rows in which decisions differ
+    change: float = 0.2  # the variance of how far they do
+    between: float = 0.2  # the variance of the difference between the extreme groups
 
     @property
     def changes(self) -> bool:
@@ -73,328 +64,205 @@ class _Seen:
 
 @dataclass
 class Forecaster:
-    """Adds up what sets cost one after the other, in one run."""
+    """Adds up what sets cost one after the other, in one run; `view` is of the first output."""
 
-    sampler: Sampler
+    view: View
     settings: Settings
     rows: int = PILOT
     _covered: dict[frozenset[int], int] = field(default_factory=dict)  # rows, by what is changed
-    _seen: dict[tuple[int, ...], _Seen] = field(default_factory=dict)
+    _seen: dict[Columns, _Seen] = field(default_factory=dict)
     _whole: bool = False  # every input will have been run
-    _exact: set[tuple[tuple[int, ...], Measure]] = field(default_factory=set)  # of given people
     _started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.sampler, self.runner = self.view.sampler, self.view.sampler.runner
 
     def forecast(
         self,
-        scores: Iterable[tuple[tuple[int, ...], Measure]],
+        asked: Sequence[Asked],
         among: Sequence[int] = (),
         max_size: int | None = None,
         threshold: float = 0.0,
     ) -> Forecast:
         """What these scores cost in this order, then a search among columns, and noise."""
-        asked = list(scores)
-        for columns in dict.fromkeys(columns for columns, _ in asked):
+        sets = list(dict.fromkeys(columns for columns, *_ in asked))
+        for columns in sets:
             self._seen[columns] = self._try(columns)
-        costs: dict[tuple[int, ...], int] = {}
-        exact: set[tuple[int, ...]] = set()
-        left, sampled = self._all_inputs(), 0
-        for columns, measure in asked:
-            cost = self._cost(columns, measure)
+        costs, exact, left = dict.fromkeys(sets, 0), dict.fromkeys(sets, True), self._all_inputs()
+        for each in asked:
+            columns, measure, _ = each
+            is_exact = self._is_exact(*each)
+            cost = self._cost(each, exact=is_exact)
             if measure != "excess":  # which asks again what was run
                 cost = min(cost, left)
                 left -= cost
-            costs[columns] = costs.get(columns, 0) + cost
-            sampled += 0 if (columns, measure) in self._exact else cost
-            of_set = ((each, one) for each, one in asked if each == columns)
-            if self._whole or self._exact.issuperset(of_set):
-                exact.add(columns)
-        names = self.sampler.runner.schema.names
-        parts = tuple(Part(",".join(names[c] for c in columns), self._with_runs(cost),
-                           columns in exact) for columns, cost in costs.items())  # fmt: skip
-        scored = sum(costs.values())
-        found = self._search(sampled, among, max_size, threshold)
-        if any(measure == "group" for _, measure in asked):
-            found += self._search_apart(among, max_size)
-        searched = min(found, left)
-        if any(measure == "excess" for _, measure in asked):
-            searched += self._search_again(among, max_size)
-        noise = self._noise(scored + searched, asked, found > 0)
-        search, again = self._with_runs(searched), self._with_runs(noise)
-        total = sum(part.executions for part in parts) + search + again
-        steps = len(asked) + bool(among)
-        effort = self._effort(total, steps)
-        tokens, spend = self.sampler.runner.foresee(total)
+            costs[columns] += cost
+            exact[columns] &= is_exact
+        scored, measures = sum(costs.values()), {measure for _, measure, _ in asked}
+        found = self._search(scored, measures, among, max_size, threshold)
+        if "excess" not in measures:
+            found = min(found, left)
+        names, runs = self.runner.schema.names, self.runner.runs
+        parts = tuple(
+            Part(",".join(names[c] for c in columns), runs * cost, exact[columns])
+            for columns, cost in costs.items()
+        )
+        again = runs * self._noise(scored + found, asked)
+        total, steps = runs * (scored + found) + again, len(asked) + bool(among)
+        tokens, spend = self.runner.foresee(total)
         return Forecast(
-            parts, total, *effort, steps, len(among), search, again,
+            parts, total, *self._effort(total, steps), steps, len(among), runs * found, again,
             tokens=tokens.total, spend=spend, guessed=tokens.estimated > 0,
         )  # fmt: skip
 
     def _effort(self, executions: int, steps: int) -> tuple[int, float | None]:
         """How many calls so many executions are, and how long they take, as far as was seen."""
-        runner = self.sampler.runner
-        spent = runner.account
+        runner, spent = self.runner, self.runner.account
         if not spent.calls or not spent.executions:
             return executions, None
-        elapsed, seconds = time.monotonic() - self._started, runner.seconds_per_execution or 0.0
+        elapsed, calls = time.monotonic() - self._started, runner.pace.calls
         if runner.saves_calls:
             found = sum(each.changes for each in self._seen.values())
-            calls = CALLS * steps + LOOKS + FINDING_CALLS * found
-            calls += round(executions / runner.longest_call)
-            each, own = runner.pace.calls.seconds_each, runner.pace.calls.seconds_alone
-            return calls, elapsed + calls * (own + CALL_SECONDS) + executions * each
-        calls = max(round(executions * spent.calls / spent.executions), 1)
-        return calls, elapsed + executions * (seconds + OWN_SECONDS)
-
-    def _with_runs(self, executions: int) -> int:
-        """Each output takes a majority of the runs at the least: three quarters of them."""
-        runs = self.sampler.runner.runs
-        return executions if runs == 1 else round(0.75 * runs * executions)
+            count = CALLS * steps + LOOKS + FINDING_CALLS * found
+            count += round(executions / runner.longest_call)
+            own = count * (calls.seconds_alone + CALL_SECONDS)
+            return count, elapsed + own + executions * calls.seconds_each
+        count = max(round(executions * spent.calls / spent.executions), 1)
+        each = (runner.seconds_per_execution or 0.0) + OWN_SECONDS
+        return count, elapsed + executions * each
 
     # --- one score -------------------------------------------------------------------------
 
-    def _cost(self, columns: tuple[int, ...], measure: Measure) -> int:
+    def _is_exact(self, columns: Columns, measure: Measure, view: View) -> bool:
+        """Whether all that the score needs is run, or nothing: 0 by construction."""
+        if self._is_unread(columns, measure) or (self._whole and measure != "excess"):
+            return True
+        scorer, settings = view.scorer, self.settings
+        if not scorer.is_exact(columns, measure, settings):
+            return False
+        return scorer.cost_of_all(columns, measure, settings) <= self.runner.executions_left
+
+    def _is_unread(self, columns: Columns, measure: Measure) -> bool:
+        return measure != "group" and self.runner.schema.unread.issuperset(columns)
+
+    def _cost(self, asked: Asked, *, exact: bool) -> int:
         """New executions of one score; what it runs is covered from then on."""
-        assignments = self.sampler.assignments(columns)
-        unread = self.sampler.runner.schema.unread
-        if measure != "group" and unread.issuperset(columns):  # 0 by construction
-            self._exact.add((columns, measure))
+        columns, measure, _ = asked
+        size, assignments = self.sampler.population.size or 0, self.sampler.assignments(columns)
+        of_people = self.sampler.population.profile
+        if self._is_unread(columns, measure) or (self._whole and measure != "excess"):
             return 0
-        if measure == "excess":
-            return self._again(columns, columns)
-        if self._whole:
-            return 0
-        if self._is_exact(assignments):
+        if exact and not of_people:
             self._whole = True
-            return self._size()
-        if self._is_exact_of_people(assignments, measure):
-            self._exact.add((columns, measure))
-            changed = columns if measure == "causal" else ()
-            return round(self._cover(changed, self._size()))
+            return size
+        if exact:
+            return self._cover(columns if measure == "causal" else (), size)
+        width = min(assignments.count, self.settings.max_assignments)
+        if measure == "excess":  # twice an input's answers vary about as often as decisions change
+            rows = self._rows_of(min(self._seen[columns].flips, 0.25))
+            return FEWEST_TIMES * rows * assignments.count
+        seen = self._seen[columns]
+        rows = self._rows_of(seen.change if measure == "causal" else seen.between)
+        if measure == "causal" and self.runner.saves_calls:
+            rows = max(rows, COARSE_CELLS // min(width, MOST_WHOLE))
+        rows = min(rows, ProportionRule(self.settings.confidence, self.settings.error).max_samples)
+        rows = min(rows, size) if of_people else rows
         if measure == "group" and not shares_contexts(self.sampler, assignments):
-            return self._rows_of(columns, measure) * self._width(assignments)
-        rows = self._rows_of(columns, measure)
-        return round(self._cover(columns, rows))
-
-    def _again(self, columns: tuple[int, ...], like: tuple[int, ...]) -> int:
-        """What the excess of a set takes whose decisions change as those of another one.
-
-        With two answers to each input its variance is about as large as they change often; twice
-        as many take half as many executions.
-        """
-        flips = self._seen[like].flips
-        rows = self._rows_of_means(min(flips, 0.25), math.sqrt(2) * self.settings.error)
-        asked = FEWEST_TIMES**2 * rows / fitting_times(flips)
-        return round(asked * self.sampler.assignments(columns).count)
-
-    def _size(self) -> int:
-        return self.sampler.population.size or 0
+            return rows * width
+        return self._cover(columns, rows)
 
     def _all_inputs(self) -> int:
         """More than all inputs are not run where what was run is remembered.
 
         Of a profile's people variants are run that are nobody's own.
         """
-        runner, population = self.sampler.runner, self.sampler.population
-        if not runner.remembers:
+        population = self.sampler.population
+        if not self.runner.remembers:
             return sys.maxsize
         valid = None if population.profile else population.size
-        return runner.schema.size if valid is None else valid
+        return self.runner.schema.size if valid is None else valid
 
-    def _is_exact(self, assignments: Assignments) -> bool:
-        """Whether everything is run, because sampling might cost as much."""
-        population, width = self.sampler.population, assignments.count
-        if self.settings.stopping is Stopping.PAPER or population.size is None:
-            return False
-        if population.profile:
-            return False
-        if not self.sampler.runner.traits.vectorised:
-            width = min(width, EXPENSIVE_WIDTH)
-        most = math.inf if self.settings.exact else min(self._rule.max_samples * width, EXACT_LIMIT)
-        return population.size <= min(most, self.sampler.runner.executions_left)
-
-    def _is_exact_of_people(self, assignments: Assignments, measure: Measure) -> bool:
-        """Whether all people of a profile are run, because sampling might cost as much."""
-        population, settings = self.sampler.population, self.settings
-        if not population.profile or settings.stopping is not Stopping.CERTIFIED:
-            return False
-        width, people = self._width(assignments), self._size()
-        fits = assignments.count <= settings.max_assignments and not assignments.binned
-        if measure == "causal" and not fits:
-            return False
-        most = math.inf if settings.exact else self._rule.max_samples
-        if measure == "causal":
-            return people <= most and people * width <= self.sampler.runner.executions_left
-        return people <= min(most * width, self.sampler.runner.executions_left)
-
-    def _rows_of(self, columns: tuple[int, ...], measure: Measure) -> int:
-        rows = self._causal_rows(columns) if measure == "causal" else self._group_rows(columns)
-        return min(rows, self._size()) if self.sampler.population.profile else rows
-
-    def _cover(self, columns: tuple[int, ...], rows: int) -> float:
+    def _cover(self, columns: Columns, rows: int) -> int:
         """The cells of these rows that no set before ran: by which columns are changed."""
-        schema, new = self.sampler.runner.schema, 0.0
-        density = self._seen[columns].density if columns in self._seen else 1.0
+        schema, new = self.runner.schema, 0
         changes = chain.from_iterable(combinations(columns, n) for n in range(len(columns) + 1))
         for changed in map(frozenset, changes):
             levels = math.prod(schema.characteristics[c].possible_count - 1 for c in changed)
-            levels = min(levels, self.settings.max_assignments)
             known = self._covered.get(changed, 0)
-            new += levels * max(rows - known, 0) * (density if changed else 1.0)
+            new += min(levels, self.settings.max_assignments) * max(rows - known, 0)
             self._covered[changed] = max(rows, known)
         return new
 
-    def _width(self, assignments: Assignments) -> int:
-        return min(assignments.count, self.settings.max_assignments)
-
-    @property
-    def _rule(self) -> ProportionRule:
-        return ProportionRule(self.settings.confidence, self.settings.error)
-
-    def _causal_rows(self, columns: tuple[int, ...]) -> int:
-        flips, rule, degrees = self._seen[columns].flips, self._rule, self._seen[columns].degrees
-        if degrees is not None:
-            return self._rows_of_means(degrees, self.settings.error)
-        coarse = 0
-        if self.sampler.runner.saves_calls:
-            width = min(self._width(self.sampler.assignments(columns)), MOST_WHOLE)
-            coarse = COARSE_CELLS // width
-        looks = rule.looks(coarse)
-        return next((n for n in looks if rule.done(round(flips * n), n)), rule.max_samples)
-
-    def _group_rows(self, columns: tuple[int, ...]) -> int:
-        """As many as make the interval of a difference narrow enough; its variance tells.
-
-        Where the lower end is 0 the upper one may be twice the error: the middle of the two, unless
-        the groups are seen to be apart.
-        """
-        seen, error = self._seen[columns], self.settings.error
-        reach = error if seen.apart > error else math.sqrt(2) * error
-        return self._rows_of_means(seen.variance, reach)
-
-    def _rows_of_means(self, variance: float, reach: float) -> int:
+    def _rows_of(self, variance: float) -> int:
+        """As many as make the interval of a mean narrow enough."""
         error = self.settings.error
         rule = GroupRule(1.0 - interval_confidence(self.settings.confidence), error)
         evidence = math.log(rule.evidence)
-        return round(evidence / (2 * error) + SPREAD * evidence * variance / reach**2)
+        return round(evidence / (2 * error) + SPREAD * evidence * variance / (2 * error**2))
 
     # --- the first rows --------------------------------------------------------------------
 
-    def _try(self, columns: tuple[int, ...]) -> _Seen:
+    def _try(self, columns: Columns) -> _Seen:
         """What a few whole rows of a set show; where they are too many, what its parts show."""
-        sampler = self.sampler
+        sampler, reading = self.sampler, self.sampler.reading
         assignments = sampler.assignments(columns)
-        rows = int(min(self.rows, sampler.runner.executions_left // (4 * assignments.count)))
-        if self._is_exact(assignments) or assignments.count > WIDEST or rows < 2:
+        rows = int(min(self.rows, self.runner.executions_left // (4 * assignments.count)))
+        is_exact = self._is_exact(columns, "causal", self.view)
+        if (is_exact and not sampler.population.profile) or assignments.count > WIDEST or rows < 2:
             parts = [self._seen[part] for part in self._seen if set(part) < set(columns)]
-            largest = max(parts, key=lambda each: each.flips, default=None)
-            return largest or _Seen(flips=0.2, variance=0.2, apart=0.0)
+            return max(parts, key=lambda each: each.flips, default=_Seen())
         variants = Variants.of(assignments, limit=self.settings.max_assignments, base=sampler.base)
-        tried, cells = sampler.tables.fill(variants, 0, rows, reading=sampler.reading)
-        own = own_columns(variants, tried) if sampler.reading.graded else None
-        degrees = None
-        changed = np.asarray(sampler.reading.settled_states(cells, own) == FLIP, dtype=float)
-        if own is not None and sampler.reading.averages:
-            changed = sampler.reading.row_distances(cells, own)
-            degrees = float(changed.var()) if ((changed > 0) & (changed < 1)).any() else None
-        flips = (float(changed.sum()) + 0.5) / (rows + 1.0)
-        low, high = self._outcomes(cells)
-        usual = (cells >= 0).mean(axis=0) > 0.5  # not what only inputs without a value have
-        known = (cells >= 0)[:, usual].all(axis=1) if usual.any() else usual[:0]
-        density = float((cells != NO_COUNTERFACTUAL).mean())
-        if not known.any():
-            return _Seen(flips, 0.2, 0.0, density=density, degrees=degrees)
-        good = ((np.asarray(low, dtype=float) + np.asarray(high, dtype=float)) / 2)[known][:, usual]
-        found = self._spread(good, flips, shares=shares_contexts(sampler, assignments))
-        return replace(found, density=density, degrees=degrees)
+        tried, cells = sampler.tables.fill(variants, 0, rows, reading=reading)
+        own = own_columns(variants, tried) if reading.graded else None
+        changed = np.asarray(reading.settled_states(cells, own) == FLIP, dtype=float)
+        flips, least = (float(changed.sum()) + 0.5) / (rows + 1.0), 0.5 / rows
+        change = flips * (1.0 - flips)
+        if own is not None and reading.averages:
+            change = float(reading.row_distances(cells, own).var()) + least / rows
+        return replace(_Seen(flips, change), between=max(self._between(assignments, cells), least))
 
-    def _outcomes(self, cells: Cells) -> tuple[NDArray[Any], NDArray[Any]]:
-        """What a score would count of the first rows: numbers, or 0 and 1."""
-        sampler = self._of_groups
-        if cells.shape[1] <= FEW_NUMBERS:
-            return sampler.reading.share_ends(cells)
-        return favourable_ends(sampler, cells, 0, len(cells))
-
-    @property
-    def _of_groups(self) -> Sampler:
-        """The run as group scores see it: by means where there are some."""
-        reading = self.sampler.reading
-        if reading.output is None or not reading.output.statistics:
-            return self.sampler
-        return self.sampler.reading_as(replace(reading, statistic=reading.output.statistics[0]))
-
-    def _spread(self, good: NDArray[np.float64], flips: float, *, shares: bool) -> _Seen:
+    def _between(self, assignments: Assignments, cells: Cells) -> float:
         """The variance between the extreme groups: in common contexts, or of separate draws."""
+        reading = self.sampler.reading
+        if reading.output is not None and reading.output.statistics:
+            reading = replace(reading, statistic=reading.output.statistics[0])
+        low, high = reading.share_ends(cells)
+        usual = (cells >= 0).mean(axis=0) > 0.5  # not what only inputs without a value have
+        known = (cells >= 0)[:, usual].all(axis=1)
+        if not usual.any() or not known.any():
+            return 0.2
+        good = (np.add(low, high, dtype=float) / 2)[known][:, usual]
         rates = good.mean(axis=0)
-        best, worst = int(rates.argmax()), int(rates.argmin())
-        variance = float((good[:, best] - good[:, worst]).var())
-        if not shares:
-            variance = float(good[:, best].var() + good[:, worst].var())
-        variance = max(variance, 0.5 / len(good))
-        apart = float(rates[best] - rates[worst]) - 2 * math.sqrt(variance / len(good))
-        return _Seen(flips, variance, max(apart, 0.0))
+        best, worst = good[:, rates.argmax()], good[:, rates.argmin()]
+        shares = shares_contexts(self.sampler, assignments)
+        return float((best - worst).var() if shares else best.var() + worst.var())
 
     # --- beside the scores -----------------------------------------------------------------
 
     def _search(
-        self, scores: int, among: Sequence[int], max_size: int | None, threshold: float
+        self,
+        scores: int,
+        measures: set[Measure],
+        among: Sequence[int],
+        max_size: int | None,
+        threshold: float,
     ) -> int:
-        """Of sets that are no scores the cells that deciding takes; of findings, a share.
-
-        What exact scores of people decide is not run again.
-        """
+        """What deciding all sets takes beyond the scores; a share of these if some are found."""
         if self._whole or not among:
             return 0
         flips = max((each.flips for each in self._seen.values()), default=0.0)
-        cells = 0.0
-        if flips < threshold:  # else most of them contain a set that was found
-            rows = self._rule.first_look
-            rows = min(rows, self._size()) if self.sampler.population.profile else rows
-            cells = sum(self._cover(each, rows) for each in _larger(among, max_size))
-        found = flips > max(threshold - self.settings.error, 1 / PILOT)
-        return round(cells + SEARCH_SHARE * scores * found)
+        if flips > max(threshold - self.settings.error, 1 / PILOT):
+            return round(SEARCH_SHARE * scores)
+        measure: Measure = "excess" if "excess" in measures else "causal"
+        plan = self.view.searcher.plan(tuple(among), max_size, self.settings, threshold, measure)
+        return max(plan.executions - scores, 0)
 
-    def _search_apart(self, among: Sequence[int], max_size: int | None) -> int:
-        """What it takes to decide sets by groups that share no contexts: each is drawn by itself.
-
-        Their groups are taken to differ as much as those of the nearest set that has a score.
-        """
-        population = self.sampler.population
-        if self._whole or population.profile or not population.schema.constraints:
-            return 0
-        cells = 0
-        for each in _larger(among, max_size):
-            assignments = self.sampler.assignments(each)
-            if not shares_contexts(self.sampler, assignments):
-                cells += self._group_rows(self._nearest(each)) * self._width(assignments)
-        return cells
-
-    def _search_again(self, among: Sequence[int], max_size: int | None) -> int:
-        """What it takes to decide by their excess sets that have no score."""
-        cost = 0
-        for each in _larger(among, max_size):
-            if self.sampler.assignments(each).count <= MOST_SEARCHED:
-                cost += self._again(each, self._nearest(each))
-        return cost
-
-    def _nearest(self, columns: tuple[int, ...]) -> tuple[int, ...]:
-        """The set with a score that has most of these columns."""
-        return max(self._seen, key=lambda known: len(set(known) & set(columns)))
-
-    def _noise(
-        self, sampling: int, asked: Sequence[tuple[tuple[int, ...], Measure]], searched: bool
-    ) -> int:
+    def _noise(self, sampling: int, asked: Sequence[Asked]) -> int:
         """A share of all executions is made again, and so is what each finding rests on."""
-        asked = [each for each in asked if each[1] != "excess"]  # nothing of it is run again
-        if not self.settings.looks_for_noise or not asked:
+        sets = [columns for columns, measure, _ in asked if measure != "excess"]
+        if not self.settings.looks_for_noise or not sets:  # nothing of an excess is run again
             return 0
         alpha = RERUNS_SHARE * (1.0 - self.settings.confidence) / 2
         again = self.settings.probe if self.settings.probe is not None else sampling // SHARE
-        found = sum(self._seen[columns].changes for columns, _ in asked)
-        return again + 2 * found * reruns_for(SHARE_LEFT, alpha) * (1 + searched)
-
-
-def _larger(among: Sequence[int], max_size: int | None) -> Iterator[tuple[int, ...]]:
-    """The first of the sets of these columns that are no scores."""
-    size = largest_size(max_size, len(among))
-    larger = chain.from_iterable(combinations(among, n) for n in range(LARGE, size + 1))
-    return islice(larger, MOST_SETS)
+        found = sum(self._seen[columns].changes for columns in sets)
+        return again + 2 * found * reruns_for(SHARE_LEFT, alpha)

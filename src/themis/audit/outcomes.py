@@ -4,41 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.saved_tests import SavedOutput, SavedTests, as_written
+from themis.audit.saved_tests import SavedTests, as_written
 from themis.engine.runner import Runner
 from themis.engine.suite_files import plain_text
 from themis.engine.suites import output_names
 from themis.inputs.assignments import Assignments, Places
-from themis.inputs.characteristics import Value
 from themis.inputs.keys import InputKeys
-from themis.inputs.personal import SHARED
-from themis.results.parts import Rare
 from themis.results.replays import STATES, ReplayedSet, ReplayedTest, State
 from themis.subjects.decisions import FAILED, NOT_RUN
-from themis.subjects.label_parts import Part, as_label, bare_text
+from themis.subjects.label_parts import Part, bare_text
 
-FEW = 8  # rows of a test with the same output, and others, of which all pairs are run again
 EXAMPLES = 5  # of each state that is worth showing
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two rows of a test that differ, and the output in which they do; of several tests."""
+    """Two rows of tests that differ, and the output in which they do."""
 
     rows: NDArray[np.int64]
     outputs: Places
     tests: Places
-
-    def part(self, which: Places | NDArray[np.bool_]) -> Pairs:
-        """Some of them."""
-        return Pairs(self.rows[which], self.outputs[which], self.tests[which])
 
 
 @dataclass(frozen=True)
@@ -49,19 +40,30 @@ class Side:
     values: Callable[[int], Any]
     part: Part | None
 
-    def differing(self, rows: Places, others: Places) -> NDArray[np.bool_]:
-        """Whether rows with an output have another one than these rows."""
-        own, other = self.numbers[rows], self.numbers[others]
-        if self.part is not None and not self.is_exact:
-            return self.part.distances(own, other) > 0
-        return np.asarray(own != other)
-
     def apart(self, rows: Places, others: Places) -> NDArray[np.float64]:
         """How far rows with an output are from these rows; 0 where they do not differ."""
-        different = self.differing(rows, others).astype(np.float64)
+        own, other = self.numbers[rows], self.numbers[others]
+        if self.part is None or self.part.output.distance == "exact":
+            return np.asarray(own != other, dtype=float)
+        return self.part.distances(own, other)
+
+    def differing(self, rows: Places, others: Places) -> NDArray[np.bool_]:
+        """Whether rows with an output have another one than these rows."""
+        return self.apart(rows, others) > 0
+
+    def extremes(self, rows: Places) -> tuple[int, int] | None:
+        """Of rows with an output two that are far apart; None where none is unlike the first.
+
+        Of numbers the least and the largest, else the first and the one farthest from it.
+        """
+        if not len(rows):
+            return None
+        first, second = 0, int(self.apart(rows, np.repeat(rows[:1], len(rows))).argmax())
         if self.is_number:
-            different *= np.abs(self.number_of(rows) - self.number_of(others))
-        return different
+            numbers = self.number_of(rows)
+            first, second = sorted((int(numbers.argmin()), int(numbers.argmax())))
+        pair = rows[[first, second]]
+        return (int(pair[0]), int(pair[1])) if self.differing(pair[:1], pair[1:]).any() else None
 
     def differs_alike(
         self, first: Places, second: Places, first_now: Places, second_now: Places
@@ -77,11 +79,6 @@ class Side:
     def is_number(self) -> bool:
         """Whether the output is a number."""
         return self.part is not None and self.part.output.numeric
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether any two different outputs are as different as any others."""
-        return self.part is None or self.part.output.distance == "exact"
 
     def number_of(self, rows: Places) -> NDArray[np.float64]:
         """The outputs of rows that have one, where they are numbers."""
@@ -104,9 +101,8 @@ class Outcome:
         self.starts = np.flatnonzero(np.diff(tests, prepend=-1))
         self.stops = np.append(self.starts[1:], len(tests))
         self.numbers = tests[self.starts]
-        self._merges = runner.labels.outputs[0].similar_texts == "same"
         self.then = [
-            Side(self._merged(each), each.values.__getitem__, each.part) for each in saved.outputs
+            Side(each.numbers, each.values.__getitem__, each.part) for each in saved.outputs
         ]
         self.later = list(sides_now(runner, now))
         self.states = self._classify()
@@ -119,47 +115,29 @@ class Outcome:
         return bad
 
     def differing_pairs(self, tests: Places) -> Pairs:
-        """Rows of these tests that differ now; of each test the farthest apart of an output first.
-
-        Of tests with many rows, some; from the base input, where distances count.
-        """
-        found = [np.zeros((0, 4), dtype=np.int64)]
-        for place, side in enumerate(self.later):
-            unlike = self._unlike_first(side, self.saved.usable[self.order])
-            pairs = [
-                (*pair, place, test)
-                for test in tests[self._concerned(place)[tests]].tolist()
-                for pair in self._some_pairs(test, side, unlike)
-            ]
-            columns = np.array(pairs, dtype=np.int64).reshape(-1, 4)
-            apart = side.apart(columns[:, 0], columns[:, 1])
-            order = np.argsort(-apart, kind="stable")
-            found.append(columns[order[apart[order] > 0]])
-        pairs_of = np.concatenate(found)
-        first, second, outputs, of = pairs_of[np.argsort(pairs_of[:, 3], kind="stable")].T
+        """Two rows of each of these tests that differ now, in each output in which some do."""
+        found = [
+            (*pair, place, test)
+            for test in tests.tolist()
+            for place, pair in self._pairs_of(test, self.later)
+        ]
+        first, second, outputs, of = np.array(found, dtype=np.int64).reshape(-1, 4).T
         return Pairs(np.stack([first, second], axis=1), outputs, of)
 
-    def _some_pairs(
-        self, test: int, side: Side, unlike: NDArray[np.bool_]
-    ) -> Iterator[tuple[int, int]]:
-        """Rows of a test that have an output, its base input first; as many of each kind."""
-        places = np.arange(self.starts[test], self.stops[test])
-        rows = self.order[places]
-        places = places[self.saved.usable[rows] & (side.numbers[rows] >= 0)]
-        few = sorted([*_some(places[~unlike[places]]), *_some(places[unlike[places]])])
-        rows = self.order[few].tolist()
-        based = not side.is_exact and bool(self.saved.base[rows[:1]].any())
-        yield from zip(repeat(rows[0]), rows[1:]) if based else combinations(rows, 2)
+    def _pairs_of(self, test: int, sides: Sequence[Side]) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Two rows of a test that differ, by the output in which they do."""
+        rows = self._rows_of(test)
+        only = self.saved.only[int(self.numbers[test])]
+        for place, side in enumerate(sides):
+            if only in (None, place):
+                pair = side.extremes(rows[side.numbers[rows] >= 0])
+                if pair is not None:
+                    yield place, pair
 
-    def _merged(self, saved: SavedOutput) -> Places:
-        """The numbers of saved outputs, one for all texts that are the same now."""
-        if saved.part is not None or not self._merges:
-            return saved.numbers
-        first: dict[Any, int] = {}
-        texts = map(as_label, saved.values)
-        same = [first.setdefault(text, place) for place, text in enumerate(texts)]
-        numbers: Places = np.array([*same, -1], dtype=np.int64)[np.maximum(saved.numbers, -1)]
-        return numbers
+    def _rows_of(self, test: int) -> Places:
+        """The usable rows of a test, its base input first."""
+        rows = self.order[self.starts[test] : self.stops[test]]
+        return rows[self.saved.usable[rows]]
 
     def _classify(self) -> NDArray[np.int64]:
         """The place in STATES of each test; of tests with one row, −1: there is nothing to tell."""
@@ -248,50 +226,18 @@ class Outcome:
                     (schema.decode_row(codes[first]), schema.decode_row(codes[second])),
                     (self._output(self.then, first), self._output(self.then, second)),
                     (self._output(self.later, first), self._output(self.later, second)),
-                    self._only_of_rows(first, second),
                 )
-
-    def shared_outputs(self) -> Iterator[Value]:
-        """The outputs then and now that name nobody: at least SHARED base inputs get them.
-
-        A result says of its pairs which outputs are so.
-        """
-        yield from self.saved.shared
-        base = np.flatnonzero(self.saved.base)
-        rows = base[unique_rows(self.saved.codes[base])[0]] if len(base) else base
-        for side in (*self.then, *self.later):
-            known = side.numbers[rows]
-            values, people = np.unique(known[known >= 0], return_counts=True)
-            yield from map(side.values, values[people >= SHARED].tolist())
-        if not self.runner.labels.declared:
-            yield from self.runner.labels.parts[0].wanted
-
-    def _only_of_rows(self, first: int, second: int) -> Rare | None:
-        """Where two inputs have values that the schema does not list."""
-        schema, codes = self.runner.schema, self.saved.codes
-        bounds = [each.first_extra for each in schema]
-        own = [np.flatnonzero(codes[row] >= bounds) for row in (first, second)]
-        one, other = (tuple(schema.names[place] for place in each) for each in own)
-        return (one, other) if one or other else None
 
     def _pair(self, state: State, test: int) -> tuple[int, int]:
         """Two rows with different outputs; of a failed test, one that failed and another."""
         if test in self.shown:
             return self.shown[test]
-        rows = self.order[self.starts[test] : self.stops[test]]
-        rows = rows[self.saved.usable[rows]]
         if state == "failed":
+            rows = self._rows_of(test)
             first = int(rows[self.now[rows] == FAILED][0])
             return first, int(rows[rows != first][0])
-        only = self.saved.only[int(self.numbers[test])]
-        for place, side in enumerate(self.then if state == "fixed" else self.later):
-            decided = rows[side.numbers[rows] >= 0]
-            if only not in (None, place) or not len(decided):
-                continue
-            unlike = side.differing(decided, np.repeat(decided[:1], len(decided)))
-            if unlike.any():
-                return int(decided[0]), int(decided[unlike][0])
-        raise AssertionError("a test that discriminates has two different outputs")
+        sides = self.then if state == "fixed" else self.later
+        return next(pair for _, pair in self._pairs_of(test, sides))
 
     def _output(self, sides: Sequence[Side], row: int) -> Any:
         """The output of a row; by name where there are several."""
@@ -306,13 +252,6 @@ class Outcome:
         """How many of these inputs got another output than before; failures are no outputs."""
         sides = list(zip(self.then, self.later, strict=True))
         return sum(any(_differs(*both, row) for both in sides) for row in rows.tolist())
-
-
-def _some(places: Places) -> list[int]:
-    """A few of these places, the first among them."""
-    few = np.linspace(0, len(places) - 1, min(len(places), FEW)).astype(np.int64)
-    some: list[int] = places[few].tolist()
-    return some
 
 
 def _differs(then: Side, later: Side, row: int) -> bool:

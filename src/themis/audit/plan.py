@@ -319,9 +319,8 @@ def _forecast(
 ) -> Forecast:
     """Of what `themis score` measures: these scores of each set, all in one command."""
     columns = [audit.schema.columns_of(names) for names in sets]
-    measures = [measure for measure, _ in audit.score_views(wanted)]
-    forecaster = Forecaster(audit.sampler, settings, rows=rows)
-    return forecaster.forecast([(each, measure) for each in columns for measure in measures])
+    asked = [(each, *view) for each in columns for view in audit.score_views(wanted)]
+    return Forecaster(audit.view(), settings, rows=rows).forecast(asked)
 
 
 def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Forecast | None:
@@ -333,5 +332,8 @@ def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Foreca
     least = min(each.max_score for each in checks)
     round_ = next((each for each in rounds if each.error <= 2 * least), rounds[-1])
     settings = replace(family.settings, confidence=round_.confidence, error=round_.error)
-    asked = [(audit.schema.columns_of(e.against), e.measure) for e in checks if e.against]
-    return Forecaster(audit.sampler, settings, rows=rows).forecast(asked)
+    asked = [
+        (audit.schema.columns_of(each.against or ()), each.measure, audit.view(each.output))
+        for each in checks
+    ]
+    return Forecaster(audit.view(), settings, rows=rows).forecast(asked)

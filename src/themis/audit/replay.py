@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.audit.confirming import FIRST, SECOND, Confirmation
 from themis.audit.notes import executor_of
-from themis.audit.outcomes import Outcome, unique_rows
+from themis.audit.outcomes import Outcome, Pairs, sides_now, unique_rows
 from themis.audit.saved_tests import SavedTests
-from themis.engine.failures import TooManyFailuresError, number_answers
+from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Runner
 from themis.errors import SubjectError
 from themis.events import InputsReplayed, Listener, ignore
@@ -24,8 +23,15 @@ from themis.inputs.assignments import Places
 from themis.results.notes import Ending, Note
 from themis.results.replays import AT_RANDOM, STATES, Replay
 from themis.scores.question import ending_early
+from themis.statistics.reruns import lasts_beyond_noise
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
+
+ALPHA = 0.01  # that something of a subject that does not discriminate is confirmed
+
+Flags: TypeAlias = NDArray[np.bool_]
+# The cells of these rows of the saved tests, run once more: NOT_RUN where the budget ended before.
+Again: TypeAlias = Callable[[Places], Cells]
 
 
 def replay_tests(
@@ -79,7 +85,6 @@ def replay_tests(
         },
         personal=saved.personal,
         rows=rows,
-        shared=tuple(outcome.shared_outputs()) if saved.personal else (),
     )
     if stopped is Ending.FAILED:
         raise SubjectError(runner.failure_message(), result=result)
@@ -114,10 +119,7 @@ def _run(
     perform: Callable[[NDArray[Any]], Cells],
     listen: Listener = ignore,
 ) -> bool:
-    """Run inputs call by call as far as the budget goes; whether it was enough for all.
-
-    Of a call that is interrupted what was answered is kept, if it is known.
-    """
+    """Run inputs call by call as far as the budget goes; whether it was enough for all."""
     place = 0
     while place < len(inputs):
         size = int(min(runner.batch_size, len(inputs) - place, runner.executions_left))
@@ -129,30 +131,17 @@ def _run(
             cells[part] = perform(inputs[part])
         except BudgetEndedError:
             return False
-        except BaseException:
-            _keep_answered(runner, cells[part])
-            raise
         place = part.stop
         listen(InputsReplayed(place, len(inputs)))
     return True
 
 
-def _keep_answered(runner: Runner, cells: Cells) -> None:
-    answers = runner.subject.unfinished
-    if answers is not None and runner.runs == 1:
-        came = np.array([output is not None for output in answers.outputs], dtype=bool)
-        came[list(answers.failures)] = True
-        cells[: len(came)][came] = number_answers(runner.labels, answers)[came]
-
-
 def _confirm(outcome: Outcome, failing: Places) -> bool:
-    """Run these tests again, in other orders, and note which fail again and again.
+    """Run a pair of each of these tests again, in other orders, and note which fail each time.
 
-    One pair of each is run again first. Where it does not come out the same, the others that differ
-    are, in any output: what is noise in one pair may hide what is none in another. A test that was
-    not run again often enough stays unconfirmed. False if the budget ended.
+    A test that was not run again often enough stays unconfirmed. False if the budget ended.
     """
-    pairs, times, runner = outcome.differing_pairs(failing), count(1), outcome.runner
+    times, runner = count(1), outcome.runner
 
     def again(rows: Places) -> Cells:
         time = next(times)
@@ -162,12 +151,100 @@ def _confirm(outcome: Outcome, failing: Places) -> bool:
         _run(runner, codes, cells, partial(runner.repeat, again=time))
         return cells[np.argsort(order)]
 
-    first = np.zeros(len(pairs.tests), dtype=bool)
-    first[np.unique(pairs.tests, return_index=True)[1]] = True
-    one = Confirmation(outcome, pairs.part(first), FIRST, again)
-    enough = one.run()
-    fallen = np.isin(pairs.tests, one.tests[~one.lasting])
-    return Confirmation(outcome, pairs.part(~first & fallen), SECOND, again).run() and enough
+    return Confirmation(outcome, outcome.differing_pairs(failing), again).run()
+
+
+class Confirmation:
+    """Pairs of saved tests that differ, to be run again, until they are more than noise leaves.
+
+    A pair is confirmed where it came out the same in every rerun, and the pairs of its kind that
+    did are more than noise leaves. A kind is an output in which tests differ, and whether they did
+    before. Of a test with several pairs, one is enough.
+    """
+
+    def __init__(self, outcome: Outcome, pairs: Pairs, again: Again) -> None:
+        self.outcome, self.tests, self.rows, self.again = outcome, pairs.tests, pairs.rows, again
+        self.outputs = pairs.outputs
+        places, numbers = unique_rows(outcome.saved.codes[pairs.rows.reshape(-1)])
+        self.one_of_each = pairs.rows.reshape(-1)[places]  # a row of each input
+        self.inputs = numbers.reshape(-1, 2)
+        self.first = outcome.now[self.one_of_each].astype(outcome.runner.labels.dtype)
+        kinds = 2 * pairs.outputs + outcome.did[pairs.tests]
+        self.kinds: list[Flags] = [kinds == kind for kind in np.unique(kinds)]
+        self.alpha = ALPHA / max(len(self.kinds), 1)
+        self.apart = np.zeros(len(kinds), dtype=bool)  # no two of these of one kind share an input
+        for own in self.kinds:
+            self.apart[own] = sharing_none(self.inputs[own])
+        self.lasting = np.ones(len(kinds), dtype=bool)  # came out the same so far
+        self.confirmed = np.zeros(len(kinds), dtype=bool)
+
+    def run(self) -> bool:
+        """Run the pairs again as often as it takes; whether the budget was enough for that."""
+        active, reruns, enough = np.arange(len(self.tests)), 0, True
+        try:
+            while active.size and enough:
+                reruns += 1
+                same, enough = self._rerun(active)
+                active = active[same]
+                self._judge(active, reruns)
+                active = active[~np.isin(self.tests[active], self.tests[self.confirmed])]
+        finally:  # also where it is interrupted, or fails too often
+            self._tell()
+        return enough
+
+    def _rerun(self, active: Places) -> tuple[Flags, bool]:
+        """Which of these pairs came out the same once more; whether the budget was enough."""
+        asked = np.unique(self.inputs[active])
+        cells = np.full(len(self.first), NOT_RUN, dtype=self.first.dtype)
+        cells[asked] = self.again(self.one_of_each[asked])
+        known, same = self._compare(active, cells)  # a failure says nothing of chance
+        self.lasting[active[known & ~same]] = False
+        return same, not (cells[asked] == NOT_RUN).any()
+
+    def _compare(self, which: Places, now: Cells) -> tuple[Flags, Flags]:
+        """Which pairs have an output, then and now; which differ in it as they did."""
+        outputs, pairs, size = self.outputs[which], self.inputs[which].T, len(which)
+        cells = np.concatenate([self.first[pairs].reshape(-1), now[pairs].reshape(-1)])
+        places = np.arange(4 * size).reshape(4, size)
+        known, same = np.zeros((2, size), dtype=bool)
+        for output, side in enumerate(sides_now(self.outcome.runner, cells)):
+            has = (side.numbers.reshape(4, size) >= 0).all(axis=0) & (outputs == output)
+            known |= has
+            same[has] = side.differs_alike(*places[:, has]) if has.any() else False
+        return known, same
+
+    def _judge(self, came: Places, reruns: int) -> None:
+        """Confirm pairs that came out the same in all reruns, if noise would leave fewer."""
+        for own in self.kinds:
+            lasting = came[own[came]]
+            self.confirmed[lasting] |= lasts_beyond_noise(
+                len(lasting),
+                int(own.sum()),
+                int(self.apart[lasting].sum()),
+                reruns,
+                self.alpha,
+                all_last=bool(self.lasting[own].all()),
+            )
+
+    def _tell(self) -> None:
+        """Say what became of the tests; what was not run again often enough is left as it is."""
+        outcome = self.outcome
+        outcome.states[self.tests[~self.lasting]] = STATES.index("unclear")
+        for place in np.flatnonzero(self.confirmed).tolist():
+            test = int(self.tests[place])
+            outcome.states[test] = STATES.index("still" if outcome.did[test] else "new")
+            outcome.shown.setdefault(test, tuple(self.rows[place].tolist()))
+
+
+def sharing_none(pairs: NDArray[np.int64]) -> Flags:
+    """Pairs of which no two share an input: each that shares none with those before it."""
+    taken: set[int] = set()
+    apart = np.zeros(len(pairs), dtype=bool)
+    for place, pair in enumerate(pairs.tolist()):
+        if taken.isdisjoint(pair):
+            taken.update(pair)
+            apart[place] = True
+    return apart
 
 
 def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[Note]:

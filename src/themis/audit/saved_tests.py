@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Value
+from themis.inputs.characteristics import Characteristic
 from themis.inputs.row_files import kind_of, read_table
 from themis.inputs.schema import Schema
 from themis.inputs.tables import MISSING, Column, Encoder, Table
@@ -56,7 +56,6 @@ class SavedTests:
     notes: list[Note] = field(default_factory=list)
     fingerprint: str | None = None  # of the subject of then, where it is known
     personal: bool = False  # whether inputs are rows of people
-    shared: set[Value] = field(default_factory=set)  # of these: outputs that are known to be shared
 
 
 def read_tests(
@@ -118,17 +117,7 @@ def _from_result(
     tests.only = only
     tests.fingerprint = result.subject.get("fingerprint")
     tests.personal = result.holds_people
-    tests.shared = set(_shared(result)) if tests.personal else set()
     return tests
-
-
-def _shared(result: Result) -> Iterator[Value]:
-    """The outputs of pairs of people that are not marked as rare."""
-    for score in result.scores:
-        for pair in score.witnesses if isinstance(score, CausalScore) else ():
-            rare = pair.rare_outputs or (False, False)
-            marked = pair.rows is not None or pair.generated
-            yield from (e for e, own in zip(pair.outputs, rare, strict=True) if marked and not own)
 
 
 def _place(name: str | None, outputs: Sequence[Output], source: str) -> int | None:
@@ -170,9 +159,11 @@ def _from_table(
         reasons[Note.of("forbidden-by-constraint")] += int(forbidden.sum())
     usable &= ~forbidden
     tests, sets = _tests(table, own)
-    gone = _against_unknown(tests, sets, schema, usable)
-    for reason, count in gone.items():
-        reasons[reason] += count
+    for name in sorted({name for each in sets for name in each if name} - {*schema.names}):
+        against = np.array([*(name in each for each in sets), False])  # the last is for no test
+        gone = usable & against[tests]
+        reasons[Note.of("no-such-characteristic", name=name)] += int(gone.sum())
+        usable &= ~gone
     extra = [n for n in table.columns if n not in (*schema.names, *own.all)]
     return SavedTests(
         source=source,
@@ -273,24 +264,3 @@ def _tests(table: Table, own: OwnColumns) -> tuple[NDArray[np.int64], list[tuple
         code = int(against.codes[place])
         sets[int(tests[place])] = names[code] if code != MISSING else ()
     return tests, sets
-
-
-def _against_unknown(
-    tests: NDArray[np.int64],
-    sets: list[tuple[str, ...]],
-    schema: Schema,
-    usable: NDArray[np.bool_],
-) -> dict[Note, int]:
-    """Take out the rows of tests against a characteristic that is gone; why, and how many."""
-    counted: dict[Note, int] = {}
-    for gone in sorted(set(_gone(sets, schema))):
-        hit = np.array([*(gone in each for each in sets), False])  # the last one is for no test
-        rows = usable & hit[tests]
-        counted[Note.of("no-such-characteristic", name=gone)] = int(rows.sum())
-        usable &= ~rows
-    return counted
-
-
-def _gone(sets: Iterable[tuple[str, ...]], schema: Schema) -> Iterator[str]:
-    for each in set(sets):
-        yield from (name for name in each if name and name not in schema.names)

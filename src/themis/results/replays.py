@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -10,9 +10,7 @@ from themis._version import __version__
 from themis.inputs.characteristics import Value
 from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
-from themis.results.parts import Rare
-from themis.results.rough import rough
-from themis.results.withheld import withheld_failures, withheld_notes, withheld_output, withholding
+from themis.results.withheld import withheld_failures, withheld_notes, withholding
 
 State = Literal[
     "still", "new", "fixed", "same", "unclear", "unconfirmed", "failed", "unknown", "not run"
@@ -31,7 +29,6 @@ class ReplayedTest:
     inputs: tuple[dict[str, Value], dict[str, Value]]
     before: tuple[Any, Any]  # of several outputs: a dictionary
     now: tuple[Any, Any]
-    rare: Rare | None = None  # of each input, where it has a value that only rows have
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,6 @@ class Replay:
     timing: Mapping[str, Any] = field(default_factory=dict)
     personal: bool = False  # whether the tests are of given people
     rows: bool = False  # whether documents may show rows of people
-    shared: tuple[Value, ...] = ()  # of given people: outputs that several of them get
 
     def count(self, *states: State) -> int:
         """How many tests are in these states: `replay.count("still", "new")`."""
@@ -125,7 +121,7 @@ class Replay:
 
 
 def _example(test: ReplayedTest) -> dict[str, Any]:
-    data = {name: each for name, each in asdict(test).items() if each is not None}
+    data = asdict(test)
     return {name: list(each) if isinstance(each, tuple) else each for name, each in data.items()}
 
 
@@ -133,26 +129,11 @@ def _example(test: ReplayedTest) -> dict[str, Any]:
 def _(replay: Replay) -> Replay:
     if not replay.personal or replay.rows:
         return replay
-    shown = (_test(each, replay.shared) for each in replay.examples)
     return replace(
         replay,
-        examples=tuple({str(each): each for each in shown}.values()),  # what is left of each, once
+        examples=(),
         failures=withheld_failures(replay.failures),
         unknown_rows=_counted(replay.unknown_rows),
-    )
-
-
-def _test(test: ReplayedTest, shared: Collection[Value]) -> ReplayedTest:
-    names = [name for name in test.inputs[0] if test.inputs[0][name] != test.inputs[1][name]]
-    (then, others_then), (now, others_now) = (
-        [withheld_output(each, shared) for each in both] for both in (test.before, test.now)
-    )
-    return replace(
-        test,
-        inputs=rough(test.inputs, names or test.against, test.rare),
-        before=(then, others_then),
-        now=(now, others_now),
-        rare=None,
     )
 
 
