@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
-import random
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +14,9 @@ from tests.projects import enter, run, write_project
 from themis.audit.audit import Audit
 from themis.cli.demo import demo_audit
 from themis.errors import RequestError
-from themis.results.comparison import compare
 from themis.results.model import Result
 from themis.results.saved import read_result, result_from_dict
-from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.comparisons import render_differences
 
 
 def measured() -> list[Result]:
@@ -85,7 +78,6 @@ def test_a_file_that_is_no_result_is_said_to_be_none(
 # Files that were edited -------------------------------------------------------------------
 CHECK = '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\n'
 SEARCH = "[[checks]]\nsearch = true\nmax_score = 0.2\n"
-JUNK = (None, True, -1, 7, 0.5, math.nan, math.inf, "abc", "", [], [1], {}, {"a": 1}, [[]], [{}])
 
 
 @pytest.fixture
@@ -103,10 +95,6 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     [
         (("scores", 0, "score"), "abc", "scores[0].score: must be a valid number, got 'abc'"),
         (("scores", 0, "score"), math.nan, "scores[0].score: must be a finite number, got nan"),
-        (("scores", 0, "confidence"), 7, "scores[0].confidence: must lie between 0 and 1, got 7"),
-        (("scores", 0, "low"), 0.9, "scores[0].low: must be at most high"),
-        (("scores", 0, "scale"), [5, 1], "scores[0].scale: must begin below its end, got [5, 1]"),
-        (("search", "scale"), [0, 0], "search.scale: must begin below its end, got [0, 0]"),
         (("scores", 0, "against"), "race", "scores[0].against: must be a list, got 'race'"),
         (
             ("scores", 0, "measure"),
@@ -152,11 +140,8 @@ def test_what_no_result_can_hold_is_refused_with_its_place(
         (("data", "kept", 0, "rows"), "x", "data.kept[0].rows: must be a valid integer, got 'x'"),
         (("data", "reasons"), {}, "data.reasons: must be a list, got an object"),
         (("data", "ignored"), None, "data.ignored: must be a list, got nothing"),
-        (("outcomes", 0, "against"), [], "outcomes[0].against: must name a characteristic"),
-        (("outcomes", 0, "against"), ["x"], "outcomes[0].against: the schema has no"),
         (("outcomes",), None, "outcomes: must be a list, got nothing"),
         (("scores", 0, "witnesses"), None, "scores[0].witnesses: must be a list, got nothing"),
-        (("scores", 2, "witnesses"), None, "scores[2].witnesses: must be a list, got nothing"),
     ],
 )
 def test_what_no_result_of_rows_can_hold_is_refused_with_its_place(
@@ -181,7 +166,7 @@ def _of_rows() -> Any:
 
 def test_all_faults_of_a_file_are_told_at_once(saved: Any) -> None:
     put(saved, ("scores", 0, "score"), "abc")
-    put(saved, ("scores", 1, "confidence"), 0)
+    put(saved, ("scores", 1, "confidence"), "0")
     put(saved, ("seed",), 1.5)
     Path("edited.json").write_text(json.dumps(saved))
     with pytest.raises(RequestError) as caught:
@@ -189,46 +174,11 @@ def test_all_faults_of_a_file_are_told_at_once(saved: Any) -> None:
     assert len(caught.value.mistakes) == 3
 
 
-@pytest.mark.slow
-@pytest.mark.some_slow(core=4)
-def test_no_edit_of_a_saved_result_is_a_bug(saved: Any) -> None:
-    """What is read can be reported, compared and replayed; all else is refused."""
-    places = list(places_in(saved))
-    choose = random.Random(0)
-    after, audit = read_result("after.json"), Audit.from_file("themis.toml")
-    refused = 0
-    for _ in range(120):
-        edited = copy.deepcopy(saved)
-        put(edited, choose.choice(places), choose.choice(JUNK))
-        Path("edited.json").write_text(json.dumps(edited))
-        try:
-            result = read_result("edited.json")
-        except RequestError:
-            refused += 1
-            continue
-        for each in FORMATS.values():
-            each.render(result)
-        for found in (compare(after, result), compare(result, after)):
-            render_differences(found, everything=True)
-        with suppress(RequestError):  # without witnesses there is nothing to run
-            audit.replay(result)
-    assert 20 < refused < 110
-
-
 def put(data: Any, place: tuple[Any, ...], value: Any) -> None:
     *path, last = place
     for key in path:
         data = data[key]
     data[last] = value
-
-
-def places_in(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all values, of long lists only the first two."""
-    items = data.items() if isinstance(data, dict) else enumerate(data[:2])
-    for key, value in items:
-        yield (*place, key)
-        if isinstance(value, dict | list):
-            yield from places_in(value, (*place, key))
 
 
 # Endings and notes ---------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from themis.audit.rows import (
     favourable_outcomes,
     sets_of,
 )
-from themis.audit.run import Alone, Sought, Work, start_budget
+from themis.audit.run import Sought, Work, start_budget
 from themis.audit.views import View
 from themis.engine.account import Budget
 from themis.events import Forecast, Listener, ignore
@@ -432,7 +432,9 @@ class Audit:
             [measure], threshold, self._among(among), max_size, output,
             prune=prune, decide_only=decide_only,
         )  # fmt: skip
-        return Alone(self._apparatus, family, self.naming).search(sought)
+        work = Work(self._apparatus, family)
+        work.do(lambda work: work.search(sought))
+        return work.only_search(self.naming)
 
     def search_plan(
         self,
@@ -558,7 +560,11 @@ class Audit:
         parts = [[each] if isinstance(each, str) else each for each in against]
         names = [name for part in parts for text in part for name in text.split(",")]
         columns = self.schema.columns_of(names, where="against")
-        return Alone(self._apparatus, family, self.naming).score(columns, measure, view)
+        work, asked = Work(self._apparatus, family), []
+        work.do(lambda work: asked.append(work.measure(columns, measure, view)))
+        score = work.only_score(self.naming)
+        self._apparatus.asked.keep(asked[0], [score], family.settings)
+        return score
 
     def _repr_html_(self) -> str:
         show = hook("audit")

@@ -27,7 +27,7 @@ from themis.scores.group import shares_contexts
 from themis.scores.noise import SHARE
 from themis.scores.reruns import SHARE_LEFT
 from themis.settings import Settings
-from themis.statistics.excess import FEWEST_TIMES
+from themis.statistics.excess import FEWEST_TIMES, fitting_times
 from themis.statistics.groups import GroupRule
 from themis.statistics.proportions import ProportionRule
 from themis.statistics.reruns import RERUNS_SHARE, interval_confidence, reruns_for
@@ -158,9 +158,10 @@ class Forecaster:
         if exact:
             return self._cover(columns if measure == "causal" else (), size)
         width = min(assignments.count, self.settings.max_assignments)
-        if measure == "excess":  # twice an input's answers vary about as often as decisions change
-            rows = self._rows_of(min(self._seen[columns].flips, 0.25))
-            return FEWEST_TIMES * rows * assignments.count
+        if measure == "excess":  # with two answers to each input it varies as decisions change
+            flips = self._seen[columns].flips
+            rows = FEWEST_TIMES**2 * self._rows_of(min(flips, 0.25)) / fitting_times(flips)
+            return round(rows * assignments.count)
         seen = self._seen[columns]
         rows = self._rows_of(seen.change if measure == "causal" else seen.between)
         if measure == "causal" and self.runner.saves_calls:

@@ -200,9 +200,6 @@ class Work:
             self._problem = error
         if not weighed:
             self._weigh(may_run=False)
-        is_over = self._problem is not None or self._ended is Ending.INTERRUPTED
-        if self._runner.failures.total and not is_over:
-            self._failing = tuple(self._told_failing())
 
     @property
     def _counts_noise(self) -> bool:
@@ -223,8 +220,10 @@ class Work:
         self, command: str, naming: Naming | None = None, notes: Iterable[Note] = ()
     ) -> Result:
         """What was learned; an error that holds it where the subject failed too often."""
-        apparatus, runner = self._apparatus, self._runner
-        failed = self._failed or runner.fails_too_often or self._problem is not None
+        apparatus, runner, failed = self._apparatus, self._runner, self._has_failed
+        is_over = self._problem is not None or self._ended is Ending.INTERRUPTED
+        if runner.failures.total and not is_over:
+            self._failing = tuple(self._told_failing())
         spent = runner.account - self._before
         slow = list(about_answers(runner, spent))
         if self._ended is not Ending.INTERRUPTED:
@@ -268,6 +267,40 @@ class Work:
             raise SubjectError(said, result=self._family.whole(result))
         whole = self._family.whole(result)
         return replace(whole, scores=tuple(in_words(each, naming) for each in whole.scores))
+
+    def only_score(self, naming: Naming | None) -> Score:
+        """The one that was measured, in an audit's words; an error that holds it if all failed."""
+        self._refuse_nothing(self._scores)
+        score = self._family.score(self._with_example(self._scores[0]))
+        return self._alone(in_words(score, naming))
+
+    def only_search(self, naming: Naming | None) -> SearchResult:
+        """The same of one that searched."""
+        self._refuse_nothing(self._searches)
+        found = self._family.search(self._with_example(self._searches[0]))
+        named = tuple(in_words(each, naming) for each in found.minimal_sets)
+        return self._alone(replace(found, minimal_sets=named))
+
+    def _refuse_nothing(self, parts: Sequence[object]) -> None:
+        if not parts and self._ended is Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not parts:
+            raise SubjectError(self._runner.failure_message())
+
+    def _with_example(self, part: Part) -> Part:
+        """The answer; of a subject that is not consistent, with an example."""
+        if part.counts_noise or not self._probe.finds_in(part.output):
+            return part
+        return replace(part, notes=(*part.notes, *self._probe.reruns.examples()))
+
+    def _alone(self, part: Part) -> Part:
+        if self._has_failed:
+            raise SubjectError(str(self._problem or self._runner.failure_message()), result=part)
+        return part
+
+    @property
+    def _has_failed(self) -> bool:
+        return self._failed or self._runner.fails_too_often or self._problem is not None
 
     def _stopped(self) -> Ending:
         """How the whole ended, unless the subject failed."""
@@ -390,66 +423,3 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
     runner.reserved = 0 if probe is None else probe.reruns.reserve(settings)
     if probe is not None:
         probe.open_with(settings)
-
-
-@dataclass(frozen=True)
-class Alone:
-    """One answer of an audit, in its words; its own budget begins when it is asked for."""
-
-    apparatus: Apparatus
-    family: Family
-    naming: Naming | None
-
-    def score(self, columns: tuple[int, ...], measure: Measure, view: View) -> Score:
-        """The score of a set of columns; the same question again executes nothing."""
-        apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
-        check_excess(apparatus, measure)
-        question = question_of(columns, measure, view, own)
-        for known in apparatus.asked.answers(question):
-            return probe.weigh(asked_again(known), own, may_run=False)
-        start_budget(apparatus.runner, own, None if self.family.counts_noise else probe)
-        found = view.scorer.measure(columns, measure, own)
-        found = found.then(lambda score: of_rows(score, apparatus.facts))
-        measured = weighed = probe.reruns.confirm(found, own)
-        if not measured.counts_noise:
-            weighed = self._weighed(lambda: probe.weigh(measured, own), measured.output)
-        score = with_commands(weighed, apparatus.runner.subject)
-        score = in_words(self.family.score(score), self.naming)
-        self._check(score)
-        apparatus.asked.keep(question, [score], own)
-        return score
-
-    def search(self, sought: Sought) -> SearchResult:
-        """What the search for one measure finds."""
-        from themis.search.searcher import weigh_search
-
-        apparatus, own, probe = self.apparatus, self.family.settings, self.apparatus.probe
-        start_budget(apparatus.runner, own, None if self.family.counts_noise else probe)
-        (found,) = sought.find(apparatus, own)
-        weighed = found
-        if not found.counts_noise:
-            weighed = self._weighed(lambda: weigh_search(found, probe, own), found.output)
-        result = self.family.search(weighed)
-        named = tuple(in_words(each, self.naming) for each in result.minimal_sets)
-        result = replace(result, minimal_sets=named)
-        self._check(result)
-        return result
-
-    def _weighed(self, weigh: Callable[[], Part], output: str | None) -> Part:
-        """The answer held against noise; of a subject that is not consistent, with an example."""
-        runner, probe = self.apparatus.runner, self.apparatus.probe
-
-        def look_and_weigh() -> Part:
-            with runner.spending_reserve():
-                probe.look(self.family.settings)
-            part = weigh()
-            if not probe.finds_in(output):
-                return part
-            return replace(part, notes=(*part.notes, *probe.reruns.examples()))
-
-        return metered(runner, look_and_weigh)
-
-    def _check(self, answer: Score | SearchResult) -> None:
-        runner = self.apparatus.runner
-        if runner.fails_too_often:
-            raise SubjectError(runner.failure_message(), result=answer)

@@ -2,18 +2,17 @@
 
 Files are edited, merged and cut off. The classes that write a result say what may stand where, and
 pydantic finds what does not; keys that they do not know are left out, and keys that have a default
-may be missing.
+may be missing. Whether numbers and names fit each other is not looked at.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, SchemaValidator
@@ -83,9 +82,8 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     except ValidationError as error:
         for each in error.errors(include_url=False):
             faults.setdefault(_place(each, data), _problem(each))
-    for place, problem in (*_schema_faults(data.get("schema")), *_number_faults(data)):
+    for place, problem in _schema_faults(data.get("schema")):
         faults.setdefault(place, problem)
-    faults |= _name_faults(data, faults)
     if faults:
         raise RequestError(Mistake("result", *each, REMEDY) for each in faults.items())
     own = {each.name: getattr(saved, each.name) for each in fields(Result)}
@@ -101,12 +99,6 @@ def _mistake(path: Path, problem: str, remedy: str) -> RequestError:
 
 
 # The file as the classes have it ------------------------------------------------------------
-_PARTS = (
-    *("timing", "noise", "scores", "search", "checks", "groups", "placebo", "regions", "sets"),
-    *("observed", "tables", "categories"),
-)
-
-
 def _prepared(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data with the names that the classes have for them."""
     found = data.get("search", [])
@@ -276,80 +268,6 @@ def _show(value: Any) -> str:
         return "an object" if isinstance(value, Mapping) else "a list"
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _number_faults(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Intervals that are none, and probabilities that can't be."""
-    if isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _number_faults(each, f"{place}[{number}]")
-    if not isinstance(value, Mapping):
-        return
-    inner = f"{place}." if place else ""
-    low, high, confidence = (value.get(key) for key in ("low", "high", "confidence"))
-    if _is_number(low) and _is_number(high) and low > high:
-        yield f"{inner}low", f"must be at most high, which is {high!r}, got {low!r}"
-    if _is_number(confidence) and not 0 < confidence <= 1:
-        yield f"{inner}confidence", f"must lie between 0 and 1, got {confidence!r}"
-    scale = value.get("scale")
-    numbers = [each for each in scale if _is_number(each)] if isinstance(scale, list) else []
-    if len(numbers) == 2 and numbers[0] >= numbers[1]:
-        yield f"{inner}scale", f"must begin below its end, got {scale!r}"
-    for name in _PARTS:
-        yield from _number_faults(value.get(name), f"{inner}{name}")
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _name_faults(data: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str, str]:
-    """Sets that name nothing or what the schema lacks, and people who lack some of it."""
-    if {"schema", "schema.inputs"} & faults.keys():
-        return {}
-    known, found = set(data["schema"]["inputs"]), {}
-    for part in ("scores", "outcomes", "errors", "proxies"):
-        for number, each in enumerate(() if part in faults else data.get(part, ())):
-            place = f"{part}[{number}]"
-            if any(fault == place or fault.startswith(f"{place}.") for fault in faults):
-                continue
-            if not each["against"]:
-                found[f"{place}.against"] = "must name a characteristic, got an empty list"
-            for name in each["against"]:
-                if name not in known:
-                    found[f"{place}.against"] = f"the schema has no characteristic {name!r}"
-            if part == "scores":
-                found |= _pair_faults(each, f"{place}.witnesses", known)
-    return found | ({} if "observed" in faults else _category_faults(data, faults, known))
-
-
-def _category_faults(
-    data: Mapping[str, Any], faults: Mapping[str, str], known: set[str]
-) -> dict[str, str]:
-    """Tables of observed rates whose categories are of other characteristics than they name."""
-    if any(fault.startswith("observed[") for fault in faults):
-        return {}
-    return {
-        f"observed[{number}].tables[{place}]": "must have categories of characteristics of the "
-        "schema, those that it is against"
-        for number, each in enumerate(data.get("observed", ()))
-        for place, table in enumerate(each["tables"])
-        if not known.issuperset(table["against"])
-        or any(set(c["values"]) != set(table["against"]) for c in table["categories"])
-    }
-
-
-def _pair_faults(score: Mapping[str, Any], place: str, known: set[str]) -> dict[str, str]:
-    pairs = score.get("witnesses", [])
-    if not isinstance(pairs, list):
-        return {place: f"must be a list, got {_show(pairs)}"}
-    return {
-        f"{place}[{number}].inputs[{which}]": "must have a value for each characteristic of the "
-        "schema"
-        for number, pair in enumerate(pairs if score["measure"] == "causal" else ())
-        for which, person in enumerate(pair["inputs"])
-        if person.keys() != known
-    }
 
 
 def _schema_faults(data: Any) -> Iterator[tuple[str, str]]:
