@@ -66,8 +66,8 @@ class TestRequests:
         assert json.loads(first["true"].removeprefix("data: ")) == row
         assert second["prompt"] == "🦊 é owns $1.0, rich: false, {sic} 100%"
 
-    def test_body_may_be_json_text_with_bare_places(self, service: Service) -> None:
-        run(service.subject(body='{"a": {age}, "b": ["{race}", {}], "c": {input}}'), [[0, 0]])
+    def test_body_may_be_json_text(self, service: Service) -> None:
+        run(service.subject(body='{"a": "{age}", "b": ["{race}", {}], "c": "{input}"}'), [[0, 0]])
         row = {"race": "green", "age": 18}
         assert service.requests[0].json == {"a": 18, "b": ["green", {}], "c": row}
 
@@ -109,7 +109,7 @@ class TestRequests:
         assert "no place for 'age'" in complaint(body={"x": "{race}"})
         assert "no place for 'race'" in complaint("http://localhost/{age}", method="GET")
         assert "no place for 'race'" in complaint(method="GET")
-        assert "is not JSON" in complaint(body="race is {race}")
+        assert "is not JSON" in complaint(body='{"a": {race}}')
         assert "is not a JSON value" in complaint(body=["{input}", float("nan")])
         assert "a GET request has no body" in complaint(method="GET", body="{input}")
         assert "did you mean 'POST'?" in complaint(method="POS")
@@ -119,8 +119,11 @@ class TestRequests:
         assert "in the url" in complaint("http://localhost/{age}", body="{inputs}")
         assert "holds one decision" in complaint(body="{inputs}", answer="status")
         assert "can't be part of the host" in complaint("http://{race}.org/")
-        for host in ("[::1:80", "[::1]x:80", "a[b]", "a]b", "a..b", "localhost:99999", "a" * 64):
+        for host in ("[::1:80", "[::1]x:80", "a[b]", "a..b", "localhost:99999", "a" * 64, "ä.org"):
             assert "is not an address" in complaint(f"http://{host}/")
+        said = complaint("http://bob:hunter2@localhost/")
+        assert "a user and a password can't be part of it" in said
+        assert "hunter2" not in said
         assert "is not an address" in complaint("ftp://localhost/")
         assert "# is never sent" in complaint("http://localhost/#{race}{age}")
         assert "can't be the name of a header" in complaint(headers={"a b": "1"})

@@ -287,12 +287,7 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
     ("returns", "said"),
     [
         (lambda table: None, "returned None; it must return one output for each input, in a list"),
-        (lambda table: len(table), r"returned \d\d+; it must return one output for each input"),
-        (lambda table: "yes", "returned 'yes'; it must"),
-        (lambda table: np.bool_(True), r"returned (np\.)?True_?; it must"),
-        (lambda table: (1 for _ in range(len(table))), "returned a generator; return a list or an"),
-        (lambda table: map(int, table["age"]), "returned a map; return a list or an array"),
-        (lambda table: {1, 2}, "returned a set; return a list or an array"),
+        (lambda table: (1 for _ in range(len(table))), "returned <generator .*; it must return"),
         (lambda table: np.zeros((len(table), 2, 2)), r"an array of shape \(\d\d+, 2, 2\); it must"),
         (lambda table: {"a": 1}, r"the column 'a' has 1 output for \d\d+ inputs"),
     ],

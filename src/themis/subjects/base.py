@@ -315,10 +315,6 @@ class CulpritSearch:
         else:
             self._culprits.add(part[0])
 
-    def left(self) -> list[Sequence[int]]:
-        """The parts that are neither tried nor halved yet, where the search ends before."""
-        return [*self._untried[::-1], *self._failed[::-1]]
-
     def _most_fail(self) -> Generator[Sequence[int], None, bool]:
         """Whether most of the batch fails; each input that is drawn and in doubt is tried alone."""
         places = [place for part in self._parts for place in part]
@@ -468,9 +464,5 @@ def _columns(columns: Mapping[Any, Any], count: int) -> OutputColumns:
 
 def _named(outputs: Any, array: NDArray[Any]) -> str:
     """What came instead of a list or an array of outputs, and the remedy."""
-    if array.ndim:
-        return f"an array of shape {array.shape}; it must return one output for each input"
-    if isinstance(outputs, Iterable) and not isinstance(outputs, str | bytes | np.ndarray):
-        return f"a {type(outputs).__name__}; return a list or an array"
-    one = "it must return one output for each input, in a list or an array"
-    return f"{shortened(outputs)}; {one}"
+    named = f"an array of shape {array.shape}" if array.ndim else shortened(outputs)
+    return f"{named}; it must return one output for each input, in a list or an array"

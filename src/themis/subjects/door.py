@@ -12,7 +12,6 @@ from themis.errors import RequestError
 from themis.inputs.characteristics import Codes, Value
 from themis.inputs.documents import Documents
 from themis.inputs.schema import Schema
-from themis.subjects.around import Around
 from themis.subjects.base import Batch, Subject
 
 
@@ -38,15 +37,34 @@ def at_door(subject: Subject, schema: Schema) -> Subject:
 
 
 def _passed_on(name: str) -> Any:
-    """An attribute that is the subject's own, here as there."""
+    """What belongs to the subject inside, be it an attribute or a method."""
 
-    def get(door: Door) -> Any:
-        return getattr(door.inside, name)
+    def get(around: Around) -> Any:
+        return getattr(around.inside, name)
 
-    def put(door: Door, value: Any) -> None:
-        setattr(door.inside, name, value)
+    def put(around: Around, value: Any) -> None:
+        setattr(around.inside, name, value)
 
     return property(get, put)
+
+
+class Around(Subject):
+    """A subject around another one, which it passes on whatever it does not do itself."""
+
+    def __init__(self, inside: Subject) -> None:
+        self.inside, self.kind, self.reads_texts = inside, inside.kind, inside.reads_texts
+
+    structured = _passed_on("structured")
+    fingerprint = _passed_on("fingerprint")
+    decision_mistakes = _passed_on("decision_mistakes")
+    unseen = _passed_on("unseen")
+    unsure_of = _passed_on("unsure_of")
+    possible_outputs = _passed_on("possible_outputs")
+    foresee = _passed_on("foresee")
+    reproduce = _passed_on("reproduce")
+    secrets = _passed_on("secrets")
+    note_answered = _passed_on("note_answered")
+    close = _passed_on("close")
 
 
 class Door(Around):

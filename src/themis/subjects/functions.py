@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,14 +34,7 @@ class RowFunction(Subject):
     def __init__(
         self, function: Callable[..., Any], schema: Schema, *, keywords: bool = False
     ) -> None:
-        self.function = function
-        self.schema = schema
-        self._keywords = keywords
-        self._called = _compiled(schema.names, keywords=keywords)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        made = partial(RowFunction, keywords=self._keywords)
-        return made, (self.function, self.schema), {"structured": self.structured}
+        self.function, self.schema, self._keywords = function, schema, keywords
 
     def load(self, codes: NDArray[Any]) -> Batch:
         def values(column: int, codes: Codes) -> NDArray[Any]:
@@ -57,42 +49,26 @@ class RowFunction(Subject):
         """The answers row by row; a dictionary is made for each: a subject may change its own."""
         outputs: list[Any] = []
         failures: dict[int, Failure] = {}
-        rows = zip(*(values.tolist() for values in columns), strict=True)
-        in_time = rows if math.isinf(self.deadline) else (r for r in rows if heed(self.deadline))
-        while True:
+        names, function, keywords = self.schema.names, self.function, self._keywords
+        for values in zip(*(values.tolist() for values in columns), strict=True):
             try:
-                self._called(self.function, outputs.append, in_time)
-                return Answers(outputs, failures, calls=len(outputs))
+                if self.deadline < math.inf:
+                    heed(self.deadline)
+                row = dict(zip(names, values, strict=True))
+                outputs.append(function(**row) if keywords else function(row))
             except (BudgetEndedError, KeyboardInterrupt):
                 self.unfinished = Answers(outputs, failures)
                 raise
             except (Exception, SystemExit) as error:
-                # What was computed before the error is kept; go on behind the culprit.
                 failures[len(outputs)] = crash_of(error)
                 outputs.append(None)
+        return Answers(outputs, failures, calls=len(outputs))
 
 
 class _RowBatch(ColumnsBatch):
     def run(self) -> Answers:
         answers: Answers = self._call(self._columns)
         return answers
-
-
-def _compiled(names: tuple[str, ...], *, keywords: bool) -> Callable[..., None]:
-    """Calls a function with each of the rows of values, and hands over what comes back.
-
-    Compiled once for these names: a literal takes half the time of `dict(zip(names, values))`.
-    """
-    values = ", ".join(f"v{place}" for place in range(len(names)))
-    literal = ", ".join(f"{name!r}: v{place}" for place, name in enumerate(names))
-    scope: dict[str, Any] = {}
-    exec(
-        "def called(call, add, rows):\n"
-        f" for {values}, in rows:\n  add(call({'**' * keywords}{{{literal}}}))",
-        scope,
-    )
-    called: Callable[..., None] = scope["called"]
-    return called
 
 
 class InputTable:

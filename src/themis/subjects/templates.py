@@ -30,7 +30,6 @@ from themis.subjects.wordings import wording_of
 WHOLE = ("input", "inputs")  # the places that stand for a whole input, or for a list of them
 
 _PIECES = re.compile(r"\$\{([^{}]*)\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_STRING_OR_PLACE = re.compile(r'"(?:[^"\\]|\\.)*+"?|\{([^{}",:]+)\}')
 
 
 @dataclass(frozen=True)
@@ -381,20 +380,6 @@ class TemplateWriter:
 
     def _add_mistake(self, problem: str, remedy: str) -> None:
         self.mistakes.append(Mistake("subject", self._where, problem, remedy))
-
-
-def parse_json_template(text: str, schema: Schema) -> Any:
-    """The JSON template that a text holds; ValueError when it is none.
-
-    Places may stand without quotes where a value is expected: `{"age": {age}}`.
-    """
-    names = (*schema.names, *WHOLE)
-
-    def quoted(found: re.Match[str]) -> str:
-        name = (found[1] or "").strip()
-        return json.dumps(f"{{{name}}}") if name in names else found[0]
-
-    return json.loads(_STRING_OR_PLACE.sub(quoted, text))
 
 
 def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake]:

@@ -19,9 +19,9 @@ from themis.engine.drawn import Drawn, Inputs, codes_of
 from themis.engine.executors.pool import Pool
 from themis.engine.executors.travel import Missing, Packed, one_thread, pack, run_task
 from themis.inputs.characteristics import Codes
-from themis.subjects.around import Around
 from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, heed
 from themis.subjects.decisions import CRASH, INVALID, Failure
+from themis.subjects.door import Around
 from themis.subjects.labels import OutputColumns
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process

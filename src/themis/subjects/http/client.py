@@ -103,7 +103,6 @@ class Client:
         self.pace = Pace(limits.rate_per_second, limits.tokens_per_minute)
         self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
-        self.has_answered = False  # whether any reply held outputs
         self._silent = 0  # requests in a row that came to nothing
         self._refusals = refusals
         self.given = self.requests_sent = 0  # inputs that reached the service, in so many requests
@@ -111,7 +110,7 @@ class Client:
 
     def hear(self) -> None:
         """Note that a reply held outputs, whatever its status."""
-        self.has_answered, self._silent = True, 0
+        self._silent = 0
 
     def run(self, work: Work, workers: int) -> None:
         """Call `work` so many times at once, but no more than allowed, in the client's thread.
@@ -176,7 +175,6 @@ class Client:
         tokens: float,
         count: Count,
         goes_on: Callable[[], bool],
-        retries: int | None = None,
         isolating: bool = False,
     ) -> Reply | Failure:
         """The reply to a request about so many inputs, or why there is none after all retries.
@@ -188,8 +186,7 @@ class Client:
         retried if it is about a single input. So is all but 429 while `isolating` inputs that fail:
         then the service is known to answer others.
         """
-        patient = inputs == 1
-        retries = self._limits.retries if retries is None else retries
+        patient, retries = inputs == 1, self._limits.retries
         if self._silent >= max(2 * self._limits.concurrency, 16):
             message = f"the last {self._silent} requests to {self._host} all failed"
             return Failure(NOT_SENT, message, message, alone=False)
@@ -223,9 +220,9 @@ class Client:
                 continue
             # Of a list, those that get a 500 alone are the culprits, of which there may be many.
             is_500 = isinstance(outcome, Reply) and outcome.status == 500
-            self._silent += patient and not (isolating or (self._requests.many and is_500))
+            self._silent += patient and not (self._requests.many and is_500)
             times = f" ({attempt + 1} attempts)" if attempt else ""
-            if not in_time and (may_retry or isolating):
+            if not in_time and may_retry:
                 times = " (it asks for more patience than the time limit allows)"
             if isinstance(outcome, Reply):
                 return replace(outcome, times=times)
@@ -234,17 +231,6 @@ class Client:
             plain = f"{outcome.plain or outcome.message}{times}"
             return Failure(outcome.kind, f"{outcome.message}{times}", plain)
         raise AssertionError("the last attempt returns or raises")
-
-    async def pause(self, outcome: Reply | Failure, attempt: int | None = None) -> bool:
-        """Wait after what failed as after this attempt, or as the service asks.
-
-        None is the attempt behind the last retry. False, at once: the time limit does not allow it.
-        """
-        retry_after = outcome.retry_after if isinstance(outcome, Reply) else ""
-        if not self._is_in_time(retry_after):
-            return False
-        await self.pace.wait(self._limits.retries if attempt is None else attempt, retry_after)
-        return True
 
     def _is_in_time(self, retry_after: str) -> bool:
         """Whether the time limit allows to wait for as long as a service asks."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from themis.errors import RequestError, count_of
 from themis.subjects.decisions import INVALID, Failure
-from themis.subjects.http.addresses import Credentials
 from themis.subjects.http.client import RETRYABLE, Reply
+from themis.subjects.http.requests import Credentials
 from themis.subjects.processes.texts import no_answer_place, parse_json, resolve_pointer, shorten
 
 WORDS = ("text", "status")  # answers that are no JSON pointers
@@ -37,7 +37,7 @@ class AnswerReader:
         self._list, _, self._inner = answer.partition("/*")
         if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
             self._list, self._inner = answer, ""
-        self._to_item = "" if self._list != answer else "/*"
+        self._item_pointer = f"{self._list}/*{self._inner}"
 
     def reads(self, reply: Reply) -> bool:
         """Whether a decision may be in this answer."""
@@ -79,13 +79,10 @@ class AnswerReader:
 
     def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":
-            return [_decision(text.strip(), "the answer", "")]
+            return [_decision(text.strip(), "the answer")]
         document = _document(text)
         if not self._many:
             return [self._single(document, "the answer")]
-        if isinstance(document, list) and self._list and not self._list[1:2].isdigit():
-            problem = f"the answer is a list; what is in each of its items is /*{self._list}"
-            raise ValueError(problem)
         listed = resolve_pointer(document, self._list)
         if not isinstance(listed, list):
             shown = shorten(json.dumps(listed))
@@ -106,23 +103,19 @@ class AnswerReader:
     def _item(self, each: Any) -> Any:
         try:
             found = resolve_pointer(each, self._inner)
-            return (
-                found
-                if self.structured
-                else _decision(found, "an output", self.answer, self._to_item)
-            )
+            return found if self.structured else _decision(found, "an output", self._item_pointer)
         except ValueError as error:
             return Failure(INVALID, str(error))
 
 
-def _decision(found: Any, what: str, pointer: str, to_item: str = "") -> Any:
-    """What a pointer led to, for lists by way of an item, if that is a decision."""
+def _decision(found: Any, what: str, pointer: str = "") -> Any:
+    """What a pointer led to, if that is a decision."""
     if isinstance(found, str | int | float) and found != "":
         return found
     hint = ""
     if isinstance(found, dict) and found:
         token = next(iter(found)).replace("~", "~0").replace("/", "~1")
-        inside = json.dumps(f"{pointer}{to_item}/{token}", ensure_ascii=False)
+        inside = json.dumps(f"{pointer}/{token}", ensure_ascii=False)
         hint = f"; point to what is inside, such as answer = {inside}"
     problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
     raise ValueError(f"{problem}{hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -58,8 +58,6 @@ REMEDIES = {
     429: "rate_per_second of [subject] has fewer requests sent",
 }
 REDIRECTED = "give the address to which it leads as url of [subject]"
-
-WATCHED = 8  # failures of parts of a list after which it is asked whether the service is still up
 
 # Failures that no smaller request would escape.
 _ABOUT_THE_SERVICE = {401, 403, 404, 405, 407, 429} | REDIRECTS
@@ -162,8 +160,6 @@ class HttpSubject(Subject):
         exchange = _Exchange(self, codes, answers)
         try:
             exchange.run()
-            if exchange.lacks_time and self.client.has_answered:
-                raise BudgetEndedError  # who is to blame, if anybody is, is not known
             if exchange.ending is not None:
                 raise exchange.ending
         except BaseException:
@@ -217,10 +213,7 @@ class _Exchange:
         self._urls = _addresses(requests, codes)
         self._rows = [] if requests.body is None else requests.body.row.render(codes)
         places = range(len(codes))
-        self._lists = iter([[places[at : at + size]] for at in places[::size]])
-        self._left: list[list[Sequence[int]]] = []  # of lists for which the service seemed down
-        self._answered = False
-        self.lacks_time = False  # to find out why a list failed: the service asks for more
+        self._lists = iter([places[at : at + size] for at in places[::size]])
         self.ending: Exception | None = None  # why nothing more is asked; what is sent is awaited
         self._outputs, self._failures = answers.outputs, answers.failures
 
@@ -229,14 +222,11 @@ class _Exchange:
         client = self._client
         client.given = client.requests_sent = 0
         client.run(self._ask, workers=len(self._outputs))
-        if self._left and self._answered and not self.lacks_time:
-            # Inputs that bring it down do so for other lists, too, that are asked at the time.
-            client.run(self._ask_again, workers=1)
 
     async def _ask(self) -> None:
         """Have one list after the other answered, until there are none."""
-        while self._goes_on() and (parts := next(self._lists, None)) is not None:
-            await self._settle(parts)
+        while self._goes_on() and (places := next(self._lists, None)) is not None:
+            await self._settle(places)
 
     def _goes_on(self) -> bool:
         """Whether one more request may be sent."""
@@ -244,20 +234,11 @@ class _Exchange:
             self.ending = BudgetEndedError()
         return self.ending is None
 
-    async def _ask_again(self) -> None:
-        """Have what is left of lists answered, one after the other, while there are answers."""
-        left, self._left, self._answered = self._left, [], False
-        for parts in left:
-            await self._settle(parts)
-            if self._left and not self._answered:
-                return
-
-    async def _settle(self, parts: Sequence[Sequence[int]]) -> None:
-        """Ask about each part in one request, and again in smaller ones if it fails."""
-        search = CulpritSearch(parts)
-        service = _Vouched(self._client, self._tell)
+    async def _settle(self, places: range) -> None:
+        """Ask about a list in one request, and about parts of it if it fails."""
+        search = CulpritSearch([places])
         for part in search:
-            reply = await self._send(part, isolating=service.is_vouched_for)
+            reply = await self._send(part, isolating=1 < len(part) < len(places))
             if self._ends(reply):
                 return
             failure = self._note(part, reply)
@@ -265,15 +246,21 @@ class _Exchange:
                 continue
             failure = replace(failure, alone=failure.alone and len(part) == 1)
             self._failures.update(dict.fromkeys(part, failure))
-            if _is_maybe_down(reply):
-                if not await service.is_up(part, reply):
-                    search.add(part)
-                    self.lacks_time |= service.asks_too_much
-                    self._left.append(search.left())
-                    return
+            down = _is_maybe_down(reply)
+            if down and len(part) == len(places) > 2 and not await self._is_up(places):
+                return
+            if len(part) == 1 or down or _may_be_one_input(reply):
                 search.halve(part)
-            elif len(part) == 1 or _may_be_one_input(reply):
-                search.halve(part)
+
+    async def _is_up(self, places: range) -> bool:
+        """Whether a service that failed for a list answers one of two inputs, each alone."""
+        for place in random.Random(len(places)).sample(places, 2):
+            alone = range(place, place + 1)
+            reply = await self._send(alone)
+            self._note(alone, reply)
+            if _is_answer(reply):
+                return True
+        return False
 
     def _ends(self, reply: Reply | Failure) -> bool:
         """Whether the service refuses whoever asks, so that nobody is to blame for it."""
@@ -287,16 +274,7 @@ class _Exchange:
             self.ending = kind(said, plain=f"{plain}. {remedy}")
         return self.ending is not None
 
-    async def _tell(self, place: int, retries: int | None) -> Reply | Failure:
-        """The reply to one input alone; what it says is noted if it is an answer."""
-        part = range(place, place + 1)
-        reply = await self._send(part, retries=retries)
-        self._note(part, reply)
-        return reply
-
-    async def _send(
-        self, part: Sequence[int], *, retries: int | None = None, isolating: bool = False
-    ) -> Reply | Failure:
+    async def _send(self, part: Sequence[int], *, isolating: bool = False) -> Reply | Failure:
         template, start, stop = self._requests.body, part[0], part[-1] + 1
         body = None if template is None else template.join(self._rows[start:stop])
         return await self._client.send(
@@ -307,7 +285,6 @@ class _Exchange:
             tokens=self._subject.expect(body),
             count=partial(self._subject.count, body),
             goes_on=self._goes_on,
-            retries=retries,
             isolating=isolating,
         )
 
@@ -316,7 +293,6 @@ class _Exchange:
         outcomes = self._outcomes(reply, len(part))
         if isinstance(outcomes, Failure):
             return outcomes
-        self._answered = True
         self._client.hear()
         for place, outcome in zip(part, outcomes, strict=True):
             self._failures.pop(place, None)
@@ -352,50 +328,6 @@ def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
     template = requests.address.template
     rendered = template.render(codes if template.slots else codes[:1])
     return [URL(each.decode(), encoded=True) for each in rendered]
-
-
-class _Vouched:
-    """Whether a service that failed for a list is up, so that inputs may be to blame; or down.
-
-    Two single inputs of the list are asked about, after pauses. One that is answered vouches for
-    the service: it is asked about again now and then, as long as parts of the list fail. So one
-    that is down, or that has too much to do, gets no more than a few requests.
-    """
-
-    def __init__(
-        self, client: Client, tell: Callable[[int, int | None], Awaitable[Reply | Failure]]
-    ) -> None:
-        self._client, self._tell = client, tell
-        self._voucher: int | None = None
-        self._failed = 0  # parts since there is a voucher
-        self.asks_too_much = False  # patience, more than the time limit allows
-
-    @property
-    def is_vouched_for(self) -> bool:
-        return self._voucher is not None
-
-    async def is_up(self, part: Sequence[int], reply: Reply | Failure) -> bool:
-        """Whether it answers at all, after a part failed with this reply."""
-        if self._voucher is None:
-            return len(part) == 1 or await self._find_voucher(part, reply)
-        self._failed += 1
-        if not await self._pause(reply, attempt=0):
-            return False
-        return self._failed % WATCHED > 0 or _is_answer(await self._tell(self._voucher, None))
-
-    async def _find_voucher(self, part: Sequence[int], reply: Reply | Failure) -> bool:
-        for place in random.Random(len(part)).sample(part, 2):
-            if not await self._pause(reply):
-                return False
-            reply = await self._tell(place, 0)
-            if _is_answer(reply):
-                self._voucher = place
-                return True
-        return False
-
-    async def _pause(self, reply: Reply | Failure, attempt: int | None = None) -> bool:
-        self.asks_too_much = not await self._client.pause(reply, attempt)
-        return not self.asks_too_much
 
 
 def _is_maybe_down(reply: Reply | Failure) -> bool:
