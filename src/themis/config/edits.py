@@ -1,7 +1,7 @@
 """Edits of a themis.toml that replace what is asked and leave every other byte as it is.
 
-A scanner finds where keys and values begin and end; TOML's own rules are `tomllib`'s. The edited
-text is read again and must say exactly what was asked: else the edit is refused.
+Whole assignments are replaced; one with remarks inside of its value is left to whoever wrote them.
+The edited text is read again and must say exactly what was asked: else the edit is refused.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from themis.config.toml import KeyPath, key_lines, parse_toml, spell_key, spell_path, spell_value
+from themis.config.toml import (
+    KeyPath,
+    Statement,
+    key_lines,
+    parse_toml,
+    spell_key,
+    spell_path,
+    spell_value,
+    statements,
+)
 from themis.errors import ConfigError, Mistake
 
 BOM = "\ufeff"
-BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-SPACE = re.compile(r"[ \t]*")
-KEY = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[A-Za-z0-9_-]+')
-SCALAR = re.compile(
-    r'"{3}(?:\\.|[^\\])*?"{3,5}(?!")|\'{3}.*?\'{3,5}(?!\')|"(?:[^"\\]|\\.)*"|\'[^\']*\'|'
-    r"\d{4}-\d\d-\d\d \d\d:[^,\]}\s#]+|[^,\]}\s#]+",
-    re.DOTALL,
-)
+_INDENT = re.compile(r"[ \t]*")
 _ABSENT = object()
 
 
@@ -37,15 +38,15 @@ def with_value(text: str, path: KeyPath, value: Any, *, prefix: KeyPath = ()) ->
     the whole configuration, as `("tool", "themis")`. Raises ConfigError where this can't be done
     without touching more.
     """
-    full = (*prefix, *path)
-    data, plain = parse_toml(text.removeprefix(BOM)), text.removeprefix(BOM)
+    full, plain = (*prefix, *path), _ended(text.removeprefix(BOM))
+    data = parse_toml(plain)
     _set(data, full, value)
     return _checked(text, full, prefix, lambda: _write(plain, full, value, len(prefix)), [data])
 
 
 def without(text: str, path: KeyPath, *, prefix: KeyPath = ()) -> str:
     """The text without a key, a table or an item of a list; as it is, where there is none."""
-    full, plain = (*prefix, *path), text.removeprefix(BOM)
+    full, plain = (*prefix, *path), _ended(text.removeprefix(BOM))
     data = parse_toml(plain)
     if _get(data, full) is _ABSENT:
         return text
@@ -67,6 +68,11 @@ def _checked(
     problem = "this can't be changed here without touching what is around it"
     where = spell_path(path[len(prefix) :])
     raise ConfigError([Mistake("not-edited", where, problem, "edit the text by hand", line=line)])
+
+
+def _ended(text: str) -> str:
+    """The text with an end of its last line."""
+    return text if text.endswith("\n") or not text else f"{text}\n"
 
 
 class _LostError(Exception):
@@ -120,153 +126,6 @@ def _form(data: Any, ordered: KeyPath | None = None) -> str:
     return repr(data)
 
 
-# Where things are
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A key with its value, or an item of a list."""
-
-    path: KeyPath
-    start: int  # of the key
-    value: int  # where the value begins
-    end: int
-    around: int | None = None  # the number of the table in { } or the list that it is in
-
-
-@dataclass(frozen=True)
-class _Section:
-    """A header and the keys below it; the first has no header."""
-
-    path: KeyPath
-    start: int
-    end: int  # of the header
-    own: list[_Place] = field(default_factory=list)
-
-    @property
-    def last(self) -> int:
-        """Where its last key ends."""
-        return self.own[-1].end if self.own else self.end
-
-
-class _Scan:
-    """Where everything in a text begins and ends; the text is TOML."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.places: list[_Place] = []
-        self.sections = [_Section((), 0, 0)]
-        self._items: dict[KeyPath, int] = {}  # tables so far of each array of tables
-        at = self._skip(BLANK, 0)
-        while at < len(text):
-            at = self._header(at) if text[at] == "[" else self._pair(at, self.sections[-1].path)
-            at = self._skip(BLANK, at)
-
-    def _skip(self, what: re.Pattern[str], at: int) -> int:
-        match = what.match(self.text, at)
-        assert match is not None
-        return match.end()
-
-    def _keys(self, at: int) -> tuple[tuple[str, ...], int]:
-        """The parts of a key, and where it ends."""
-        parts: list[str] = []
-        while True:
-            match = KEY.match(self.text, self._skip(SPACE, at))
-            if match is None:
-                raise _LostError
-            quoted = match[0][0] in "\"'"
-            parts.append(tomllib.loads(f"k = {match[0]}")["k"] if quoted else match[0])
-            at = self._skip(SPACE, match.end())
-            if self.text[at] != ".":
-                return tuple(parts), match.end()
-            at += 1
-
-    def _header(self, start: int) -> int:
-        is_item = self.text.startswith("[[", start)
-        parts, at = self._keys(start + 1 + is_item)
-        end = self._skip(SPACE, at) + 1 + is_item
-        path = self._latest(parts[:-1] if is_item else parts)
-        if is_item:
-            array = (*path, parts[-1])
-            self._items[array] = self._items.get(array, -1) + 1
-            path = (*array, self._items[array])
-        self.sections.append(_Section(path, start, end))
-        return end
-
-    def _latest(self, parts: Sequence[str]) -> KeyPath:
-        """A path in which arrays of tables are followed by the number of their last table."""
-        path: KeyPath = ()
-        for part in parts:
-            path = (*path, part)
-            path = (*path, self._items[path]) if path in self._items else path
-        return path
-
-    def _pair(self, start: int, table: KeyPath, around: int | None = None) -> int:
-        parts, at = self._keys(start)
-        value = self._skip(SPACE, self._skip(SPACE, at) + 1)
-        place = self._value((*table, *parts), start, value, around)
-        if around is None:
-            self.sections[-1].own.append(place)
-        return place.end
-
-    def _value(self, path: KeyPath, start: int, value: int, around: int | None) -> _Place:
-        """Note a value and all that is inside of it."""
-        number = len(self.places)
-        self.places.append(_Place(path, start, value, value, around))
-        opening = self.text[value]
-        if opening in "[{":
-            end = self._inside(path, value + 1, number, is_list=opening == "[")
-        else:
-            match = SCALAR.match(self.text, value)
-            if match is None:
-                raise _LostError
-            end = match.end()
-        self.places[number] = _Place(path, start, value, end, around)
-        return self.places[number]
-
-    def _inside(self, path: KeyPath, at: int, number: int, *, is_list: bool) -> int:
-        """Where a list or a table in { } ends, from behind its opening on."""
-        items = 0
-        while (at := self._skip(BLANK, at)) < len(self.text) and self.text[at] not in "]}":
-            if is_list:
-                at = self._value((*path, items), at, at, number).end
-            else:
-                at = self._pair(at, path, number)
-            items += 1
-            at = self._skip(BLANK, at)
-            at += self.text[at] == ","
-        return at + 1
-
-    def find(self, path: KeyPath) -> _Place | None:
-        """The key or the item at a path; None for what headers and dotted keys make."""
-        return next((each for each in self.places if each.path == path), None)
-
-    def children(self, place: _Place) -> list[_Place]:
-        """What is directly in a list or in a table in { }."""
-        number = self.places.index(place)
-        return [each for each in self.places if each.around == number]
-
-    def line_start(self, at: int) -> int:
-        """Where the line of a place begins."""
-        return self.text.rfind("\n", 0, at) + 1
-
-    def line_end(self, at: int) -> int:
-        """Behind the line of a place, its comment and its end."""
-        found = self.text.find("\n", at)
-        return len(self.text) if found < 0 else found + 1
-
-    @property
-    def newline(self) -> str:
-        """How lines end."""
-        return "\r\n" if "\r\n" in self.text else "\n"
-
-    def insert(self, at: int, written: str) -> str:
-        """The text with whole lines in it, at the beginning of a line."""
-        before = self.text[:at]
-        between = self.newline if before and not before.endswith("\n") else ""
-        return f"{before}{between}{written}{self.text[at:]}"
-
-
 # How it is written
 
 
@@ -275,122 +134,119 @@ def _write(text: str, path: KeyPath, value: Any, top: int) -> str:
     old = _get(tomllib.loads(text), path)
     if old is not _ABSENT and _form(old) == _form(value):
         return text
+    lines = [*statements(text)]
+    around = _around(lines, path)
+    if around is not None:
+        data = tomllib.loads(text)
+        _set(data, path, value)
+        return _rewritten(lines, around, _get(data, lines[around].path))
     if isinstance(old, dict) and isinstance(value, Mapping):
         for key in old.keys() - value.keys():
             text = _erase(text, (*path, key))
         for key, each in value.items():
             text = _write(text, (*path, key), each, top)
         return text
-    if isinstance(old, list) and isinstance(value, list | tuple) and 0 < len(old) <= len(value):
-        for number, each in enumerate(value):
-            text = _write(text, (*path, number), each, top)
-        return text
-    if old is _ABSENT:
-        return _add(text, path, value, top)
-    place = _Scan(text).find(path)
-    if place is None:
-        raise _LostError
-    return f"{text[: place.value]}{spell_value(value)}{text[place.end :]}"
+    return _add(text, path, value, top)
+
+
+def _erase(text: str, path: KeyPath) -> str:
+    """The text without a key: its lines, or its part of them."""
+    lines = [*statements(text)]
+    around = _around(lines, path)
+    if around is not None and lines[around].path != path:
+        data = tomllib.loads(text)
+        next(_unset(data, path))
+        return _rewritten(lines, around, _get(data, lines[around].path))
+    gone: set[int] = set()
+    for place, each in enumerate(lines):
+        if each.path[: len(path)] == path:
+            behind = _behind(lines, place)
+            while behind < len(lines) and each.kind == "header" and not lines[behind].text.strip():
+                behind += 1
+            gone |= {*range(place, behind)}
+    return _joined([each.text for place, each in enumerate(lines) if place not in gone])
+
+
+def _around(lines: Sequence[Statement], path: KeyPath) -> int | None:
+    """The assignment that a path is in, or is."""
+    keys = (n for n, each in enumerate(lines) if each.kind == "key")
+    return next((n for n in keys if lines[n].path == path[: len(lines[n].path)]), None)
+
+
+def _rewritten(lines: Sequence[Statement], place: int, value: Any) -> str:
+    """The text in which an assignment has another value, and the remark behind it stays."""
+    old = lines[place]
+    read = tomllib.loads(old.text)
+    ends = (n for n, sign in enumerate(old.text) if sign == "#" and _says(old.text[:n], read))
+    end = len(old.text[: next(ends, None)].rstrip())
+    if "#" in old.text[old.sign : end] and "\n" in old.text[old.sign : end]:
+        raise _LostError  # a remark on a part of the value
+    before = old.sign + len(_INDENT.match(old.text[old.sign :])[0])  # type: ignore[index]
+    new = f"{old.text[:before]}{spell_value(value)}{old.text[end:]}"
+    return _joined([new if n == place else each.text for n, each in enumerate(lines)])
+
+
+def _says(text: str, data: Any) -> bool:
+    try:
+        return _form(tomllib.loads(text)) == _form(data)
+    except ValueError:
+        return False
 
 
 def _add(text: str, path: KeyPath, value: Any, top: int) -> str:
     """The text with a key, a table or an item that it lacks."""
-    scan, parent, key = _Scan(text), path[:-1], path[-1]
-    around = scan.find(parent)
-    if around is not None:
-        return _add_inside(scan, around, key, value)
-    is_item = isinstance(key, int)
-    if is_item or (isinstance(value, Mapping) and len(path) == top + 1):
-        return _add_section(scan, path, value, top)
+    lines, parent, key = [*statements(text)], path[:-1], path[-1]
+    if isinstance(key, int) or (isinstance(value, Mapping) and len(path) == top + 1):
+        return _add_section(lines, path, value, top)
     if parent and _get(tomllib.loads(text), parent) is _ABSENT:
         return _add(text, parent, {key: value}, top)
-    section = next((each for each in scan.sections if each.path == parent), None)
-    if section is not None:
-        return _add_line(scan, section.own, section.last, (str(key),), value)
-    for section in reversed(scan.sections):
-        dotted = [each for each in section.own if each.path[: len(parent)] == parent]
-        if dotted:
-            names = tuple(map(str, path[len(section.path) :]))
-            return _add_line(scan, dotted, dotted[-1].end, names, value)
-    return _add_section(scan, path, value, top)
-
-
-def _add_inside(scan: _Scan, around: _Place, key: str | int, value: Any) -> str:
-    """A further item of a list, or key of a table in { }."""
-    children, text = scan.children(around), scan.text
-    name = "" if isinstance(key, int) else f"{spell_key(key)} = "
-    written = f"{name}{spell_value(value)}"
-    if children:
-        at, written = children[-1].end, f", {written}"
+    if not parent or any(each.kind == "header" and each.path == parent for each in lines):
+        beside = [n for n, e in enumerate(lines) if e.table == parent and e.kind != "blank"]
+        names = path[-1:]
     else:
-        at, written = around.value + 1, written if isinstance(key, int) else f" {written} "
-    return f"{text[:at]}{written}{text[at:]}"
+        within = (n for n, e in enumerate(lines) if e.path[: len(parent)] == parent)
+        beside = [n for n in within if lines[n].kind == "key" and len(lines[n].table) < len(parent)]
+        names = path[len(lines[beside[-1]].table) :] if beside else ()
+    if not names:
+        return _add_section(lines, path, value, top)
+    at = beside[-1] + 1 if beside else 0
+    last = lines[beside[-1]] if beside else None
+    indent = "" if last is None or last.kind == "header" else _INDENT.match(last.text)[0]  # type: ignore[index]
+    written = f"{indent}{'.'.join(spell_key(str(each)) for each in names)} = {spell_value(value)}"
+    return _inserted(lines, at, [written])
 
 
-def _add_line(
-    scan: _Scan, beside: Sequence[_Place], behind: int, names: tuple[str, ...], value: Any
-) -> str:
-    """A line with a key, behind others that it is written like."""
-    at = scan.line_end(behind) if behind else 0
-    indent = ""
-    if beside:
-        start = scan.line_start(beside[-1].start)
-        indent = scan.text[start : beside[-1].start]
-    key = ".".join(map(spell_key, names))
-    return scan.insert(at, f"{indent}{key} = {spell_value(value)}{scan.newline}")
-
-
-def _add_section(scan: _Scan, path: KeyPath, value: Any, top: int) -> str:
+def _add_section(lines: Sequence[Statement], path: KeyPath, value: Any, top: int) -> str:
     """A table with a header of its own, behind those around it."""
     if not isinstance(value, Mapping):
         raise _LostError
     root = path[: max(top, len(path) - 1)]
-    related = [each for each in scan.sections if root and each.path[: len(root)] == root]
-    at = scan.line_end(related[-1].last) if related else len(scan.text)
+    related = [n for n, e in enumerate(lines) if e.kind != "blank" and e.table[: len(root)] == root]
+    at = related[-1] + 1 if root and related else len(lines) - 1
     names = ".".join(spell_key(each) for each in path if isinstance(each, str))
     header = f"[[{names}]]" if isinstance(path[-1], int) else f"[{names}]"
     pairs = [f"{spell_key(key)} = {spell_value(each)}" for key, each in value.items()]
-    blank = [""] if scan.text[:at].strip() else []
-    lines = [*blank, header, *pairs, ""]
-    return scan.insert(at, scan.newline.join(lines))
+    blank = [""] if any(each.text.strip() for each in lines[:at]) else []
+    return _inserted(lines, at, [*blank, header, *pairs])
 
 
-def _erase(text: str, path: KeyPath) -> str:
-    """The text without a key: its lines, or its part of a line."""
-    scan = _Scan(text)
-    cuts = [*_lines_of(scan, path)] or [_part_of(scan, path)]
-    for start, end in reversed(cuts):
-        text = f"{text[:start]}{text[end:]}"
-    return text
+def _behind(lines: Sequence[Statement], place: int) -> int:
+    """Behind a key, or behind the last key of the table that a header begins."""
+    end = place + 1
+    for number in range(end, len(lines) if lines[place].kind == "header" else end):
+        if lines[number].kind == "header":
+            break
+        if lines[number].kind == "key":
+            end = number + 1
+    return end
 
 
-def _lines_of(scan: _Scan, path: KeyPath) -> Iterator[tuple[int, int]]:
-    """The lines of all sections and keys at a path or within it."""
-    for section in scan.sections:
-        if section.path[: len(path)] == path:
-            end = scan.line_end(section.last)
-            blank = re.compile(r"(?:[ \t]*\r?\n)*").match(scan.text, end)
-            assert blank is not None
-            yield scan.line_start(section.start), blank.end()
-            continue
-        for each in section.own:
-            if each.path[: len(path)] == path:
-                yield scan.line_start(each.start), scan.line_end(each.end)
+def _inserted(lines: Sequence[Statement], at: int, new: Sequence[str]) -> str:
+    end = "\r\n" if any(each.text.endswith("\r\n") for each in lines) else "\n"
+    texts = [each.text for each in lines]
+    return _joined([*texts[:at], *(f"{each}{end}" for each in new), *texts[at:]])
 
 
-def _part_of(scan: _Scan, path: KeyPath) -> tuple[int, int]:
-    """Where a key of a table in { } or an item of a list begins and ends, its comma included."""
-    place = scan.find(path)
-    if place is None or place.around is None:
-        raise _LostError
-    siblings = scan.children(scan.places[place.around])
-    number = siblings.index(place)
-    behind = BLANK.match(scan.text, place.end)
-    assert behind is not None
-    before = siblings[number - 1].end if number else place.start
-    if scan.text[behind.end()] == ",":
-        return place.start, SPACE.match(scan.text, behind.end() + 1).end()  # type: ignore[union-attr]
-    is_list = isinstance(path[-1], int)  # whose comma may stay, with what is said behind it
-    return (
-        place.start if is_list and "\n" in scan.text[before : place.start] else before
-    ), place.end
+def _joined(texts: Sequence[str]) -> str:
+    """The whole text; its last line has no end."""
+    return "".join(texts).removesuffix("\n")

@@ -12,8 +12,9 @@ import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from themis.errors import ConfigError, Mistake
 
@@ -44,11 +45,11 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     """
     explicit: dict[KeyPath, int] = {}
     implied: dict[KeyPath, int] = {}
-    for path, inner, line in _places(text):
-        for each in (path, *inner):
-            explicit.setdefault(each, line)
-        for length in range(1, len(path)):
-            implied.setdefault(path[:length], line)
+    for found in statements(text):
+        for each in (found.path, *found.inner) if found.kind != "blank" else ():
+            explicit.setdefault(each, found.line)
+        for length in range(1, len(found.path)):
+            implied.setdefault(found.path[:length], found.line)
     return implied | explicit
 
 
@@ -64,20 +65,21 @@ def spell_path(path: KeyPath) -> str:
 _MAY_END = re.compile(r"""(?:[]}]|"{3}|'{3})\s*(?:\#.*)?$""")  # a value of several lines
 
 
-def _statements(text: str) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """Each header and assignment as it is written and as it is read, with its first line."""
-    written, first = "", 0
-    for line, each in enumerate(text.split("\n"), 1):
-        first = first if written else line
-        written += f"{each}\n"
-        if line == first or _MAY_END.search(each):
-            with suppress(ValueError, RecursionError):  # it goes on, or is no TOML
-                yield written, tomllib.loads(written), first
-                written = ""
+@dataclass(frozen=True)
+class Statement:
+    """A header, an assignment, or a line without either; all texts together are the whole."""
+
+    kind: Literal["header", "key", "blank"]
+    text: str  # with its line end
+    line: int
+    path: KeyPath = ()
+    table: KeyPath = ()  # that it is in
+    sign: int = 0  # behind the = of an assignment
+    inner: tuple[KeyPath, ...] = ()  # tables and keys within its value
 
 
-def _places(text: str) -> Iterator[tuple[KeyPath, list[KeyPath], int]]:
-    """Each table and key, with those inside of its value, in the order of the text."""
+def statements(text: str) -> Iterator[Statement]:
+    """What a text consists of, as far as it is TOML."""
     table: KeyPath = ()
     items: dict[KeyPath, int] = {}  # tables so far in each array of tables
 
@@ -88,26 +90,39 @@ def _places(text: str) -> Iterator[tuple[KeyPath, list[KeyPath], int]]:
             path = (*path, items[path] - 1) if path in items else path
         return path
 
-    for written, read, line in _statements(text):
+    for written, read, line in _chunks(text):
         if not read:
-            continue
-        if not written.lstrip().startswith("["):
-            key = (*table, *_key(written))
-            yield key, [(*table, *each) for each in _paths(read)], line
-            continue
-        parts = list(_paths(read))[-1]
-        if written.lstrip().startswith("[["):
-            array = (*latest(parts[:-1]), parts[-1])
-            items[array] = items.get(array, 0) + 1
-        table = latest(parts)
-        yield table, [], line
+            yield Statement("blank", written, line, table=table)
+        elif written.lstrip().startswith("["):
+            parts = list(_paths(read))[-1]
+            if written.lstrip().startswith("[["):
+                array = (*latest(parts[:-1]), parts[-1])
+                items[array] = items.get(array, 0) + 1
+            table = latest(parts)
+            yield Statement("header", written, line, table, table)
+        else:
+            key, sign = _key(written)
+            inner = tuple((*table, *each) for each in _paths(read))
+            yield Statement("key", written, line, (*table, *key), table, sign, inner)
 
 
-def _key(assignment: str) -> KeyPath:
-    """The path of the key: what stands before the first = that is not in quotes."""
+def _chunks(text: str) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """Each statement as it is written and as it is read, with its first line."""
+    written, first = "", 0
+    for line, each in enumerate(text.split("\n"), 1):
+        first = first if written else line
+        written += f"{each}\n"
+        if line == first or _MAY_END.search(each):
+            with suppress(ValueError, RecursionError):  # it goes on, or is no TOML
+                yield written, tomllib.loads(written), first
+                written = ""
+
+
+def _key(assignment: str) -> tuple[KeyPath, int]:
+    """The path of the key, and where the first = that is not in quotes ends."""
     for sign in re.finditer("=", assignment):
         with suppress(ValueError):
-            return [*_paths(tomllib.loads(f"{assignment[: sign.end()]} 0"))][-1]
+            return [*_paths(tomllib.loads(f"{assignment[: sign.end()]} 0"))][-1], sign.end()
     raise AssertionError("there is no assignment without a key")
 
 
@@ -167,12 +182,12 @@ def _explain(message: str, text: str) -> ConfigError:
 
 def _first_repeated(text: str) -> ConfigError | None:
     seen: dict[KeyPath, int] = {}
-    for path, _, line in _places(text):
-        if path in seen:
-            name = ".".join(str(part) for part in path)
-            problem = f"the key {name!r} appears twice, first in line {seen[path]}"
-            return _error("duplicate-key", line, problem, "remove or rename one")
-        seen[path] = line
+    for each in statements(text):
+        if each.kind != "blank" and each.path in seen:
+            name = ".".join(str(part) for part in each.path)
+            problem = f"the key {name!r} appears twice, first in line {seen[each.path]}"
+            return _error("duplicate-key", each.line, problem, "remove or rename one")
+        seen[each.path] = each.line
     return None
 
 
