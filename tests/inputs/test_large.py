@@ -166,14 +166,13 @@ CELLS = st.sampled_from(["", "a", "1.5", " b ", '"q', 'p"', "x,y", "two\nlines",
     st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=9),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     st.sampled_from(["\n", "\r\n"]),
-    st.integers(1, 30),
+    st.integers(1, 3),
 )
 def test_a_csv_is_read_like_its_quoted_copy_however_it_is_cut(
     rows: list[list[str]], quoting: Any, end: str, piece: int
 ) -> None:
-    """Lines without quotes are split by themselves; all others are read as the standard has it."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_files, "PIECE", piece)
+        patch.setattr(row_files, "CHUNK_ROWS", piece)
         path = Path(folder) / "rows.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, quoting=quoting, lineterminator=end).writerows([["k", "v"], *rows])

@@ -142,31 +142,6 @@ def test_a_program_that_changed_is_loaded_anew(tmp_path: Path) -> None:
         assert moved.headers["location"] == "/run"  # it is to be confirmed first
 
 
-def test_a_row_of_a_table_is_tried_with_rows_only(tmp_path: Path) -> None:
-    folder = project(tmp_path / "project")
-    table = "sex,relation,age,income,<script>alert(1)</script>\n"
-    (folder / "people.csv").write_text(
-        f"{table}male,Husband,50,,plain\nfemale,Wife,41,600,plain\nfemale,Wife,17,600,plain\n"
-    )
-    row = "/try?table=people.csv&row="
-    for options, allowed in ((), 404), (("--rows",), 200):
-        with serving(folder, *options) as server:
-            server.post("/confirm")
-            assert ("A row of" in server.get("/try").text) == (allowed == 200)
-            page = server.get(f"{row}2")
-            assert page.status_code == allowed
-    with serving(folder, "--rows") as server:
-        server.post("/confirm")
-        page = server.get(f"{row}2").text
-        assert "Begun with row 2 of" in page
-        assert 'value="41"' in page
-        assert 'value="&quot;Wife&quot;" selected' in page
-        assert ">yes</strong>" in page
-        assert "age: out of range" in unescape(server.get(f"{row}3").text)
-        assert "people.csv has 3 rows" in server.get(f"{row}4").text
-        assert server.get("/try?table=../themis.toml&row=1").status_code == 404
-
-
 def test_nothing_is_run_before_the_file_was_confirmed(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     with serving(folder) as server:

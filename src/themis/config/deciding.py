@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from themis.config.edits import with_value, without
+from themis.config.edits import with_value
 from themis.config.parts import Source
 from themis.config.reader import prefix_of
 from themis.config.toml import KeyPath
@@ -50,13 +50,6 @@ def with_acceptance(
     up_to = {"max_score": _number(max_score)} if max_score else {}
     given = {**up_to, "reason": reason, "until": _parsed(date.fromisoformat, until)}
     return _decided(source, "accepted", finding, given)
-
-
-def without_decision(source: Source, section: str, number: int) -> Source:
-    """The file without one of its limits, or of what it accepts."""
-    path = (section, number)
-    text = without(source.text, path, prefix=prefix_of(source.path))
-    return _valid(replace(source, text=text))
 
 
 def _decided(source: Source, section: str, finding: Finding, given: Mapping[str, Any]) -> Source:

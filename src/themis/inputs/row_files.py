@@ -12,7 +12,7 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,9 +23,8 @@ from themis.errors import Mistake, RequestError, count_of
 from themis.events import Listener, RowsRead, ignore
 from themis.inputs.tables import MISSING, Column, Encoder, Table, table_of
 
-PIECE = 2**19  # characters of a CSV that are split at once; a few million take as long, …
-CHUNK_CELLS = 2**18  # … cells of a Parquet file …
-CHUNK_OBJECTS = 2**12  # … and objects of JSON lines, whose cells are not known before
+CHUNK_CELLS = 2**18  # of a Parquet file that are read at once, …
+CHUNK_ROWS = 2**12  # … and rows of text, whose cells are not known before
 
 PARQUET_START = b"PAR1"
 KINDS = {
@@ -103,10 +102,6 @@ class _Reading:
         self._kind, self._only = kind, only
         self._encoders: dict[str, Encoder] = {}
 
-    @property
-    def is_done(self) -> bool:
-        return self.asked is not None and self.length >= self.asked
-
     def wants(self, name: str) -> bool:
         return self._only is None or name in self._only
 
@@ -155,46 +150,18 @@ def _csv_rows(reading: _Reading, text: Any) -> Iterator[None]:
             break
     delimiter = _delimiter(reading.path, head[-1] if head else "")
     reader = csv.reader(chain(head, text), delimiter=delimiter, strict=True)
-    header = next(_records(reader, reading, 1), [])
+    records = _records(reader, reading)
+    header = next(records, [])
     names = header if reading.exact else [name.strip() for name in header]
     if not any(names):
         raise _mistake(reading.path, "has no header", "its first line must name the columns")
     _check_names(reading.path, names, reading.lines.pop())
     wanted = [(place, name) for place, name in enumerate(names) if reading.wants(name)]
     reading.add(names, {name: () for _, name in wanted}, 0)
-    width, line = len(names), reader.line_num + 1
-    while not reading.is_done and (piece := text.read(PIECE) + text.readline()):
-        cells = _plain_cells(piece, delimiter, width)
-        if cells is None:
-            lines = StringIO(piece, newline="").readlines()
-            reader = csv.reader(chain(lines, text), delimiter=delimiter, strict=True)
-            cells = []
-            for row in _records(reader, reading, line, width):
-                cells += row
-                if reader.line_num >= len(lines):  # a row may have ended behind the piece
-                    break
-            line += reader.line_num
-        else:
-            reading.lines.extend(range(line, line + len(cells) // width))
-            line += len(cells) // width
-        columns = {name: cells[place::width] for place, name in wanted}
-        reading.add(names, columns, len(cells) // width)
+    for rows in _chunks(islice(records, reading.asked), CHUNK_ROWS):
+        cells = [*zip(*rows, strict=True)]
+        reading.add(names, {name: cells[place] for place, name in wanted}, len(rows))
         yield
-
-
-def _plain_cells(piece: str, delimiter: str, width: int) -> list[str] | None:
-    """The cells of lines that are rows as they stand, in order; None where some are not."""
-    piece = piece.replace("\r\n", "\n").removesuffix("\n")
-    if '"' in piece or "\r" in piece:
-        return None
-    cells = piece.replace("\n", f"{delimiter}\n").split(delimiter)
-    first = "".join(cells[::width]).split("\n")  # if all lines are as wide, each begins with one
-    if not len(first) * width == len(cells) == piece.count("\n") * width + width:
-        return None
-    cells[::width] = first
-    filled = all(map(str.strip, first))
-    lines = () if filled else zip(*[iter(cells)] * width, strict=True)
-    return cells if all("".join(line).strip() for line in lines) else None
 
 
 def _delimiter(path: Path, header: str) -> str:
@@ -204,20 +171,20 @@ def _delimiter(path: Path, header: str) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else max(marks, key=bare.count, default=",")
 
 
-def _records(reader: Any, reading: _Reading, line: int, width: int = 0) -> Iterator[list[str]]:
-    """The rows from a line on that are not blank and of the right width; their lines are kept."""
-    start = line
+def _records(reader: Any, reading: _Reading) -> Iterator[list[str]]:
+    """The rows that are not blank and as wide as the first; their lines are kept."""
+    line, width = 1, 0
     try:
         for row in reader:
             if any(map(str.strip, row)) or row == [""]:  # the only cell may be "", as missing
                 width = width or len(row)
                 if len(row) != width:
-                    raise _wrong_width(reading, start, len(row), width)
-                reading.lines.append(start)
+                    raise _wrong_width(reading, line, len(row), width)
+                reading.lines.append(line)
                 yield row
-            start = line + reader.line_num  # a row with quotes may take several lines
+            line = reader.line_num + 1  # a row with quotes may take several lines
     except csv.Error as error:
-        raise _mistake(reading.path, f"is no CSV: {error}", "check its quotes", start) from None
+        raise _mistake(reading.path, f"is no CSV: {error}", "check its quotes", line) from None
 
 
 def _wrong_width(reading: _Reading, line: int, cells: int, width: int) -> RequestError:
@@ -233,7 +200,7 @@ def _wrong_width(reading: _Reading, line: int, cells: int, width: int) -> Reques
 def _json_rows(reading: _Reading, text: Iterable[str]) -> Iterator[None]:
     """Read rows, and stop after each piece."""
     lines = (each for each in enumerate(text, 1) if not each[1].isspace())
-    for chunk in _chunks(islice(lines, reading.asked), CHUNK_OBJECTS):
+    for chunk in _chunks(islice(lines, reading.asked), CHUNK_ROWS):
         rows = [_object(number, line, reading) for number, line in chunk]
         reading.lines.extend(number for number, _ in chunk)
         names = dict.fromkeys(chain.from_iterable(rows))

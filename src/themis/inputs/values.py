@@ -53,9 +53,6 @@ def encode_values(
         codes[weightless] = -1
     behind = enumerate(characteristic.extra, characteristic.first_extra)
     extra = {each: code for code, each in behind}
-    if keep and numbers is not None:  # at once: of decimals most are between the steps
-        places = np.flatnonzero((codes < 0) & ~weightless & _are_exact(characteristic, numbers))
-        codes[places] = _numbers_kept(characteristic, numbers[places], extra)
     misfits: dict[str, list[int]] = {}
     for place in np.flatnonzero(codes < 0).tolist():
         value = values[place]
@@ -72,22 +69,6 @@ def encode_values(
         else:
             misfits.setdefault(reason, []).append(place)
     return EncodedValues(codes, tuple(extra), misfits)
-
-
-def _numbers_kept(
-    characteristic: Characteristic, numbers: Floats, extra: dict[Value, int]
-) -> NDArray[np.int64]:
-    """The codes of numbers behind those of the characteristic; new ones are added to `extra`."""
-    _, first, own = np.unique(numbers, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # as they first appear
-    kept = numbers[first[order]].tolist()
-    if not isinstance(characteristic, Reals):
-        kept = [_number(characteristic, each) for each in kept]
-    new = [each for each in kept if each not in extra]
-    extra |= {each: code for code, each in enumerate(new, characteristic.first_extra + len(extra))}
-    codes = np.empty(len(kept), dtype=np.int64)
-    codes[order] = [*map(extra.__getitem__, kept)]
-    return codes[own]
 
 
 _KEPT = (UNKNOWN, OUTSIDE, OFF_STEP)

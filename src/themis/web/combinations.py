@@ -21,8 +21,7 @@ from themis.show.words.values import count
 from themis.show.words.wording import subject_title, wording
 from themis.web.history import Run
 from themis.web.layout import choice, filters, labelled, paged, shell, written
-from themis.web.opened import address, asked_run, back_to, shown_result
-from themis.web.site import site_of
+from themis.web.site import address, asked_run, back_to, shown_result, site_of
 
 
 def page(request: Request) -> Response:

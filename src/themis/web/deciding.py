@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from themis.config.deciding import Finding, with_acceptance, with_limit, without_decision
+from themis.config.deciding import Finding, with_acceptance, with_limit
 from themis.config.parts import Source
 from themis.config.reader import Config
 from themis.engine.replacing import write_whole
@@ -24,8 +24,7 @@ from themis.show.words.searches import set_text
 from themis.show.words.values import visible
 from themis.show.words.wording import subject_title
 from themis.web.layout import button, choice, labelled, posting, shell, written
-from themis.web.opened import asked_run, back_to, shown_result
-from themis.web.site import Site, posted, site_of
+from themis.web.site import Site, asked_run, back_to, posted, shown_result, site_of
 
 NO_FILE = "Limits are kept in a themis.toml, which is not there yet: describe the subject first."
 STALE = "The file was changed after this page was made and nothing was saved: load the page again."
@@ -76,9 +75,6 @@ def _saved(site: Site, result: Result, given: Mapping[str, str]) -> Html:
 
 def _decided(source: Source, findings: list[Finding], given: Mapping[str, str]) -> Source:
     try:
-        if "remove" in given:
-            section, _, number = given["remove"].partition(" ")
-            return without_decision(source, section, int(number))
         if "finding" in given:
             return with_limit(source, findings[int(given["finding"])], given["max_score"])
         reason, until, up_to = (given[name] for name in ("reason", "until", "up_to"))
@@ -93,9 +89,8 @@ def _content(site: Site, result: Result, here: str) -> Iterator[Html]:
     mark = empty("input", type="hidden", name="mark", value=site.mark())
     form = partial(posting, here, site.keys.form, mark)
     yield tag("h2", "In ", site.file.name)
-    own = [tag("li", text, " ", *_remove(site, key)) for key, text in _kept(site.config())]
-    none = tag("p", "No limits, and nothing is accepted.")
-    yield form(tag("ul", *own) if own else none, kind="own")
+    own = [tag("li", value(text)) for text in _kept(site.config())]
+    yield tag("ul", *own) if own else tag("p", "No limits, and nothing is accepted.")
     if site.read_only:
         return
     named = [(str(place), text) for place, text in enumerate(_findings(result).values())]
@@ -118,22 +113,17 @@ def _content(site: Site, result: Result, here: str) -> Iterator[Html]:
     yield form(*accept, kind="decide") if named else Html()
 
 
-def _kept(config: Config) -> Iterator[tuple[str, Html]]:
-    """The limits of the file and what it accepts, with their places."""
-    for place, check in enumerate(config.checks):
-        yield f"checks {place}", value(f"limit: {check.name}")
-    for place, each in enumerate(config.accepted):
+def _kept(config: Config) -> Iterator[str]:
+    """The limits of the file and what it accepts."""
+    for check in config.checks:
+        yield f"limit: {check.name}"
+    for each in config.accepted:
         about = f"{each.measure} {set_text(each.against)}, accepted until {each.until}"
-        yield f"accepted {place}", value(f"{about}: {each.reason}")
+        yield f"{about}: {each.reason}"
 
 
 def _share(name: str) -> Html:
     return written(name, kind="number", min=0, max=1, step="any")
-
-
-def _remove(site: Site, key: str) -> list[Html]:
-    own = button("Remove", kind="quiet", name="remove", value=key)
-    return [] if site.read_only else [own]
 
 
 ROUTES = [Route("/results/{name}/decide", page, methods=["GET", "POST"])]

@@ -12,19 +12,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from themis.config.fields import kinds_of, shown
+from themis.config.fields import MAIN, Key, kinds_of, shape_of, shown
 from themis.config.parts import NAMED, Part, Source
 from themis.engine.replacing import write_whole
 from themis.errors import ConfigError, Mistake
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
-from themis.show.html import Html, empty, join, tag, value
+from themis.show.html import Html, empty, folded, join, tag, value
 from themis.show.words.values import count, size
-from themis.web.forms import PREFIX, area, controls
-from themis.web.layout import button, labelled, posting, problems, shell, written
+from themis.web.layout import button, choice, labelled, posting, problems, shell, written
 from themis.web.site import Site, posted, site_of
 from themis.web.uploads import ANY, beginnings, upload_field
 
+PREFIX = "key-"  # of fields, before the names of keys
 SECTIONS = {  # their titles, and what one of several is called
     "subject": ("What is tested", ""),
     "inputs": ("Characteristics", "a characteristic"),
@@ -256,6 +256,46 @@ def _link(text: Any, asked: Mapping[str, str], is_here: bool | None = None) -> H
 
 def _hidden(**values: str) -> Html:
     return join(empty("input", type="hidden", name=key, value=each) for key, each in values.items())
+
+
+# Controls ------------------------------------------------------------------------------------
+def controls(keys: Mapping[str, Key], texts: Mapping[str, str]) -> Iterator[Html]:
+    """A control for each key with its text; those that few files need are folded."""
+    made = {name: _control(name, key, texts.get(name, "")) for name, key in keys.items()}
+    yield from (each for name, each in made.items() if name in MAIN)
+    rare = {name: each for name, each in made.items() if name not in MAIN}
+    if rare:
+        said = ", ".join(name.replace("_", " ") for name in rare if texts.get(name))
+        yield folded(f"More: {said}" if said else "More", *rare.values())
+
+
+def area(name: str, text: str, **attributes: Any) -> Html:
+    """Lines to write in, with every byte of a text between its tags."""
+    inside = Html(f"\n{escape(text)}")  # browsers drop the first line end
+    return tag("textarea", inside, name=name, id=name, spellcheck="false", **attributes)
+
+
+def _control(name: str, key: Key, text: str) -> Html:
+    field, title, shape = f"{PREFIX}{name}", name.replace("_", " ").capitalize(), shape_of(key)
+    hint, examples = key.get("description", ""), key.get("examples") or [None]
+    if shape == "choice":
+        return labelled(field, title, choice(field, _options(key, text), text), hint)
+    described = {"aria_describedby": f"{field}-hint", "placeholder": shown(key, examples[0])}
+    if shape in ("values", "texts", "table"):
+        hint += "; written as in the file" if shape == "table" else "; one on each line"
+        rows = str(min(max(text.count("\n") + 2, 3), 12))
+        return labelled(field, title, area(field, text, rows=rows, **described), hint)
+    return labelled(field, title, written(field, text, **described), hint)
+
+
+def _options(key: Key, text: str) -> Iterator[tuple[str, str]]:
+    words = {"true": "yes", "false": "no"}
+    usual = str(key.get("default", "")).lower()
+    yield "", f"{words.get(usual, usual)} (default)" if usual else "–"
+    known = ["true", "false"] if key.get("type") == "boolean" else key.get("enum", ["context"])
+    for each in dict.fromkeys([*map(str, known), text]):
+        if each:
+            yield each, words.get(each, each)
 
 
 ROUTES = [

@@ -13,12 +13,9 @@ from starlette.routing import Route
 
 from themis.config.programs import PICKLE, Named, programs
 from themis.config.reader import Config
-from themis.inputs.row_files import kind_of
 from themis.show.html import Html, empty, folded, join, literal, table, tag, value
-from themis.web.commands import ask_command
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
-from themis.web.opened import run_named
-from themis.web.site import Site, posted, site_of
+from themis.web.site import Site, ask_command, posted, run_named, site_of
 
 Fields = Mapping[str, Sequence[str]]
 # Commands: what a run is called, and what it is for; what each takes besides the settings.
@@ -61,8 +58,7 @@ MEASURES = (
     ("group", "Group"),
     ("excess", "Excess, of programs that answer at random"),
 )
-TEXTS = ("title", "among")  # that are no numbers
-MOST_TABLES = 50
+TEXTS = ("among", "data")  # that are no numbers
 NOTHING = Html("")
 
 
@@ -100,7 +96,7 @@ async def start(request: Request) -> Response:
         return RedirectResponse("/run", 303)
     command, expected = command_of(fields), _first(fields, "expected")
     run = site.runs.add(
-        _first(fields, "title") or title_of(command),
+        title_of(command),
         command,
         mark=site.mark(),
         expected=int(expected) if expected.isdecimal() and len(expected) < 16 else 0,
@@ -148,7 +144,7 @@ def fields_of(command: Sequence[str]) -> dict[str, list[str]]:
 
 
 def title_of(command: Sequence[str]) -> str:
-    """What a run is called that nobody named."""
+    """What a run is called."""
     fields = fields_of(command)
     about = [*fields.get("against", ()), *fields.get("data", ())]
     return ": ".join(filter(None, [COMMANDS[command[0]][0], "; ".join(about)]))
@@ -207,8 +203,8 @@ def _page(site: Site, fields: Fields, costs: Html = NOTHING) -> Response:
         costs,
         tag("fieldset", tag("legend", "What is measured"),
             *(_radio(each, checked=each == chosen) for each in commands)),
-        *_particulars(site, config, fields),
-        folded("Name, precision and limits",
+        *_particulars(config, fields),
+        folded("Precision and limits",
                tag("div", *_settings(config, fields), class_="settings")),
         tag("p", button("Forecast", kind="second", formaction="/forecast"), " ", button("Start"),
             class_="buttons"),
@@ -246,22 +242,14 @@ def _radio(name: str, *, checked: bool) -> Html:
     return tag("p", box, " ", said, class_="option")
 
 
-def _particulars(site: Site, config: Config, fields: Fields) -> Iterator[Html]:
+def _particulars(config: Config, fields: Fields) -> Iterator[Html]:
     """What only some commands take; the style shows it where it is taken."""
     shown = {name: _box(name, label, hint, fields) for name, (label, hint) in ASKED.items()}
-    shown["data"] = join([shown["data"], _tables(site)])
     shown["against"] = _against(config, fields)
     measures = choice("measure", MEASURES, _first(fields, "measure"))
     shown["measure"] = labelled("measure", "Score", measures)
     for name, each in shown.items():
         yield tag("div", each, data_for=" ".join(c for c, taken in TAKEN.items() if name in taken))
-
-
-def _tables(site: Site) -> Html:
-    """The tables of the project, to choose from."""
-    found = (p for pattern in ("*", "[!.]*/*") for p in site.project.glob(pattern) if kind_of(p))
-    names = sorted(str(each.relative_to(site.project)) for each in found)[:MOST_TABLES]
-    return tag("datalist", *(empty("option", value=each) for each in names), id="tables")
 
 
 def _against(config: Config, fields: Fields) -> Html:
@@ -282,7 +270,6 @@ def _against(config: Config, fields: Fields) -> Html:
 
 
 def _settings(config: Config, fields: Fields) -> Iterator[Html]:
-    yield _box("title", "Name of the run", "blank: what is measured", fields)
     for name, label in SETTINGS.items():
         if name == "max_spend" and "prices" not in config.subject.options:
             continue
@@ -294,9 +281,8 @@ def _settings(config: Config, fields: Fields) -> Iterator[Html]:
 
 
 def _box(name: str, label: str, hint: str, fields: Fields) -> Html:
-    number = {"kind": "number", "min": 0, "step": "any"}
-    about = {"list": "tables"} if name == "data" else {} if name in TEXTS else number
-    box = written(name, _first(fields, name), **about)
+    about: dict[str, Any] = {"kind": "number", "min": 0, "step": "any"}
+    box = written(name, _first(fields, name), **({} if name in TEXTS else about))
     return labelled(name, label, box, hint)
 
 

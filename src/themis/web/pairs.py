@@ -1,10 +1,12 @@
-"""The pairs of a result: all of them, by set, by who loses, and by where they are."""
+"""The pairs of a result: all of them, by set and by who loses; those pinned as exhibits."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
@@ -13,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from themis.engine.replacing import write_whole
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.results.conditions import meets
 from themis.results.model import CausalScore, Result
-from themis.results.parts import Region, Witness
-from themis.show.html import Html, cut, tag
+from themis.results.parts import Witness
+from themis.show.html import Html, cut, empty, folded, tag
 from themis.show.parts.scores import protected_scores, score_name
 from themis.show.reports.document import section
 from themis.show.reports.exhibits import Exhibit, exhibits_section
@@ -27,13 +29,21 @@ from themis.show.words.explanations import other_changes_first
 from themis.show.words.scores import lesser
 from themis.show.words.values import count
 from themis.show.words.wording import Wording, subject_title, wording
-from themis.web import exhibits
 from themis.web.history import Run
-from themis.web.layout import choice, filters, labelled, paged, shell
-from themis.web.opened import address, asked_run, back_to, run_named, shown_result
-from themis.web.site import Site, posted, site_of
+from themis.web.layout import button, choice, filters, labelled, paged, posting, shell
+from themis.web.site import (
+    Site,
+    address,
+    asked_run,
+    back_to,
+    posted,
+    run_named,
+    shown_result,
+    site_of,
+)
 
 PREVIEWED = 4
+LONGEST_NOTE, MOST_PINNED = 600, 60
 ALL = ("", "all")
 
 
@@ -95,12 +105,6 @@ class Pairs:
         code = each.encode(value)
         return value if code is None else each.level_label(int(each.level_of(np.array([code]))[0]))
 
-    def regions(self, chosen: str) -> dict[str, Region]:
-        """The regions of one score, or of all, by the places of both."""
-        own = {chosen: self.scores[chosen]} if chosen in self.scores else self.scores
-        found = ((f"{p}.{n}", each) for p, s in own.items() for n, each in enumerate(s.regions))
-        return dict(found)
-
 
 def _of(score: CausalScore, place: str) -> Iterator[Pair]:
     places = {id(each): number for number, each in enumerate(score.witnesses)}
@@ -108,55 +112,26 @@ def _of(score: CausalScore, place: str) -> Iterator[Pair]:
         yield Pair(score, each, f"{place}.{places[id(each)]}")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Which pairs are wanted."""
-
-    score: str = ""
-    loses: str = ""
-    region: str = ""
-
-    @classmethod
-    def of(cls, request: Request) -> Asked:
-        """What the query says."""
-        given = request.query_params
-        return cls(given.get("score", ""), given.get("loses", ""), given.get("region", ""))
-
-
-def chosen_pairs(pairs: Pairs, asked: Asked) -> list[Pair]:
-    """The pairs that are wanted."""
-    found = pairs.all
-    if asked.score:
-        found = [each for each in found if each.key.split(".")[0] == asked.score]
-    if asked.loses:
-        found = [each for each in found if pairs.loser(each) == asked.loses]
-    if asked.region:
-        region = pairs.regions("").get(asked.region)
-        if region is None:
-            return []
-        score = asked.region.split(".")[0]
-        found = [
-            each
-            for each in found
-            if each.key.split(".")[0] == score
-            and all(meets(each.witness.inputs[0], condition) for condition in region.conditions)
-        ]
-    return found
+def chosen_pairs(pairs: Pairs, score: str, loses: str = "") -> list[Pair]:
+    """The pairs of a score, or of all, in which these lose, or whoever does."""
+    found = [each for each in pairs.all if score in ("", each.key.split(".")[0])]
+    return [each for each in found if not loses or pairs.loser(each) == loses]
 
 
 # Pages ------------------------------------------------------------------------------------
 def page(request: Request) -> Response:
     """The pairs that are wanted, a hundred at a time."""
     site, run = site_of(request), asked_run(request)
-    pairs, asked = Pairs(shown_result(site, run)), Asked.of(request)
-    found = paged(request, chosen_pairs(pairs, asked), "pair")
+    pairs, given = Pairs(shown_result(site, run)), request.query_params
+    score, loses = given.get("score", ""), given.get("loses", "")
+    found = paged(request, chosen_pairs(pairs, score, loses), "pair")
     below = _linking(site, run, pairs.result)
     cards = (card(each, pairs, below) for each in found.things)
     return HTMLResponse(
         shell(
             f"Pairs: {subject_title(pairs.result)}",
             back_to(run),
-            _form(pairs, asked),
+            _form(pairs, score, loses),
             found.pager,
             tag("div", *cards, class_="cards many"),
             found.pager,
@@ -165,23 +140,15 @@ def page(request: Request) -> Response:
     )
 
 
-def _form(pairs: Pairs, asked: Asked) -> Html:
-    """The choices; who loses and where depend on the set."""
-    own = chosen_pairs(pairs, Asked(asked.score))
+def _form(pairs: Pairs, score: str, loses: str) -> Html:
+    """The choices; who loses depends on the set."""
     names = [ALL, *((place, cut(score_name(each), 80)) for place, each in pairs.scores.items())]
-    losers = [ALL, *((each, each) for each in sorted({*map(pairs.loser, own)}))]
-    regions = [
-        (key, cut(pairs.words.conditions(each), 80))
-        for key, each in pairs.regions(asked.score).items()
-    ]
-    fields = [
-        labelled("score", "Set", choice("score", names, asked.score)),
-        labelled("loses", "Who loses", choice("loses", losers, asked.loses)),
-    ]
-    if regions:
-        shown = choice("region", [("", "anywhere"), *regions], asked.region)
-        fields.append(labelled("region", "Where", shown))
-    return filters(*fields)
+    known = {pairs.loser(each) for each in chosen_pairs(pairs, score)}
+    losers = [ALL, *((each, each) for each in sorted(known))]
+    return filters(
+        labelled("score", "Set", choice("score", names, score)),
+        labelled("loses", "Who loses", choice("loses", losers, loses)),
+    )
 
 
 def card(pair: Pair, pairs: Pairs, below: Callable[[Pair], Iterable[Html]]) -> Html:
@@ -198,14 +165,14 @@ def card(pair: Pair, pairs: Pairs, below: Callable[[Pair], Iterable[Html]]) -> H
 
 def _linking(site: Site, run: Run, result: Result) -> Callable[[Pair], Iterator[Html]]:
     """Each of a pair can be the start of a what-if, and both an exhibit."""
-    pinned = exhibits.pins(site, run, result)
+    pinned = pins(site, run, result)
 
     def below(pair: Pair) -> Iterator[Html]:
         if not site.read_only and pair.is_whole:
             for side, text in enumerate(("Try the first", "Try the second")):
                 yield tag("a", text, href=_try_address(run, pair, side))
         if not site.read_only:
-            yield exhibits.pin_form(site, run, pair.key, pinned)
+            yield pin_form(site, run, pair.key, pinned)
 
     return below
 
@@ -235,7 +202,7 @@ def asked_pair(request: Request) -> Started | None:
         raise HTTPException(404, "There is no such pair, or its values may not be shown.")
     side = 1 if given.get("side") == "1" else 0
     link = tag("a", "a pair of this result", href=f"{address(run)}/pairs")
-    pin = exhibits.pin_form(site, run, found.key, exhibits.pins(site, run, pairs.result))
+    pin = pin_form(site, run, found.key, pins(site, run, pairs.result))
     about = tag("div", tag("span", "Begun with one of ", link, "."), pin, class_="actions begun")
     return Started(found.witness.inputs[side], about)
 
@@ -260,7 +227,7 @@ def pinned_pairs(site: Site, run: Run, result: Result) -> dict[str, Exhibit]:
     known = {each.key: each for each in Pairs(result).all}
     return {
         key: Exhibit(known[key].score, known[key].witness, note)
-        for key, note in exhibits.pins(site, run, result).items()
+        for key, note in pins(site, run, result).items()
         if key in known
     }
 
@@ -268,8 +235,54 @@ def pinned_pairs(site: Site, run: Run, result: Result) -> dict[str, Exhibit]:
 def pinned_section(site: Site, run: Run, result: Result) -> Html:
     """The exhibits of a result, each with what takes it away."""
     shown = pinned_pairs(site, run, result)
-    forms = [Html() if site.read_only else exhibits.unpin_form(site, run, key) for key in shown]
+    forms = [Html() if site.read_only else unpin_form(site, run, key) for key in shown]
     return exhibits_section([*shown.values()], wording(result), forms.__getitem__)
+
+
+def pins(site: Site, run: Run, result: Result) -> dict[str, str]:
+    """The notes of those that are pinned, by the keys of their pairs."""
+    try:
+        found: dict[str, str] = json.loads(_place(site, run, result).read_bytes())
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def keep(site: Site, run: Run, result: Result, pinned: dict[str, str]) -> None:
+    """Write them down."""
+    kept = {key: note[:LONGEST_NOTE] for key, note in [*pinned.items()][:MOST_PINNED]}
+    write_whole(_place(site, run, result), json.dumps(kept, indent=2).encode())
+
+
+def _place(site: Site, run: Run, result: Result) -> Path:
+    """Keys are those of the pairs that are shown: without rows of people there are others."""
+    kind = "exhibits" if result.whole is None else "exhibits-without-rows"
+    return site.history.folder(run) / f"{kind}.json"
+
+
+def pin_form(site: Site, run: Run, key: str, pinned: dict[str, str]) -> Html:
+    """What pins a pair, or leads to the exhibits where it is one."""
+    if key in pinned:
+        return tag("a", "Pinned as an exhibit", href=f"{address(run)}#exhibits")
+    note = f"note-{key}"
+    form = posting(
+        f"{address(run)}/exhibits",
+        site.keys.form,
+        empty("input", type="hidden", name="pair", value=key),
+        tag("label", "Note for the report (may be empty)", for_=note),
+        tag("textarea", name="note", id=note, rows=2, maxlength=LONGEST_NOTE),
+        button("Pin"),
+        kind="pin",
+    )
+    return folded("Pin as an exhibit", form)
+
+
+def unpin_form(site: Site, run: Run, key: str) -> Html:
+    """What takes a pair from the exhibits."""
+    name = empty("input", type="hidden", name="pair", value=key)
+    return posting(
+        f"{address(run)}/exhibits/remove", site.keys.form, name, button("Unpin", kind="quiet")
+    )
 
 
 async def pin(request: Request) -> Response:
@@ -277,14 +290,14 @@ async def pin(request: Request) -> Response:
     fields = await posted(request)
     site, run = site_of(request), asked_run(request)
     result, key = shown_result(site, run), "".join(fields.get("pair", []))
-    pinned = exhibits.pins(site, run, result)
+    pinned = pins(site, run, result)
     if Pairs(result).find(key) is None:
         raise HTTPException(404, "There is no such pair.")
     if request.url.path.endswith("/remove"):
         pinned.pop(key, None)
     else:
         pinned[key] = "".join(fields.get("note", [])).strip()
-    exhibits.keep(site, run, result, pinned)
+    keep(site, run, result, pinned)
     return RedirectResponse(f"{address(run)}#exhibits", 303)
 
 

@@ -1,8 +1,9 @@
-"""Pages of results: opened, read, exported and forgotten."""
+"""Pages of results: opened, read, exported, and compared."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from urllib.parse import unquote
 
@@ -11,9 +12,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from themis.results.comparison import compare
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
+from themis.results.withheld import withheld
 from themis.show.html import Html, folded, tag
+from themis.show.reports import comparisons
 from themis.show.reports.document import Space
 from themis.show.reports.formats import FORMATS
 from themis.show.reports.page import EXHIBITS, SECTIONS, contents, header
@@ -22,11 +26,11 @@ from themis.show.words.headlines import capital
 from themis.show.words.wording import subject_title
 from themis.web import combinations, pairs
 from themis.web.history import Run
-from themis.web.layout import shell
-from themis.web.opened import address, asked_run, shown_result
+from themis.web.layout import button, choice, labelled, shell
 from themis.web.running import afterwards
-from themis.web.site import check_change, site_of
+from themis.web.site import Site, address, asked_run, check_change, shown_result, site_of
 
+FEWEST = 2  # results that can be compared
 SAVED = ("json", ".json", "the result itself, to open again or to compare")
 
 
@@ -110,8 +114,51 @@ async def export(request: Request) -> Response:
     )
 
 
+async def compared(request: Request) -> Response:
+    """Which two runs are compared, and what changed significantly from one to the other."""
+    site = site_of(request)
+    before, after = (request.query_params.get(name, "") for name in ("before", "after"))
+    form, about = _choice_of_two(site, before, after), {"here": "/compare"}
+    about["form_token"] = site.keys.form
+    if not before or not after:
+        return HTMLResponse(shell("Compare two results", form, **about))
+    results = _result_of(site, before), _result_of(site, after)
+    found, topic = withheld(compare(*results)), comparisons.topic_of(*results)
+    others = tag("section", tag("h2", "Compare others"), form)
+    content = *comparisons.sections(found, topic), others
+    header = comparisons.header(found, topic)
+    return HTMLResponse(shell("What changed", *content, header=header, **about))
+
+
+def _result_of(site: Site, name: str) -> Result:
+    run = site.history.find(name)
+    result = None if run is None else site.history.result(run)
+    if result is None:
+        raise HTTPException(404, "One of the two is not there, or learned nothing.")
+    return result
+
+
+def _choice_of_two(site: Site, before: str, after: str) -> Html:
+    known = [
+        (run.name, f"{run.title}, {time.strftime('%Y-%m-%d %H:%M', time.localtime(run.began))}")
+        for run in site.history.runs()
+        if run.hash
+    ]
+    if len(known) < FEWEST:
+        return tag("p", "Two results are needed: measure again, or open a saved one.")
+    later, earlier = known[0][0], known[1][0]
+    return tag(
+        "form",
+        labelled("before", "Before", choice("before", known, before or earlier)),
+        labelled("after", "After", choice("after", known, after or later)),
+        button("Compare"),
+        action="/compare",
+    )
+
+
 ROUTES = [
     Route("/results", take_result, methods=["POST"]),
     Route("/results/{name}", read),
     Route("/results/{name}/export/{format}", export),
+    Route("/compare", compared),
 ]

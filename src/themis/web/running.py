@@ -13,15 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from themis.errors import ThemisError
 from themis.show.html import Html, empty, folded, literal, table, tag
 from themis.show.reports.drawing import chip
 from themis.web.history import Run
 from themis.web.layout import button, posting, shell
 from themis.web.measuring import fields_of
-from themis.web.opened import address, asked_run
 from themis.web.runs import EVENTS, latest_from, lines_from
-from themis.web.site import Site, posted, site_of
+from themis.web.site import Site, address, asked_run, posted, site_of
 
 POLL = 0.2  # seconds between two looks at what a run writes
 MOST_STREAMS = 32
@@ -178,28 +176,12 @@ def afterwards(site: Site, run: Run) -> Html:
     if site.read_only:
         return Html("")
     forms = [_forgetting(site, run)]
-    told: list[Html] = []
+    told = [tag("p", state_chip(run))] * run.is_cut
     if run.command:
         name = "Go on" if run.is_cut else "Measure again"
         forms.insert(0, posting(f"/runs/{run.name}/again", site.keys.form, button(name)))
         forms.insert(1, tag("a", "Change what is asked", href=f"/run?from={run.name}"))
-        told = [tag("p", state_chip(run), " ", _resumed(site, run))] * run.is_cut
     return tag("div", *told, tag("div", *forms, class_="buttons"), class_="afterwards")
-
-
-def _resumed(site: Site, run: Run) -> str:
-    """What going on makes of what was run."""
-    try:
-        is_outside = site.config().subject.is_outside
-        changed = run.mark != site.mark()
-    except (ThemisError, OSError):
-        return ""
-    said = (
-        "The answers of the program are kept: going on asks only for those that are missing."
-        if is_outside
-        else "The answers of a Python function or a model are not kept: it starts again."
-    )
-    return f"{said} The file changed since: it is measured as it is now." if changed else said
 
 
 async def again(request: Request) -> Response:

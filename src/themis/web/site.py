@@ -1,9 +1,15 @@
-"""What all pages of one server share: the project, its history, its runs, and what is allowed."""
+"""What all pages share: the project, its runs and their results, its commands, what is allowed."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -13,10 +19,18 @@ from starlette.requests import Request
 from themis.config.programs import programs
 from themis.config.reader import Config, load_config
 from themis.config.told import mark_of
+from themis.errors import RequestError
+from themis.results.model import Result
+from themis.results.saved import read_result
+from themis.results.withheld import withheld
+from themis.show.html import Html, tag
+from themis.web.child import Told, command_line
 from themis.web.guard import Keys
-from themis.web.history import History
+from themis.web.history import History, Run
 from themis.web.runs import Runs
 from themis.web.warm import Warm
+
+MOST_SECONDS = 300.0  # that a command may take which answers a page
 
 
 @dataclass
@@ -80,3 +94,77 @@ def check_change(request: Request, token: str = "") -> None:
     given = request.headers.get("x-themis-token") or token
     if not hmac.compare_digest(given.encode(), site.keys.form.encode()):
         raise HTTPException(403, "The form is of another session: load the page again.")
+
+
+# Commands of `themis` that answer a page
+
+
+async def ask_command(site: Site, *command: str) -> tuple[str, list[str]]:
+    """What a command writes to stdout, and its mistakes, in the project's folder.
+
+    Raises RequestError where it takes too long.
+    """
+    trust = ["--trust-pickle"] if site.trust_pickle else []
+    mark = site.mark() if site.file.exists() else ""
+    with Told(mark) as told:
+        process = await asyncio.create_subprocess_exec(
+            *command_line("", *command, *trust),
+            cwd=site.project,
+            env=told.environment,
+            stdin=PIPE,  # closes with this process
+            stdout=PIPE,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        try:
+            out = await asyncio.wait_for(process.stdout.read(), MOST_SECONDS)
+            await process.wait()
+        except TimeoutError:
+            problem, remedy = f"took more than {MOST_SECONDS:.0f} seconds", "run it in a terminal"
+            raise RequestError.one("too-slow", f"themis {command[0]}", problem, remedy) from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        return out.decode(errors="replace"), told.mistakes
+
+
+# Runs and their results
+
+
+def address(run: Run) -> str:
+    """Where a run is shown: its result, if it is over."""
+    return f"/results/{run.name}" if run.hash else f"/runs/{run.name}"
+
+
+def back_to(run: Run) -> Html:
+    """The way from a page about a result to the result."""
+    return tag("p", tag("a", "← The result", href=address(run)))
+
+
+def asked_run(request: Request) -> Run:
+    """The run that an address names."""
+    return run_named(site_of(request), request.path_params["name"])
+
+
+def run_named(site: Site, name: str) -> Run:
+    """The run of this name."""
+    run = site.history.find(name)
+    if run is None:
+        raise HTTPException(404, "There is no such run.")
+    return run
+
+
+def shown_result(site: Site, run: Run) -> Result:
+    """What a run learned, as it may be shown."""
+    place = site.history.place_of(run)
+    if place is None:
+        raise HTTPException(404, "This run learned nothing.")
+    return _read(place, place.stat().st_mtime_ns, rows=site.rows)
+
+
+@lru_cache(maxsize=4)  # a large one takes a second to read, and has many pages
+def _read(place: Path, _time: int, *, rows: bool) -> Result:
+    result = read_result(place)
+    return result if rows else withheld(result)

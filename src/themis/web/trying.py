@@ -1,39 +1,27 @@
-"""What if: a form with one person's values, what they get, and which single changes alter that."""
+"""What single inputs get: a few of them before anything is measured, and what-ifs of one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from themis.config.reader import Config
 from themis.errors import ThemisError
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
-from themis.inputs.people import people_of
-from themis.inputs.row_files import kind_of, read_table
 from themis.inputs.schema import Schema
 from themis.show.html import Html, empty, folded, join, table, tag, value
 from themis.show.words.values import count, visible
 from themis.show.words.wording import Wording
-from themis.web.layout import (
-    button,
-    choice,
-    filters,
-    labelled,
-    posting,
-    problems,
-    shell,
-    written,
-)
-from themis.web.pairs import Started, asked_pair
-from themis.web.site import Site, posted, site_of
+from themis.web.layout import button, posting, problems, shell
+from themis.web.pairs import asked_pair
+from themis.web.site import Site, ask_command, posted, site_of
 
 FIELD = "value:"  # before the names of characteristics, which may be any
 MOST_OPTIONS = 2_000
@@ -50,7 +38,7 @@ async def form(request: Request) -> Response:
     if site.read_only:
         said = "This server was started with --read-only: nothing is run."
         return HTMLResponse(shell("What if", tag("p", said), here="/try"))
-    started = asked_pair(request) or await run_in_threadpool(_asked_row, request)
+    started = asked_pair(request)
     values = await _ask(site, {}) if started is None else {"values": started.values}
     if "mistakes" in values:
         return _page(site, {}, problems(values["mistakes"]))
@@ -58,41 +46,6 @@ async def form(request: Request) -> Response:
     known = {each.name for each in config.schema}
     own = {name: each for name, each in values["values"].items() if name in known}
     return _page(site, own, await _answered(site, own), begun)
-
-
-def _asked_row(request: Request) -> Started | None:
-    """The row of a table that an address names, if it names any."""
-    site, given = site_of(request), request.query_params
-    if "row" not in given:
-        return None
-    config, place = site.config(), _tables(site).get(given.get("table", ""))
-    number = int(given["row"]) if given["row"].isdecimal() and len(given["row"]) < 10 else 0
-    if place is None or not number:
-        raise HTTPException(404, "There is no such table, or rows may not be shown.")
-    table = read_table(place, only=config.schema.names, most=number)
-    if number > len(table):
-        raise HTTPException(404, f"{place.name} has {count(len(table), 'row')}.")
-    row = people_of(table.part([number - 1]), config.schema, unknown="drop", where=place.name)
-    about = tag("p", f"Begun with row {number:,} of ", value(place.name), ".")
-    return Started(row.schema.decode_row(row.codes[0]), about)
-
-
-def _tables(site: Site) -> dict[str, Path]:
-    """The tables of the project, by their names, if rows may be shown: that of the file first."""
-    profile = site.config().profile
-    own = [] if profile is None else [site.file.parent / profile.data]
-    found = [*own, *sorted(e for e in site.project.iterdir() if kind_of(e))] if site.rows else []
-    return {each.name: each for each in found if each.is_file()}
-
-
-def _row_form(site: Site) -> Html:
-    """Which row of which table is to be tried."""
-    tables = [(each, each) for each in _tables(site)]
-    if not tables:
-        return Html()
-    table = labelled("table", "A row of", choice("table", tables))
-    row = labelled("row", "Number", written("row", kind="number", min=1, required="required"))
-    return filters(table, row)
 
 
 async def answer(request: Request) -> Response:
@@ -132,7 +85,7 @@ def _page(site: Site, values: Mapping[str, Any], shown: Html, begun: Any = "") -
     told = tag("section", shown, id="answer", aria_live="polite", aria_label="What they get")
     intro = tag("p", "Change a value: the subject decides anew, and on each single change as well.")
     both = tag("div", asked, told, class_="try")
-    content = intro, _row_form(site), begun, both
+    content = intro, begun, both
     page = shell("What if", *content, here="/try", form_token=site.keys.form, scripts=["try.js"])
     return HTMLResponse(page)
 
@@ -304,4 +257,47 @@ def _left_out(tried: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-ROUTES = [Route("/try", form), Route("/try", answer, methods=["POST"])]
+# A few inputs ------------------------------------------------------------------------------
+async def trial(request: Request) -> Response:
+    """Run a few inputs as `themis validate` does, in a process of its own."""
+    await posted(request)
+    site = site_of(request)
+    if not site.is_confirmed:
+        return RedirectResponse("/run?then=/trial", 303)
+    rows = "--rows" if site.rows else "--no-rows"
+    out, wrong = await ask_command(site, "validate", str(site.file), "--json", rows)
+    found = _tried(json.loads(out), site.config()) if out else ()
+    links = tag("a", "Change the description", href="/describe"), tag("a", "Measure", href="/run")
+    content = problems(wrong), *found, tag("p", *links, class_="actions")
+    token = site.keys.form
+    return HTMLResponse(shell("A few inputs", *content, here="/describe", form_token=token))
+
+
+def _tried(found: Mapping[str, Any], config: Config) -> Iterator[Html]:
+    trials, words = found["trials"], Wording(config.report)
+    failed = sum(each["output"] is None for each in trials)
+    how = f"{failed} of {len(trials)} failed" if failed else "each got a decision"
+    whose = "test inputs" if config.profile is None else "rows of people"
+    yield tag("p", f"{len(trials)} {whose} were run; {how}. Nothing is measured yet.")
+    yield problems(filter(None, [found["failure"], *found["warnings"]]))
+    names = [*(trials[0]["values"] or ())]
+    if not names:
+        yield tag("p", "themis ui --rows shows what they hold.")
+    rows = ([*_trial_row(each, names, words)] for each in trials)
+    yield tag("div", table("A few inputs", ("Decision", *map(value, names)), rows), class_="wide")
+    if failed < len(trials):
+        yield folded("What measuring will cost", *(tag("p", each) for each in found["costs"]))
+
+
+def _trial_row(trial: Mapping[str, Any], names: list[str], words: Wording) -> Iterator[Html]:
+    look = {True: "better", False: "worse"}.get(trial["favourable"])
+    failed = trial["output"] is None
+    yield tag("span", "failed" if failed else value(trial["output"]), class_=look)
+    yield from (value(words.value(name, trial["values"][name])) for name in names)
+
+
+ROUTES = [
+    Route("/try", form),
+    Route("/try", answer, methods=["POST"]),
+    Route("/trial", trial, methods=["POST"]),
+]

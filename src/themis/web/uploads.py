@@ -16,9 +16,8 @@ from starlette.routing import Route
 
 from themis.inputs.row_files import KINDS, kind_of, read_table
 from themis.show.html import Html, empty, tag, value
-from themis.web.commands import ask_command
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
-from themis.web.site import Site, check_change, posted, site_of
+from themis.web.site import Site, ask_command, check_change, posted, site_of
 
 SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
 PICKLES = (".joblib", ".pkl", ".pickle")
