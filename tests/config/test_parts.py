@@ -96,11 +96,11 @@ def test_an_edit_of_one_key_leaves_all_other_lines_as_they_are(data: st.DataObje
     ("section", "name", "texts", "line"),
     [
         ("inputs", "age", {"bins": "30, 60 65"},
-         "age = { min = 18, max = 1_000, bins = [30, 60, 65] }\n"),
+         "age = { min = 18, max = 1000, bins = [30, 60, 65] }\n"),
         ("inputs", "sex", {"protected": "", "values": "female\nmale"},
          'sex = { values = ["female", "male"] }   # of people\n'),
         ("inputs", "a b", {"weights": ""},
-         '"a b" = { values = ["x", "1", true, "{ y", \' "z"\\n\'] }\n'),
+         '"a b" = { values = ["x", "1", true, "{ y", " \\"z\\"\\\\n"] }\n'),
         ("constraints", "grown", {"condition": "age >= 18"}, 'grown = "age >= 18"  # by law\n'),
         ("subject", "", {"max_failures": "a lot"}, 'max_failures = "a lot"\n'),
     ],

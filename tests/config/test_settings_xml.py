@@ -204,7 +204,7 @@ FAULTS = {  # what is written instead of a part of the settings, and what is sai
         "<cmd>python",
         "</command>",
         "</cmd>",
-    ): "3: settings: there is no <command>",
+    ): "2: settings: there is no <comm",
     ("42", "many"): "5: seed: 'many' is no whole number; write one, such as 42",
     ("categorical", "catgorical"): "7: input: there is no type 'catgorical'; did you mean ",
     (">3<", ">x<"): "17: upperbound: 'x' is no whole number",
@@ -217,7 +217,7 @@ FAULTS = {  # what is written instead of a part of the settings, and what is sai
     (
         "<input_name>sex</input_name></i",
         "</i",
-    ): "22: test: group_discrimination has no <input_name>",
+    ): "22: test: group_discrimination has no <inp",
     ("<threshold>0.2", "<threshold>2"): "31: threshold: <threshold> is '2'; write a fraction",
     ("<group/>", "<group>no</group>"): "32: group: <group> has the text 'no', but its presence",
 }
