@@ -165,9 +165,11 @@ class _Csv:
         return text.getvalue().encode("utf-8", "backslashreplace")
 
     def _row(self, identity: Any, output: Any) -> tuple[Any, ...]:
+        """An answer is one line."""
         if isinstance(output, _Error):
-            return identity, "", output.text
-        return identity, str(output).lower() if isinstance(output, bool) else output
+            return identity, "", " ".join(output.text.splitlines())
+        text = str(output).lower() if isinstance(output, bool) else str(output)
+        return identity, " ".join(text.splitlines())
 
 
 def _available(source: int, complete: Callable[[bytes], bool]) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 import subprocess
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.external import interrupting, is_alive, wait_until
-from themis import Integers, Reals, RequestError, Schema, SubjectError
+from themis import Integers, Reals, RequestError, Schema
 from themis.engine.runner import Runner
 from themis.subjects.base import Answers
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
@@ -99,26 +98,6 @@ def test_nasty_values_reach_the_subject_byte_for_byte(script: Write, tmp_path: P
     assert not (tmp_path / "f").exists()
 
 
-def test_values_on_standard_input_are_read_back_as_they_were(script: Write) -> None:
-    schema = Schema(race=NASTY, rich=[True], age=Integers(18, 19), rate=Reals(0, 1, step=0.1))
-    as_json = "import sys, json; print(json.dumps(json.loads(sys.stdin.buffer.read())))"
-    as_csv = (
-        "import sys, json, csv, io; "
-        "text = io.TextIOWrapper(sys.stdin.buffer, 'utf-8', newline='')\n"
-        "print(json.dumps(list(csv.DictReader(text))[0]))"
-    )
-    for mode, source, rest in (
-        ("json", as_json, [True, 18, 0.3]),
-        ("csv", as_csv, ["true", "18", "0.3"]),
-    ):
-        command = [sys.executable, "-S", str(script(source))]
-        subject = CommandSubject(schema, command, arguments=mode, jobs=2)
-        answers = run(subject, [[code, 0, 0, 3] for code in range(len(NASTY))])
-        assert answers.failures == {}
-        read = [list(json.loads(each).values()) for each in answers.outputs]
-        assert read == [[value, *rest] for value in NASTY]
-
-
 def test_numbers_and_truth_values_are_written_as_people_write_them() -> None:
     schema = Schema(
         whole=Integers(18, 20),
@@ -183,31 +162,14 @@ def test_values_that_no_argument_can_hold_are_refused_before_the_first_run(value
     assert "\n" not in text
 
 
-def test_arguments_that_are_too_long_only_together_are_refused() -> None:
-    schema = Schema({f"c{number}": ["x" * 130_000] for number in range(60)})
-    with pytest.raises(RequestError, match="the arguments are too long"):
-        CommandSubject(schema, ["echo"])
-    with pytest.raises(RequestError, match="the arguments are too long"):
-        CommandSubject(Schema(a=["x" * 100_000], b=["x" * 100_000]), ["echo", "{a}{b}"])
-
-
-def test_long_values_and_nul_pass_on_standard_input(script: Write) -> None:
-    source = "import sys, json; print(len(json.load(sys.stdin)['text']))"
-    schema = Schema(text=["x" * 300_000, "a\0b"])
-    subject = CommandSubject(schema, [sys.executable, "-S", str(script(source))], arguments="json")
-    assert run(subject).outputs == ["300000", "3"]
-
-
 # Case 7 --------------------------------------------------------------------------------------
 def test_a_missing_command_is_named_with_the_nearest_one(tmp_path: Path) -> None:
     schema = Schema(race=["green"])
     (tmp_path / "python3").symlink_to(sys.executable)
     with pytest.raises(RequestError, match=r"'python' on the PATH; did you mean 'python3'\?"):
         CommandSubject(schema, ["python"], env={"PATH": str(tmp_path)})
-    with pytest.raises(RequestError, match=f"there is no file {tmp_path}/pithon3; did you mean"):
+    with pytest.raises(RequestError, match=f"there is no file {tmp_path}/pithon3"):
         CommandSubject(schema, ["./pithon3"], cwd=tmp_path)
-    with pytest.raises(RequestError, match=f"there is no file {tmp_path}/laon.py"):
-        CommandSubject(schema, [sys.executable, "laon.py"], cwd=tmp_path)
 
 
 def test_a_file_that_is_not_executable_is_named(shell: Write) -> None:
@@ -215,13 +177,6 @@ def test_a_file_that_is_not_executable_is_named(shell: Write) -> None:
     path.chmod(stat.S_IRUSR)
     with pytest.raises(RequestError, match=f"{path} is not executable; chmod"):
         CommandSubject(Schema(race=["green"]), [str(path)])
-
-
-def test_a_script_that_the_system_can_not_start_is_an_error_with_its_remedy(shell: Write) -> None:
-    path = shell("")
-    path.write_text("echo 1\n")
-    with pytest.raises(SubjectError, match=f"{path} can't be started: Exec format error; give it"):
-        run(CommandSubject(Schema(race=["green"]), [str(path)]))
 
 
 # Case 8 --------------------------------------------------------------------------------------
@@ -278,11 +233,6 @@ def test_descendants_that_are_left_behind_neither_delay_nor_survive(
     subject = CommandSubject(Schema(a=[0]), [str(path)])
     assert run(subject).outputs == ["1"]  # no timeout, so they were not waited for
     assert_dies(int(pids.read_text()))
-
-
-def test_a_command_that_reads_its_input_sees_it_end(shell: Write) -> None:
-    subject = CommandSubject(Schema(a=[0]), [str(shell("cat; echo done"))])
-    assert run(subject).outputs == ["done"]
 
 
 def test_a_command_that_does_not_read_its_input_is_no_obstacle(shell: Write) -> None:
@@ -424,9 +374,3 @@ def test_the_line_to_reproduce_a_run_can_be_pasted(tmp_path: Path, mode: str) ->
             ["bash", "-c", line], capture_output=True, text=True, env=env, check=True
         )
         assert pasted.stdout.strip() == run(subject, [[code, 1]]).outputs[0]
-
-
-def test_extra_variables_are_added_to_the_environment(shell: Write) -> None:
-    path = str(shell('echo "$MODE $HOME"'))
-    subject = CommandSubject(Schema(a=[0]), [path], env={"MODE": "strict"})
-    assert run(subject).outputs == [f"strict {os.environ['HOME']}"]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import themis
-from tests.services import Reply, Request, Service
 from tests.subjects.contract import assert_keeps_the_contract
 from themis.subjects.base import Answers, CodesBatch, Subject
 from themis.subjects.loading import subject_from
@@ -129,17 +128,6 @@ def test_programs_are_given_the_others_only(kind: str, tmp_path: Path) -> None:
         assert audit.group("income").score == 1
         score = audit.causal("income")
         assert "known" not in " ".join(score.witnesses[0].reproduce or ())
-
-
-def test_a_service_is_given_the_others_only(service: Service, tmp_path: Path) -> None:
-    def answer(request: Request) -> Reply:
-        assert list(request.json) == ["race", "income"]
-        return Reply(str(int(request.json["income"] > 9)))
-
-    service.answer = answer
-    subject = f'kind = "http"\nurl = "{service.url}"\n'
-    with themis.Audit.from_file(written(tmp_path, subject)) as audit:
-        assert audit.group("income").score == 1
 
 
 def test_workers_of_an_executor_are_given_the_others_only() -> None:

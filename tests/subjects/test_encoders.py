@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,6 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 import themis
 from tests.subjects.test_frameworks import library
 from themis import Integers, RequestError, Schema
-from themis.subjects.encoders import encoded_columns
 
 COLUMNS = ["sex", "income"]
 KNOWN = "write what it knows: female, male"
@@ -130,13 +127,6 @@ def test_where_only_the_types_differ_that_is_seen(people: pd.DataFrame) -> None:
         themis.Audit(model, schema("False", "True"))
 
 
-def test_what_is_changed_before_it_is_encoded_is_not_known(people: pd.DataFrame) -> None:
-    changed = make_pipeline(FunctionTransformer(lambda frame: frame.astype(str)), IGNORING)
-    encoder = changed.fit(people[["sex"]])
-    assert encoded_columns(encoder, ["sex"]) == {}
-    assert set(encoded_columns(make_pipeline(IGNORING).fit(people), COLUMNS)) == set(COLUMNS)
-
-
 @pytest.mark.parametrize(("sexes", "told"), [(("f", "m"), True), (("female", "male"), False)])
 def test_where_nobody_can_know_it_is_told_that_nothing_changed(
     people: pd.DataFrame, sexes: tuple[str, str], told: bool
@@ -153,16 +143,3 @@ def test_where_nobody_can_know_it_is_told_that_nothing_changed(
         "of these values, it can't tell them apart"
     )
     assert notes == ([expected] if told else [])
-
-
-def test_a_file_says_it_on_its_line(tmp_path: Path, people: pd.DataFrame) -> None:
-    joblib.dump(by_name(IGNORING).fit(people, repaid(people)), tmp_path / "model.joblib")
-    text = (
-        'version = 1\n[subject]\nkind = "model"\nfile = "model.joblib"\n'
-        '[inputs]\nsex = ["f", "m"]\nincome = { min = 0, max = 99 }\n'
-    )
-    (tmp_path / "themis.toml").write_text(text)
-    with pytest.raises(themis.ThemisError) as caught:
-        themis.Audit.from_file(tmp_path / "themis.toml", trust_pickle=True)
-    place = f"{tmp_path / 'themis.toml'}:6: inputs.sex"
-    assert f"{place}: the model was not trained on sex 'f', 'm'; {KNOWN}" in str(caught.value)

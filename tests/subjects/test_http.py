@@ -35,7 +35,6 @@ from themis.engine.recall import Recall
 from themis.engine.runner import Runner
 from themis.subjects.decisions import INVALID
 from themis.subjects.http import subject as http_exchange
-from themis.subjects.http.client import Client
 from themis.subjects.http.subject import INPUTS_PER_REQUEST, HttpSubject
 from themis.subjects.labels import Labels
 
@@ -44,13 +43,6 @@ pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 class TestRequests:
-    def test_input_is_sent_as_json_object_by_default(self, service: Service) -> None:
-        assert run(service.subject(), [[1, 2]]).outputs == [1]
-        (request,) = service.requests
-        assert (request.method, request.path) == ("POST", "/decide")
-        assert request.json == {"race": "purple", "age": 20}
-        assert request.headers["Content-Type"] == "application/json"
-
     def test_places_hold_text_or_the_value_itself(self, service: Service) -> None:
         schema = Schema(name=['a "b"\n', "🦊 é"], rich=[True, False], sum=Reals(0, 1, step=0.5))
         body = {
@@ -132,10 +124,6 @@ class TestRequests:
         assert "use 0 or more" in complaint(retries=-1)
         assert "surrogate" in complaint(schema=Schema(a=["\ud800"]))
 
-    def test_all_mistakes_are_told_at_once(self) -> None:
-        text = complaint("ftp://x/", method="GIT", body={"x": "{rase}"}, headers={"a b": "1"})
-        assert len(text.splitlines()) == 4
-
     def test_missing_library_is_named_with_the_remedy(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -175,12 +163,6 @@ class TestAnswers:
         (found,) = run(service.subject(answer=answer)).outputs
         assert found == output
         assert type(found) is type(output)
-
-    def test_refusal_is_an_output_where_the_status_decides(self, service: Service) -> None:
-        service.answer = lambda request: Reply(status=200 if decide(request.json) else 403)
-        codes = many(10)
-        outputs = run(service.subject(answer="status"), codes).outputs
-        assert outputs == [200 if each else 403 for each in expected(codes)]
 
     @pytest.mark.parametrize(
         ("answer", "body", "words"),
@@ -240,12 +222,6 @@ class TestLists:
         assert {each.kind for each in answers.failures.values()} == {INVALID}
         assert len(service.requests) < 80
 
-    def test_one_bad_item_fails_alone(self, service: Service) -> None:
-        service.answer = lambda request: Reply('{"outputs": [{"d": 1}, {"d": null}, {}]}')
-        answers = run(self.subject(service), many(3))
-        assert answers.outputs[0] == 1
-        assert list(answers.failures) == [1, 2]
-
     def test_too_large_a_list_is_shorter_next_time(self, service: Service) -> None:
         def answer(request: Request) -> Reply:
             return Reply(status=413) if len(request.json["in"]) > 300 else self.decide_list(request)
@@ -257,12 +233,6 @@ class TestLists:
         subject.load(codes).run()
         subject.close()
         assert {len(each.json["in"]) for each in service.requests[before:]} == {250}
-
-    def test_wrong_password_is_not_tried_for_every_input(self, service: Service) -> None:
-        service.answer = lambda request: Reply(status=401)
-        answers = run(self.subject(service), many(50))
-        assert len(answers.failures) == 50
-        assert len(service.requests) == 1
 
 
 def http_threads() -> set[threading.Thread]:
@@ -356,8 +326,3 @@ class TestLife:
     def test_no_inputs_need_no_service(self) -> None:
         subject = HttpSubject(SCHEMA, "http://127.0.0.1:1/")
         assert run(subject, np.empty((0, 2), dtype=int)).outputs == []
-
-    def test_client_is_not_shown_with_its_headers(self, service: Service) -> None:
-        subject = service.subject(headers={"Authorization": "Bearer abcdefgh"})
-        client: Client = subject.client
-        assert "abcdefgh" not in repr(client)

@@ -18,7 +18,7 @@ from themis import Audit, SubjectError
 from themis.show.words.scores import failure_text
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
 from themis.subjects.http import pacing
-from themis.subjects.http.pacing import Pace, retry_after_seconds
+from themis.subjects.http.pacing import Pace
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")
@@ -84,14 +84,6 @@ class TestRetries:
         assert failure == Failure(TRANSPORT, message)
         assert len(service.requests) == 3
 
-    def test_other_refusals_are_not_retried(self, service: Service) -> None:
-        service.answer = lambda request: Reply("x" * 10_000, status=400)
-        failure = failure_of(service.subject())
-        assert failure.kind == CRASH
-        assert failure.message.startswith("HTTP 400 Bad Request: xxx")
-        assert len(failure.message) < 300
-        assert len(service.requests) == 1
-
     @pytest.mark.parametrize("as_date", [False, True])
     def test_retry_after_is_honoured_by_all_requests(self, service: Service, as_date: bool) -> None:
         lock = threading.Lock()
@@ -130,23 +122,9 @@ class TestRetries:
         assert answers.outputs == [1] * 200
         assert len(service.requests) < 500
 
-    def test_retry_after_is_bounded_and_nonsense_ignored(self) -> None:
-        assert retry_after_seconds("86400") == pacing.RETRY_AFTER_LIMIT_SECONDS
-        assert retry_after_seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-        assert retry_after_seconds("Wed, 21 Oct 2099 07:28:00 GMT") == 60
-        for text in ("", "soon", "-1", "1.5", "²"):
-            assert retry_after_seconds(text) is None
-
     def test_broken_connection_is_tried_again(self, service: Service) -> None:
         service.answer = lambda request: None if len(service.requests) < 3 else Reply()
         assert run(service.subject()).outputs == [1]
-
-    def test_connection_that_always_breaks_is_a_failure(self, service: Service) -> None:
-        service.answer = lambda request: None
-        failure = failure_of(service.subject(retries=1))
-        assert failure.kind == TRANSPORT
-        assert f"the connection to 127.0.0.1:{service.port} broke" in failure.message
-        assert "2 attempts" in failure.message
 
     def test_silence_is_a_timeout(self, service: Service) -> None:
         def answer(request: Request) -> Reply:
@@ -196,25 +174,6 @@ class TestRetries:
         seconds = time.monotonic() - started
         assert seconds >= 30 / 50 - pacing.BURST_SECONDS
 
-    def test_no_more_requests_at_once_than_allowed(self, service: Service) -> None:
-        lock, now, most, met = threading.Lock(), [0], [0], threading.Event()
-
-        def answer(request: Request) -> Reply:
-            with lock:
-                now[0] += 1
-                most[0] = max(most[0], now[0])
-                if now[0] == 3:
-                    met.set()
-            met.wait(60)
-            time.sleep(0.02)
-            with lock:
-                now[0] -= 1
-            return Reply()
-
-        service.answer = answer
-        run(service.subject(concurrency=3), many(20))
-        assert most[0] == 3
-
 
 class TestUnreachable:
     def test_refused_connection_names_the_host(self) -> None:
@@ -226,10 +185,6 @@ class TestUnreachable:
             run(subject, many(1000))
         assert caught.value.exit_code == 3
         assert "4 attempts" in str(caught.value)
-
-    def test_unknown_host_is_named(self) -> None:
-        with pytest.raises(SubjectError, match=r"can't connect to themis\.invalid"):
-            run(HttpSubject(SCHEMA, "http://themis.invalid/", retries=0))
 
     @pytest.mark.parametrize("status", [401, 403, 407])
     def test_a_service_that_refuses_everybody_is_soon_left_in_peace(
@@ -244,12 +199,6 @@ class TestUnreachable:
     def test_a_refusal_that_decides_is_an_answer(self, service: Service) -> None:
         service.answer = lambda request: Reply(status=403)
         assert run(service.subject(answer="status"), many(100)).outputs == [403] * 100
-
-    def test_the_example_of_a_service_that_fails_is_what_it_said(self, service: Service) -> None:
-        service.answer = lambda request: Reply("boom", status=500)
-        audit = Audit(service.subject(retries=0), SCHEMA, seed=1)
-        with pytest.raises(SubjectError, match="HTTP 500 Internal Server Error: boom"):
-            audit.causal("race")
 
     def test_service_that_dies_fails_the_rest_at_once(self) -> None:
         with serve() as service:

@@ -73,13 +73,6 @@ def test_a_service_that_always_fails_is_asked_a_few_times_for_each_list(service:
     assert len(service.requests) < 2 * 60
 
 
-def test_a_failing_list_takes_nothing_from_another(service: Service) -> None:
-    codes = many(2_000)
-    codes[:1_000, 1], codes[1_000:, 1] = 5, 6
-    answers = run(picky(service, lambda age: age == 23), codes)
-    assert list(answers.failures) == list(range(1_000))
-
-
 def test_a_search_that_is_interrupted_counts_all_that_was_sent(service: Service) -> None:
     subject = picky(service, lambda age: age % 2 == 0)
     answer = service.answer
@@ -137,22 +130,6 @@ def test_a_service_that_goes_down_while_inputs_are_looked_for_is_left_in_peace(
     assert (
         len(service.requests) <= 10 + 2 * 32
     )  # no more than of a service that is asked one by one
-
-
-def test_a_part_that_is_too_much_for_now_is_asked_again(service: Service) -> None:
-    picky(service, lambda age: age == 20, 502)
-    answer = service.answer
-
-    def is_busy(request: Request) -> Reply | None:
-        is_second = 25 in asked(request) and 1 < len(request.json) < 6
-        first = [each for each in service.requests if len(each.json) == len(request.json)]
-        return Reply(status=429) if is_second and len(first) == 2 else answer(request)
-
-    service.answer = is_busy
-    answers = run(service.subject(body="{inputs}", retries=1), aged(*range(20, 26)))
-    halves = [asked(each) for each in service.requests if len(each.json) == 3]
-    assert halves == [[20, 21, 22], [23, 24, 25], [23, 24, 25]]  # that with 20 is not asked again
-    assert [*answers.failures] == [0]
 
 
 def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(

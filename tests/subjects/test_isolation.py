@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 import themis
 from tests.clocks import Clock
-from themis.engine import runner as runner_module
 from themis.subjects import base as base_module
 from themis.subjects.base import Answers, BudgetEndedError, CulpritSearch, isolate_failures
 from themis.subjects.decisions import CRASH
@@ -110,15 +109,6 @@ def test_a_number_of_outputs_that_fits_by_chance_is_no_answer(outputs: int, rais
     assert not any(each.alone for each in answers.failures.values())
 
 
-def test_a_table_function_that_fails_for_many_inputs_is_hardly_ever_given_up() -> None:
-    rng = np.random.default_rng(2)
-    given_up = 0
-    for _ in range(60):
-        culprits = rng.random(1_000) < 0.45
-        given_up += int((blamed(culprits)[0] != culprits).any())
-    assert given_up < 8
-
-
 @pytest.mark.parametrize("place", [0, 4, 9])
 def test_the_order_of_values_does_not_decide_who_is_blamed(place: int) -> None:
     races = list("abcdefghi")
@@ -167,29 +157,6 @@ def test_an_isolation_that_is_interrupted_counts_what_was_executed() -> None:
     assert audit.runner.account.calls == 30
 
 
-def test_how_long_calls_are_is_learned_where_each_has_a_failing_row(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = Clock.put_into(monkeypatch, base_module, runner_module)
-    sizes = []
-
-    def decide(table: themis.InputTable) -> Any:
-        clock.now += len(table) * 0.01
-        sizes.append(len(table))
-        if (table["income"] == 7).any():
-            raise ValueError("7")
-        return table["income"] > 50
-
-    audit = themis.Audit(themis.batch(decide), SCHEMA, max_failures=0.5)
-    codes = np.zeros((2_000, 3), dtype=np.int64)
-    codes[:, 1] = np.arange(2_000) % 100
-    for _ in range(4):
-        before = len(sizes)
-        cells = audit.runner.perform(codes)
-        assert (cells < 0).sum() == 20
-    assert 0.5 <= 0.01 * max(sizes[before:]) <= 2.0  # seconds: none is longer
-
-
 def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() -> None:
     def decide(table: themis.InputTable) -> Any:
         if (table["income"] == 31).any():
@@ -209,17 +176,6 @@ def test_a_table_function_that_fails_for_few_inputs_is_measured_on_all_others() 
     assert blamed is not None
     income, zip_code = map(int, blamed.groups())
     assert zip_code % 2 == 0 or income == 31
-
-
-def test_lists_as_outputs_survive_an_input_that_fails() -> None:
-    def call(start: int, stop: int) -> Any:
-        if start <= 5 < stop:
-            raise ValueError("five")
-        return [[place, place + 1] for place in range(start, stop)]
-
-    answers = isolate_failures(call, 8)
-    assert list(answers.failures) == [5]
-    assert answers.outputs == [None if n == 5 else [n, n + 1] for n in range(8)]
 
 
 @given(st.integers(1, 200), st.data())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -53,13 +52,6 @@ def test_a_row_function_gets_none() -> None:
     assert [type(value) for value in seen[0].values()] == [str, int, float, bool]
 
 
-def test_a_fixed_value_may_be_missing() -> None:
-    subject = subject_from(lambda row: repr(row["age"]), SCHEMA)
-    batch = subject.load(CODES)
-    batch.overwrite(1, 3)
-    assert batch.run().outputs == ["None"] * 3
-
-
 def test_a_table_function_gets_nan_for_numbers_and_none_for_others() -> None:
     seen: list[Any] = []
     answers(subject_from(themis.batch(lambda table: seen.append(table) or np.ones(3)), SCHEMA))
@@ -100,23 +92,6 @@ def test_a_model_gets_nan_in_an_array() -> None:
     )
 
 
-@pytest.mark.slow
-def test_a_model_that_knows_nan_is_measured() -> None:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    rng = np.random.default_rng(0)
-    data = rng.integers(0, 2, (400, 2)).astype(float)
-    data[rng.random(400) < 0.3, 1] = np.nan
-    model = HistGradientBoostingClassifier().fit(data, (data[:, 0] == 1) | np.isnan(data[:, 1]))
-    schema = themis.Schema(sex=themis.Integers(0, 1), income=themis.Integers(0, 1, missing=0.25))
-    audit = themis.Audit(model, schema, favourable=(True,))
-    score = audit.causal("sex")
-    assert score.score == pytest.approx(0.75)  # without an income, sex does not matter
-    assert audit.group("income").score == 0.0
-    (note,) = [each for each in audit.causal("income").notes if each.code == "value-taken-away"]
-    assert note.values["share"] == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
@@ -141,13 +116,6 @@ def test_a_command_gets_an_empty_argument_a_null_or_an_empty_field(
     command = [sys.executable, "-c", ECHO]
     with closing(CommandSubject(SCHEMA, command, arguments=mode)) as subject:
         assert answers(subject) == expected
-
-
-def test_a_named_argument_is_empty() -> None:
-    command = [sys.executable, "-c", ECHO]
-    with closing(CommandSubject(SCHEMA, command, arguments="named")) as subject:
-        assert json.loads(answers(subject)[1]) == ["race", "", "age", "", "rate", "", "member", ""]
-        assert "age ''" in (subject.reproduce(PEOPLE[1]) or "")
 
 
 WORKER = """

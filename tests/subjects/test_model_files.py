@@ -132,23 +132,6 @@ class TestOnnx:
         ):
             assert_keeps_the_contract(load_model(path, schema, version="2"), _draw(schema, 50))
 
-    def test_boolean_labels_are_decisions(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        onnx = pytest.importorskip("onnx")
-        helper, kinds = onnx.helper, onnx.TensorProto
-        node = helper.make_node("Greater", ["age", "income"], ["decision"])
-        inputs = [
-            helper.make_tensor_value_info(name, kinds.FLOAT, ["n"]) for name in ("income", "age")
-        ]
-        output = helper.make_tensor_value_info("decision", kinds.BOOL, ["n"])
-        graph = helper.make_graph([node], "g", inputs, [output])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        onnx.save(model, tmp_path / "m.onnx")
-        schema = Schema(age=Integers(18, 67), income=Integers(0, 100))
-        outputs = _outputs(load_model(tmp_path / "m.onnx", schema), np.array([[0, 5], [0, 50]]))
-        assert outputs == [True, False]
-
     def test_wrong_columns_are_all_named(self, tmp_path: Path, mixed: Any) -> None:
         path = _onnx_of_mixed(mixed, tmp_path / "m.onnx")
         schema = Schema(rase=["green"], age=["18"], city=["A"])
@@ -156,12 +139,6 @@ class TestOnnx:
         assert "needs a column 'race' that the schema lacks; did you mean 'rase'?" in text
         assert "takes no 'rase'" in text
         assert "'age' holds text, and the model takes numbers there" in text
-
-    def test_wrong_number_of_columns_is_refused(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        path = _save_onnx(numbers[0], tmp_path / "m.onnx", [("X", FloatTensorType([None, 3]))])
-        assert "takes 3 columns, the schema has 2" in _complaint(path, Schema(a=[1], b=[2]))
 
     def test_fixed_batch_size_is_refused(
         self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
@@ -202,14 +179,6 @@ class TestSkops:
         text = _complaint(tmp_path / "m.skops")
         assert "types that skops does not know: posix.system;" in text
         assert "trust_pickle=True" in text
-
-    def test_trees_which_skops_does_not_trust_are_read_if_the_user_does(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        model, values = numbers
-        skops.dump(model, tmp_path / "m.skops")
-        subject = load_model(tmp_path / "m.skops", NUMBERS, trust_pickle=True)
-        assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
 
 
 class TestPickles:
@@ -275,11 +244,6 @@ class TestMlflow:
     def test_folder_needs_the_flag(self, folder: Path) -> None:
         assert "trust_pickle=True" in _complaint(folder)
 
-    def test_missing_mlflow_is_named(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "mlflow", None)
-        monkeypatch.setitem(sys.modules, "mlflow.pyfunc", None)
-        assert "pip install mlflow" in _complaint(folder, trust_pickle=True)
-
     def test_model_gets_a_frame(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         class Predictor:
             def predict(self, frame: pd.DataFrame) -> Any:
@@ -297,9 +261,6 @@ class TestFiles:
     def test_missing_file_suggests_a_near_name(self, tmp_path: Path) -> None:
         (tmp_path / "model.onnx").touch()
         assert "did you mean 'model.onnx'?" in _complaint(tmp_path / "modle.onnx")
-
-    def test_missing_folder_is_no_traceback(self, tmp_path: Path) -> None:
-        assert "there is no file" in _complaint(tmp_path / "nowhere" / "m.onnx")
 
     def test_unknown_ending_lists_the_known_ones(self, tmp_path: Path) -> None:
         (tmp_path / "m.h5").touch()

@@ -54,13 +54,6 @@ class Probable:
         return np.stack([1 - yes, yes], axis=1)
 
 
-class Deciding(Probable):
-    """One that has decisions of its own as well, which are others."""
-
-    def predict(self, inputs: Any) -> np.ndarray:
-        return np.zeros(len(inputs), dtype=int)
-
-
 @pytest.fixture(scope="module")
 def model(rows: np.ndarray) -> Any:
     return LogisticRegression(C=0.001).fit(rows, good(rows))
@@ -123,11 +116,6 @@ class TestMethods:
             themis.Audit(model, SCHEMA).causal("sex")
         score = themis.Audit(themis.model(model, cut=0.5), SCHEMA).causal("sex")
         assert score.score == pytest.approx(flips(model.predict(rows) >= 0.5)) != 0
-
-    def test_a_method_that_it_lacks_is_named(self, rows: np.ndarray) -> None:
-        model = LinearSVC().fit(rows, good(rows))
-        with pytest.raises(RequestError, match="no method 'predict_proba'; choose from: predict, "):
-            themis.Audit(themis.model(model, method="predict_proba"), SCHEMA)
 
     @pytest.mark.parametrize("width", [1, 2])
     def test_a_model_with_nothing_but_probabilities_is_asked_for_them(
@@ -205,11 +193,6 @@ class TestClasses:
         score = themis.Audit(themis.model(three, class_="yes", cut=0.4), SCHEMA).causal("sex")
         assert score.score == pytest.approx(flips(three.predict_proba(rows)[:, 2] >= 0.4)) != 0
 
-    def test_of_two_without_a_usual_name_it_is_asked_as_well(self, rows: np.ndarray) -> None:
-        model = LogisticRegression().fit(rows, np.where(good(rows), "good", "bad"))
-        with pytest.raises(RequestError, match='class = "good"'):
-            themis.Audit(themis.model(model, cut=0.4), SCHEMA)
-
     def test_classes_that_it_lacks_are_mistakes(self, three: Any) -> None:
         with pytest.raises(RequestError, match="class: the model has no class 'Yes'; choose from"):
             themis.Audit(themis.model(three, class_="Yes", cut=0.5), SCHEMA)
@@ -264,14 +247,6 @@ class TestTypes:
             assert each["income"] == np.float32
             assert each["sex"].categories.tolist() == ["Female", "Male"]
 
-    def test_a_type_of_no_characteristic_is_named(self) -> None:
-        class Model:
-            def predict(self, frame: Any) -> Any:
-                return [1] * len(frame)
-
-        with pytest.raises(RequestError, match="dtypes: there is no 'sx'; did you mean 'sex'"):
-            themis.Audit(themis.model(Model(), dtypes={"sx": "category"}), MIXED)
-
     def test_values_of_rows_that_no_category_has_are_missing_for_the_model(
         self, mixed: pd.DataFrame, rows: np.ndarray
     ) -> None:
@@ -302,29 +277,6 @@ class TestFiles:
         with pytest.raises(RequestError, match=r"themis\.toml:2: subject\.favourable: .*3 classes"):
             themis.Audit.from_file(path)
 
-    @pytest.mark.parametrize("only", [True, False])
-    def test_the_file_says_how_an_object_of_probabilities_is_asked(
-        self, tmp_path: Path, rows: Any, only: bool
-    ) -> None:
-        joblib = pytest.importorskip("joblib")
-        joblib.dump(Probable() if only else Deciding(), tmp_path / "m.joblib")
-        text = 'version = 1\n[subject]\nkind = "model"\nfile = "m.joblib"\n{}\n[inputs]\n'
-        text += "sex = [0, 1]\nincome = {{ min = 0, max = 99 }}\n"
-        path = tmp_path / "themis.toml"
-        given = ['method = "predict_proba"\ncut = 0.4', 'method = "predict_proba"\ncut = 0.9']
-        for lines in [*given, "cut = 0.4"] if only else given:
-            path.write_text(text.format(lines))
-            score = themis.Audit.from_file(path, trust_pickle=True).causal("sex")
-            cut = float(lines.rpartition(" ")[2])
-            expected = flips(Probable().predict_proba(rows)[:, 1] >= cut)
-            assert score.score == pytest.approx(expected) != 0
-        path.write_text(text.format('method = "predict"\ncut = 0.4'))
-        if only:
-            with pytest.raises(
-                RequestError, match="no method 'predict'; choose from: predict_proba"
-            ):
-                themis.Audit.from_file(path, trust_pickle=True)
-
     @pytest.mark.parametrize(
         ("name", "package"),
         [("m.json", "xgboost"), ("m.ubj", "xgboost"), ("m.txt", "lightgbm"), ("m.cbm", "catboost")],
@@ -340,13 +292,6 @@ class TestFiles:
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(RequestError, match=f"read by {package}, .* pip install {package}"):
             load_model(tmp_path / name, SCHEMA)
-
-    def test_weights_without_a_module_say_what_they_need(self, tmp_path: Path) -> None:
-        from themis.subjects.model_files import load_model
-
-        (tmp_path / "m.pt").touch()
-        with pytest.raises(RequestError, match=r"name the module, object = .*TorchScript"):
-            load_model(tmp_path / "m.pt", SCHEMA)
 
 
 class TestDevices:

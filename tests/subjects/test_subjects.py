@@ -21,7 +21,6 @@ from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import CRASH, FAILED, INVALID, is_decision
-from themis.subjects.label_parts import DECISION_LIMIT
 from themis.subjects.labels import Labels
 from themis.subjects.loading import load_attribute, subject_from, subject_from_options
 from themis.subjects.processes.command import CommandSubject
@@ -246,23 +245,6 @@ def test_outputs_are_numbered_as_they_appear(batches: list[list[Any]]) -> None:
     assert [repr(each) for each in labels.labels] == [repr(each) for each in seen]
 
 
-def test_measurements_are_not_taken_for_decisions() -> None:
-    with pytest.raises(themis.SubjectError, match="cut-off"):
-        Labels().number(np.arange(DECISION_LIMIT + 1))
-
-
-def test_a_subject_that_always_fails_is_given_up_early() -> None:
-    calls = []
-
-    def broken(row: dict[str, Any]) -> bool:
-        calls.append(row)
-        raise KeyError("savings")
-
-    with pytest.raises(themis.SubjectError, match=r"crash in .*KeyError: 'savings'.*: race "):
-        themis.Audit(broken, SCHEMA).causal("race")
-    assert len(calls) < 100
-
-
 def test_failures_up_to_the_limit_are_allowed_and_counted() -> None:
     def sometimes(row: dict[str, Any]) -> bool:
         if row["age"] > 85:
@@ -295,24 +277,6 @@ def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:
 def test_what_is_no_list_of_outputs_is_called_by_its_name(returns: Any, said: str) -> None:
     with pytest.raises(themis.SubjectError, match=said):
         themis.Audit(themis.batch(returns), SCHEMA).causal("race")
-
-
-def test_small_domains_are_never_run_twice() -> None:
-    calls = []
-
-    def count(row: dict[str, Any]) -> bool:
-        calls.append(tuple(row.values()))
-        return bool(row["a"] > row["b"])
-
-    schema = themis.Schema(a=range(10), b=range(10), c=range(100))
-    audit = themis.Audit(count, schema, seed=1, error=0.1)
-    audit.causal("a")
-    audit.group("b")
-    audit.causal("c")
-    repeats = audit.runner.account.noise  # on purpose, to see whether decisions hold
-    assert len(calls) == audit.runner.executions
-    assert len(set(calls)) >= audit.runner.executions - repeats
-    assert audit.runner.cache_hits > 0
 
 
 @pytest.mark.parametrize(
@@ -370,12 +334,6 @@ def test_a_function_that_is_marked_in_python_is_called_as_it_is_marked(
         subject_from_options("python", options, schema, tmp_path)
 
 
-def test_a_module_attribute_is_loaded_from_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "loan_module_a.py").write_text("def decide(row):\n    return 1\n")
-    assert load_attribute("loan_module_a:decide", tmp_path, where="x")({}) == 1
-    assert str(tmp_path) not in sys.path
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -398,14 +356,3 @@ def test_a_subject_that_can_not_be_loaded_says_why(tmp_path: Path, path: str, me
 def test_things_that_can_not_decide_are_refused() -> None:
     with pytest.raises(themis.RequestError, match="can't decide"):
         themis.Audit(42, SCHEMA)
-
-
-def test_large_numbers_among_fractions_are_handed_over_as_they_are() -> None:
-    seen = set()
-
-    def record(person: dict[str, Any]) -> bool:
-        seen.add(person["x"])
-        return True
-
-    themis.Audit(record, themis.Schema(x=themis.Values([2**53 + 1, 0.5]), y=range(3))).causal("y")
-    assert seen == {2**53 + 1, 0.5}

@@ -241,8 +241,7 @@ class NumberPart(Part):
     def __init__(self, output: Output) -> None:
         self.output, self.wanted = output, output.favourable or ()
         self.values: NDArray[np.float64] = np.empty(0)
-        self._sorted: NDArray[np.float64] = np.empty(0)
-        self._places: Numbers = np.empty(0, np.int32)
+        self._numbers: dict[float, int] = {}
 
     @property
     def labels(self) -> tuple[float, ...]:
@@ -306,22 +305,14 @@ class NumberPart(Part):
         return self.output.between_numbers(self.values[first], self.values[second])
 
     def _numbers_of(self, values: NDArray[np.float64]) -> Numbers:
-        """The numbers of sorted distinct values; new ones get the next."""
-        at = np.searchsorted(self._sorted, values)
-        known = np.zeros(len(values), dtype=bool)
-        inside = at < len(self._sorted)
-        known[inside] = self._sorted[at[inside]] == values[inside]
-        new = values[~known]
-        count = len(self.values)
-        if count + len(new) > RECORD_LIMIT:
+        """The numbers of distinct values; new ones get the next."""
+        own = self._numbers
+        numbers = [own.setdefault(value, len(own)) for value in values.tolist()]
+        if len(own) > RECORD_LIMIT:
             raise too_many(RECORD_LIMIT)
-        if len(new):
-            numbers = np.arange(count, count + len(new), dtype=np.int32)
-            self.values = np.concatenate([self.values, new])
-            self._sorted = np.insert(self._sorted, at[~known], new)
-            self._places = np.insert(self._places, at[~known], numbers)
-            at = np.searchsorted(self._sorted, values)
-        return self._places[at]
+        if len(own) > len(self.values):
+            self.values = np.array([*own])
+        return np.array(numbers, dtype=np.int32)
 
 
 def part_of(output: Output) -> Part:

@@ -22,8 +22,6 @@ CUT_HINT = "; it was cut off: raise max_tokens"
 
 CODE = "labels"  # of every mistake in a table of labels
 
-_ANY, _ONE = "\ue000", "\ue001"  # characters of private use, which no pattern has
-
 
 def with_refusals(
     labels: Mapping[str, Sequence[str]], refusals: Sequence[str]
@@ -137,24 +135,10 @@ def _pattern_mistake(
         if other == name:
             continue
         for rival in theirs:
-            if isinstance(rival, str) and rival.strip() and _is_within(pattern, rival):
-                return (
-                    f"each text that fits {pattern!r} also fits {rival!r} of the label {other!r}, "
-                    "so that it is no decision",
-                    "keep one of them, or make the wider one narrower",
-                )
+            if isinstance(rival, str) and _fold(pattern) == _fold(rival):
+                problem = f"what fits {pattern!r} also fits the label {other!r}: no decision"
+                return problem, "keep one of them"
     return None
-
-
-def _is_within(pattern: str, wider: str) -> bool:
-    """Whether each text that fits a pattern fits the other one as well.
-
-    Where `*` stands it is tried with nothing, and with more strange characters than the other
-    pattern has characters of its own.
-    """
-    test = re.compile(_expression(wider), re.DOTALL)
-    folded = _fold(pattern).replace("?", _ONE)
-    return all(test.fullmatch(folded.replace("*", many)) for many in ("", _ANY * (len(wider) + 1)))
 
 
 def _expression(pattern: str) -> str:

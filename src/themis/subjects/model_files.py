@@ -12,13 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from themis.errors import RequestError, suggest
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
-from themis.subjects.feeding import INSTALL
-from themis.subjects.models import Model
+from themis.subjects.decisions import cut_text
+from themis.subjects.models import INSTALL, Model
 from themis.subjects.onnx import OnnxModel
 from themis.subjects.trained import WEIGHTS, trained_of
 
@@ -34,7 +32,6 @@ PICKLES = (".joblib", ".pkl", ".pickle")
 PICKLED_BY = "joblib" if find_spec("joblib") else "pickle"  # joblib reads plain ones, too
 KERAS = ".keras"  # data and the names of code: its safe mode has been got round more than once
 KNOWN = (*SAFE, *BOOSTED, *PICKLES, *WEIGHTS, KERAS)
-NAMED = 3  # keys of weights in a message
 MLFLOW = "MLmodel"  # the file that makes a folder an MLflow model
 
 
@@ -199,30 +196,11 @@ def _read_weights(path: Path, module: Any) -> Any:
     try:
         module.load_state_dict(weights)
     except Exception as error:
-        raise _unfit(path, weights, module, error) from error
+        said = cut_text(" ".join(str(error).split()), 300)
+        problem = f"the weights in {path.name} do not fit the module that is named: {said}"
+        remedy = 'name the module that was trained: object = "module:Class"'
+        raise _unusable(problem, remedy) from error
     return module
-
-
-def _unfit(path: Path, weights: Mapping[str, Any], module: Any, error: Exception) -> RequestError:
-    """What to say of weights of another module: the first keys that do not fit."""
-    own = module.state_dict()
-    both = [key for key in own if key in weights]
-    odd = {
-        "only in the file": [str(key) for key in weights if key not in own],
-        "only in the module": [key for key in own if key not in weights],
-        "of another size": [key for key in both if np.shape(weights[key]) != own[key].shape],
-    }
-    said = [
-        f"{where}: {', '.join(keys[:NAMED])}{', …' * (len(keys) > NAMED)}"
-        for where, keys in odd.items()
-        if keys
-    ]
-    if not said:
-        return _unreadable(path, error)
-    name = type(module).__name__
-    problem = f"the weights in {path.name} do not fit the module {name} ({'; '.join(said)})"
-    remedy = 'name the module that was trained: object = "module:Class"'
-    return _unusable(problem, remedy)
 
 
 def _needed(name: str, path: Path) -> Any:

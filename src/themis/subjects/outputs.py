@@ -21,6 +21,7 @@ from themis.subjects.meanings import (
     label_mistakes,
     listed,
 )
+from themis.subjects.processes.texts import resolve_pointer
 
 DISTANCES = ("exact", "threshold", "relational", "ranking")
 REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")  # module:function, loaded before anything is measured
@@ -258,18 +259,12 @@ def find_part(answer: Any, at: str | int | None) -> Any:
     if at is None:
         return answer
     if isinstance(at, str) and at.startswith("/"):
-        for step in at[1:].split("/"):
-            answer = _step(answer, step.replace("~1", "/").replace("~0", "~"))
-        return answer
-    return _step(answer, str(at) if isinstance(answer, dict) else at)
-
-
-def _step(answer: Any, step: str | int) -> Any:
+        return resolve_pointer(answer, at)
     if isinstance(answer, dict):
-        return answer[step]
+        return answer[str(at)]
     if isinstance(answer, list | tuple | np.ndarray):
-        return answer[int(step)]
-    raise LookupError(step)
+        return answer[int(at)]
+    raise LookupError(at)
 
 
 def _name_of(function: Distance) -> str:

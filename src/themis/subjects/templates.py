@@ -60,11 +60,6 @@ class Slot:
     column: Column
     wording: str = ""  # where the text that has the place says what is written for each value
 
-    @property
-    def longest(self) -> int:
-        """How many bytes the longest text has."""
-        return self.column.longest
-
     def described(self) -> str:
         """All that makes its texts what they are."""
         return f"{self.place}{self.wording}"
@@ -83,10 +78,6 @@ class Choice(Slot):
     """Where one of several texts goes, which have places themselves."""
 
     templates: tuple[Template, ...] = ()  # by code
-
-    @property
-    def longest(self) -> int:
-        return max(each.longest for each in self.templates)
 
     def described(self) -> str:
         whole = "".join(each.described() for each in self.templates)
@@ -123,12 +114,6 @@ class Template:
         """These parts one behind the other."""
         texts = [part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in parts]
         return cls(b"".join(texts), tuple(part for part in parts if not isinstance(part, bytes)))
-
-    @property
-    def longest(self) -> int:
-        """How many bytes it has with the longest values."""
-        fixed = self.format % ((b"",) * len(self.slots))
-        return len(fixed) + sum(slot.longest for slot in self.slots)
 
     def described(self) -> str:
         """All that makes it what it is, but the values."""

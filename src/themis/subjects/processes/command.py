@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +67,6 @@ class Layout:
                 arguments.append(Template.of([Slot(place, Column(each, write_plain))]))
         self._arguments = arguments[1:]
         self._data = Template.of(_fed(schema, mode))
-        self._check_lengths(schema)
 
     def render(self, codes: NDArray[Any]) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
         """For each input the arguments, and what goes to standard input."""
@@ -79,19 +77,6 @@ class Layout:
     def render_row(self, row: Mapping[str, Value]) -> tuple[list[bytes], bytes]:
         """The same for one input that is given by name."""
         return [each.render_row(row) for each in self._arguments], self._data.render_row(row)
-
-    def _check_lengths(self, schema: Schema) -> None:
-        """The longest arguments, alone and together, must be within what the system passes on."""
-        lengths = [each.longest for each in self._arguments]
-        environment = sum(len(name) + len(value) + 10 for name, value in os.environb.items())
-        total = sum(lengths) + 9 * len(lengths) + environment + 4096
-        if max(lengths, default=0) > ARGUMENT_LIMIT or total > os.sysconf("SC_ARG_MAX"):
-            columns = [Column(each, write_plain) for each in schema]
-            longest = max(columns, key=lambda column: column.longest)
-            name, size = longest.characteristic.name, longest.longest
-            problem = f"with its longest value ({size:,} bytes) the arguments are too long"
-            remedy = 'shorten it, or use arguments = "json"'
-            raise RequestError.one("unpassable-value", f"inputs.{name}", problem, remedy)
 
 
 def _parse_command(command: Sequence[str], schema: Schema, mode: str) -> list[Template]:

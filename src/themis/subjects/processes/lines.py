@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import CRASH, INVALID, Failure
-from themis.subjects.processes.children import OUTPUT_LIMIT
 from themis.subjects.processes.texts import shorten, write_csv
 from themis.subjects.templates import Template, csv_parts, json_parts
 
@@ -37,9 +36,6 @@ class Format(Protocol):
     opening: bytes  # what stands before an id
     row: Template  # what stands behind it
 
-    def complete(self, lines: bytes) -> bool:
-        """Whether these lines end at the end of a record."""
-
     def read(self, lines: bytes) -> Iterator[Reply]:
         """The answers one by one; ValueError at the first that is none."""
 
@@ -59,9 +55,6 @@ class JsonLines:
 
     def __init__(self, schema: Schema) -> None:
         self.row = Template.of([b', "input": ', *json_parts(schema), b"}\n"])
-
-    def complete(self, lines: bytes) -> bool:
-        return True
 
     def read(self, lines: bytes) -> Iterator[Reply]:
         for line in filter(bytes.strip, lines.split(b"\n")):
@@ -84,11 +77,8 @@ class CsvLines:
         self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
         self.row = Template.of([b",", *csv_parts(schema), b"\n"])
 
-    def complete(self, lines: bytes) -> bool:
-        return lines.count(b'"') % 2 == 0
-
     def read(self, lines: bytes) -> Iterator[Reply]:
-        for line in _records(lines):
+        for line in filter(bytes.strip, lines.split(b"\n")):
             row = _csv_row(line)
             if row and row[0].strip() == "id":
                 continue  # a header, as programs that print tables give one
@@ -110,7 +100,6 @@ class Exchange:
         self._first_id = number * EXCHANGE_LIMIT
         self.outputs: list[Any] = [_MISSING] * count  # in the order of the requests
         self._left = count
-        self._held = b""
         self.failures: dict[int, Failure] = {}
         self.problem = ""
         self.suspect: int | None = None
@@ -135,20 +124,13 @@ class Exchange:
 
     def take(self, lines: bytes) -> None:
         """Match complete lines with the requests; after a problem nothing more is believed."""
-        lines = self._held + lines
-        if self.problem or not lines:
-            return
-        self._held = b"" if self._format.complete(lines) else lines
-        if len(self._held) > OUTPUT_LIMIT:
-            self.problem = f"it wrote a record of more than {OUTPUT_LIMIT:,} bytes"
-        if not self._held:
-            try:
-                for reply in self._format.read(lines):
-                    self._take_one(reply)
-                    if self.problem:
-                        return
-            except ValueError as error:
-                self.problem = str(error)
+        try:
+            for reply in () if self.problem else self._format.read(lines):
+                self._take_one(reply)
+                if self.problem:
+                    return
+        except ValueError as error:
+            self.problem = str(error)
 
     def _take_one(self, reply: Reply) -> None:
         known = isinstance(reply.id, int | float) and not isinstance(reply.id, bool)
@@ -180,18 +162,6 @@ def _json_failure(answer: dict[str, Any]) -> Failure | None:
     if "output" not in answer:
         return Failure(INVALID, f"its answer has no output: {shorten(json.dumps(answer))}")
     return None
-
-
-def _records(lines: bytes) -> Iterator[bytes]:
-    """CSV records; one with a quoted line end spans several lines."""
-    record = b""
-    for line in lines.split(b"\n"):
-        record += line
-        if record.count(b'"') % 2:
-            record += b"\n"
-        elif record.strip():
-            yield record
-            record = b""
 
 
 def _csv_row(record: bytes) -> list[str]:

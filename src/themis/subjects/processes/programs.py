@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import hashlib
+import itertools
 import os
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from themis.errors import Mistake, RequestError, SubjectError, suggest
-from themis.subjects.processes.keeper import VARIABLE, keeper
-from themis.subjects.processes.sweep import sweep
+from themis.subjects.processes import sweep as sweeping
 
+VARIABLE = "THEMIS_SUBJECT"  # in the environment of all that subjects start
 START_ATTEMPTS = 5
 
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
@@ -27,7 +33,68 @@ _REMEDIES = {
     errno.ENOENT: "; if it is a script, its #! line may name a program that is missing",
     errno.E2BIG: "; the values are too long for arguments, pass them on standard input",
 }
-_INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|bash|sh|php|lua|julia|Rscript)[\d.]*")
+
+
+class Keeper:
+    """Gives out marks; a small process beside this one ends their bearers when this one has ended.
+
+    A run may be killed at any moment, and then it can't clear up. The keeper notices that its input
+    was closed, which the system does for every process that ends. No signal handler and no flag of
+    this process is needed for that, so that it works in a library as well.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._token = ""
+        self._numbers = itertools.count(1)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def new_mark(self) -> str:
+        """A mark that nobody else has; from now on there is a keeper."""
+        with self._lock:
+            if self._process is None:
+                self._start()
+            return f"<{self._token}.{next(self._numbers)}>"
+
+    def end(self) -> None:
+        """Let the keeper sweep and end; the next mark is another keeper's."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5.0)
+
+    def _start(self) -> None:
+        self._token = secrets.token_hex(8)
+        command = [sys.executable, "-I", "-S", sweeping.__file__, f"<{self._token}."]
+        with suppress(OSError):  # without it, runs that end by themselves still clear up
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,  # what ends this process's group must not end the keeper
+            )
+
+    def _leave(self) -> None:
+        """In a forked process: the keeper is the parent's, and must see the parent's end."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.returncode = 0  # it is no child of this process, and not to be waited for
+        self._lock = threading.Lock()
+        self._process = None
+
+
+keeper = Keeper()
+
+
+@atexit.register
+def _end() -> None:
+    with suppress(KeyboardInterrupt):  # a second one: the keeper sees the end of this process
+        keeper.end()
 
 
 @dataclass(frozen=True)
@@ -58,7 +125,7 @@ class Program:
     def end_descendants(self) -> None:
         """Kill all that was started by its processes and is still there, and those themselves."""
         if "_marks" in self.__dict__:
-            sweep(self._mark)
+            sweeping.sweep(self._mark)
 
     def start(self, arguments: Sequence[bytes], *, feeds: bool) -> subprocess.Popen[bytes]:
         """A child in a group of its own; tries again where the system is short of something.
@@ -88,8 +155,8 @@ class Program:
     def shell_line(self, arguments: Iterable[bytes], *, data: bytes = b"") -> str:
         """The same as a line for a shell; the values of extra variables are not shown."""
         words = [shell_quoted(self.name), *map(shell_quoted, arguments)]
-        secrets = [f'{name}="${name}"' for name in self.extra_env or ()]
-        line = " ".join([*secrets, *words])
+        extra = [f'{name}="${name}"' for name in self.extra_env or ()]
+        line = " ".join([*extra, *words])
         if data:
             line = f"{shell_feed(data)} | {line}"
         return f"cd {shell_quoted(str(self.cwd))} && {line}" if self.cwd else line
@@ -119,7 +186,7 @@ def find_program(
     name = command[0]
     folder = (cwd or Path.cwd()).absolute()
     path = str(folder / name) if "/" in name else shutil.which(name, path=search)
-    problem = _executable_problem(name, path, search) or _script_problem(command, folder)
+    problem = _executable_problem(name, path, search)
     if problem or path is None:
         raise RequestError([problem] if problem else [])
     return Program(name, path, cwd, dict(env) if env else None)
@@ -158,11 +225,10 @@ def _folder_mistakes(cwd: Path | None) -> Iterator[Mistake]:
 
 def _executable_problem(name: str, path: str | None, search: str) -> Mistake | None:
     if path is None:
-        remedy = _nearest(name, _on_path(search)) or "install it or give its path"
+        remedy = _nearest(name, search) or "install it or give its path"
         return mistake_in("command", f"there is no program {name!r} on the PATH", remedy)
     if not Path(path).exists():
-        remedy = _nearest(Path(path).name, _names_in(Path(path).parent)) or "give another path"
-        return mistake_in("command", f"there is no file {path}", remedy)
+        return mistake_in("command", f"there is no file {path}", "give another path")
     if not Path(path).is_file():
         return mistake_in("command", f"{path} is not a file", "name a program")
     if not os.access(path, os.X_OK):
@@ -170,35 +236,13 @@ def _executable_problem(name: str, path: str | None, search: str) -> Mistake | N
     return None
 
 
-def _script_problem(command: Sequence[str], folder: Path) -> Mistake | None:
-    """The script that an interpreter is to run must be there, too."""
-    if len(command) < 2 or not _INTERPRETER.fullmatch(Path(command[0]).name):
-        return None
-    script = command[1]
-    if script.startswith("-") or "{" in script or (folder / script).exists():
-        return None
-    path = folder / script
-    remedy = _nearest(path.name, _names_in(path.parent)) or f"{command[0]} needs a script to run"
-    return mistake_in("command", f"there is no file {path}", remedy)
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    """The nearest name in words; `python3` is near `python`, whatever else there is."""
+def _nearest(name: str, search: str) -> str:
+    """The nearest program on the PATH in words; `python3` is near `python`, whatever else is."""
+    folders = [Path(each) for each in search.split(os.pathsep) if each and os.access(each, os.R_OK)]
+    names = sorted({path.name for folder in folders for path in folder.glob("*")})
     numbered = [each for each in names if re.fullmatch(re.escape(name) + r"\d?", each)]
     remedy = suggest(name, numbered or names) if names else ""
     return remedy if remedy.startswith("did you mean") else ""
-
-
-def _on_path(search: str) -> list[str]:
-    folders = (Path(each) for each in search.split(os.pathsep) if each)
-    return sorted({name for folder in folders for name in _names_in(folder)})
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return []
 
 
 def _sorted(env: Mapping[str, str] | None) -> Iterator[str]:

@@ -49,14 +49,6 @@ class Column:
         code = self.characteristic.encode(value)
         return self.write(value) if code is None else self.texts(np.array([code]))[0]
 
-    @property
-    def longest(self) -> int:
-        """How many bytes the longest text has."""
-        if self._table is not None:
-            return max(map(len, self._table))
-        each = self.characteristic
-        return max(map(len, self.texts(np.array([0, *range(each.size - 1, each.code_count)]))))
-
 
 def listed_values(characteristic: Characteristic) -> list[Value]:
     """The values as they were given: 1 stays 1 beside 2.5; None behind them if one may lack."""
@@ -231,10 +223,15 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict) and key in document:
             document = document[key]
-        elif isinstance(document, list) and _is_index(key) and int(key) < len(document):
+        elif (
+            isinstance(document, list | tuple | np.ndarray)
+            and _is_index(key)
+            and int(key) < len(document)
+        ):
             document = document[int(key)]
         else:
-            raise ValueError(f"there is no {pointer} in {shorten(json.dumps(document))}")
+            shown = shorten(json.dumps(document, default=str, skipkeys=True))
+            raise ValueError(f"there is no {pointer} in {shown}")
     return document
 
 

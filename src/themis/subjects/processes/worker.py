@@ -198,7 +198,7 @@ class _Work:
             try:
                 talk = slot.talk(exchange, [self._rows[place] for place in part])
             finally:  # also what was answered before the work was called off
-                self._keep(part, exchange, slot)
+                self._keep(part, exchange)
             missing = [part[offset] for offset in exchange.missing()]
             if missing and (in_order or len(missing) == 1):
                 suspect = exchange.suspect
@@ -210,26 +210,20 @@ class _Work:
             else:
                 search.halve(missing)
 
-    def _keep(self, part: Sequence[int], exchange: Exchange, slot: Slot) -> None:
-        """Note what was answered, and one input that was."""
-        for offset, _ in exchange.answered():
-            self._note(part[offset], exchange, offset)
-            if slot.good_row is None and offset not in exchange.failures:
-                slot.good_row = self._rows[part[offset]]
-
-    def _note(self, place: int, exchange: Exchange, offset: int) -> None:
-        if offset in exchange.failures:
-            self._failures[place] = exchange.failures[offset]
-        else:
-            self._outputs[place] = exchange.outputs[offset]
+    def _keep(self, part: Sequence[int], exchange: Exchange) -> None:
+        """Note what was answered."""
+        for offset, output in exchange.answered():
+            if offset in exchange.failures:
+                self._failures[part[offset]] = exchange.failures[offset]
+            else:
+                self._outputs[part[offset]] = output
 
     def _is_innocent(self, place: int, talk: Talk, slot: Slot, *, alone: bool) -> bool:
         """Run a suspect alone in a fresh process, unless it was; whether it is answered."""
-        offset = 0
         if not (alone and talk.fresh):
-            talk, offset = slot.run_alone(self._rows[place])
+            talk = slot.run_alone(self._rows[place])
         if talk.failure is None:
-            self._note(place, talk.exchange, offset)
+            self._keep([place], talk.exchange)
             return True
         self._failures[place] = talk.failure
         slot.staff.note_failure(talk.failure, talk.errors)
@@ -307,7 +301,6 @@ class Slot:
         self._child: Child | None = None
         self._served = 0
         self.given = self.exchanges = 0  # inputs sent for one batch, in so many exchanges
-        self.good_row: bytes | None = None  # an input that was answered
         self._size = 128  # inputs in the first exchange; later ones take about a second
 
     @property
@@ -324,20 +317,10 @@ class Slot:
             with suppress(StoppedError):
                 child.end(grace_seconds=grace_seconds)
 
-    def run_alone(self, row: bytes) -> tuple[Talk, int]:
-        """One input in a fresh process whose whole output is read; and its place in the exchange.
-
-        An input that was answered before goes first: with it the time to start is over.
-        """
+    def run_alone(self, row: bytes) -> Talk:
+        """One input in a fresh process whose whole output is read."""
         self.close()
-        has_room = self.staff.recycle_after > 1
-        rows = [self.good_row, row] if self.good_row and has_room else [row]
-        exchange = self.new_exchange(len(rows))
-        talk = self.talk(exchange, rows, alone=True)
-        if talk.exchange.suspect == 0 and len(rows) > 1:
-            self.good_row = None  # not so good, after all
-            return self.run_alone(row)
-        return talk, len(rows) - 1
+        return self.talk(self.new_exchange(1), [row], alone=True)
 
     def new_exchange(self, count: int) -> Exchange:
         """What so many inputs will be asked in, and their answers be found in."""
