@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -30,6 +31,7 @@ th { font-weight: 500; color: var(--dim); text-align: left; font-size: 14px }
 th, td { padding: 7px 10px; border-bottom: 1px solid var(--line) }
 .found { background: var(--soft); color: var(--found); font-weight: 600 }
 .dim { color: var(--dim) } .words { color: var(--found); font-weight: 600 }
+p.words { font-size: 15px }
 .bar { display: grid; grid-template-columns: 190px 1fr 80px; gap: 12px; align-items: center }
 .bar i { display: block; height: 20px; background: var(--calm); border-radius: 3px }
 h2 { font-size: 17px; font-weight: 600; margin: 14px 0 8px } h2:first-child { margin-top: 0 }
@@ -88,8 +90,14 @@ def equal_rates() -> str:
         "<h2>Yet decisions change when only the sex is changed (bars five times as wide)</h2>"
         f"{lose}"
         f"<p class=words>For {100 * causal.score:.1f} % of test applicants the decision "
-        f"changes (99 % confidence interval: {100 * causal.low:.1f}–{100 * causal.high:.1f} %)."
+        f"changes (99 % confidence interval: {outward(causal.low, causal.high)})."
     )
+
+
+def outward(low: float, high: float) -> str:
+    """An interval, its ends rounded as reports do."""
+    ends = math.floor(1_000 * low) / 10, math.ceil(1_000 * high) / 10
+    return "–".join(f"{each:g}" for each in ends) + " %"
 
 
 def limits() -> str:
@@ -139,7 +147,7 @@ def interval(place: int, word: str, score: Any) -> str:
         f"<text x=0 y={y + 5} style='font-weight:600;fill:var({colour})'>{word}</text>"
         f"<line x1={low} x2={high} y1={y} y2={y} style='stroke:var({colour})' stroke-width=8 "
         f"stroke-linecap=round /><circle cx={at} cy={y} r=8 style='fill:var({colour})' />"
-        f"<text x=716 y={y + 5}>{100 * score.low:.1f} – {100 * score.high:.1f} %</text>"
+        f"<text x=716 y={y + 5}>{outward(score.low, score.high)}</text>"
     )
 
 
@@ -165,13 +173,9 @@ def commands() -> str:
 def terminal() -> str:
     """The beginning of what the demo prints."""
     command = [sys.executable, "-m", "themis", "demo", "--seed", "42"]
-    wide = os.environ | {"COLUMNS": "88"}  # room for the longest line
+    wide = os.environ | {"COLUMNS": "92"}  # room for the longest line
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=wide)
-    text = (
-        done.stdout.split("\n\n", 1)[1]
-        .partition("\n\npython -m")[0]
-        .partition("\n\nthemis init")[0]
-    )
+    text = done.stdout.split("\n\n", 1)[1].partition("\n\n99 %")[0]
     escaped = text.replace("&", "&amp;").replace("<", "&lt;")
     lines = (
         f"<span class=words>{line}</span>" if "■" in line else line for line in escaped.split("\n")

@@ -12,7 +12,8 @@ from tests import diagrams
 from tests.browser import Browser, Page, opened
 from tests.web.serving import Server, example, serving, until
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+DOCS = Path(__file__).parents[1] / "docs"
+PICTURES = DOCS / "pictures"
 SIZE = {"width": 1000, "height": 760}
 
 
@@ -62,6 +63,23 @@ def drawings(browser: Browser, folder: Path) -> None:
                 page.screenshot(named(drawing.stem, dark=dark))
 
 
+def gallery(browser: Browser) -> None:
+    """The beginnings of the gallery's reports."""
+    for written in sorted((DOCS / "gallery").glob("*.html")):
+        for dark in (False, True):
+            with opened(browser, written.as_uri(), width=1000, height=560, dark=dark) as page:
+                page.screenshot(named(f"gallery-{written.stem}", dark=dark), whole=False)
+
+
+def both(page: Page, name: str) -> None:
+    """The window, light and dark."""
+    for scheme in ("dark", "light"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        page.call("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
+        page.settle()
+        page.screenshot(named(name, dark=scheme == "dark"), whole=False)
+
+
 def named(name: str, *, dark: bool) -> Path:
     return PICTURES / f"{name}-{'dark' if dark else 'light'}.png"
 
@@ -72,6 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Browser() as browser:
         report(browser, Path(folder))
         drawings(browser, Path(folder))
+        gallery(browser)
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(example(Path(folder))) as server,
@@ -79,11 +98,11 @@ def main() -> None:
         opened(browser, server.entry, **SIZE) as page,
     ):
         measured(page, server)
-        page.screenshot(PICTURES / "result.png", whole=False)
+        both(page, "result")
         press(page, "Try the first")
-        page.screenshot(PICTURES / "what-if.png", whole=False)
+        both(page, "what-if")
         go(page, f"{server.base}/describe?section=inputs&name=age")
-        page.screenshot(PICTURES / "describe.png", whole=False)
+        both(page, "describe")
 
 
 if __name__ == "__main__":

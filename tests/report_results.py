@@ -285,7 +285,7 @@ def all_facts() -> Result:
     return result(
         causal(regions=(region,), placebo=Placebo(0.04, 0.02, 0.07), stopped=Ending.NOISE,
                population="rows", counterfactuals="within", output="risk",
-               notes=notes("the subject does not always decide the same")),
+               notes=notes("the subject does not always give the same decision")),
         replace(groups, groups=(*groups.groups, few), population="profile"),
         group(against=("age",), statistic="mean", scale=(300.0, 850.0), output="score",
               impact_ratio=None, impact_ratio_low=None, impact_ratio_high=None,

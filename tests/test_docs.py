@@ -811,6 +811,12 @@ def test_the_search_of_the_site_needs_no_server(tmp_path: Path) -> None:
         assert all(each.startswith(("file:", "data:")) for each in page.requests)
 
 
+def test_the_citation_and_the_changelog_have_the_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == themis.__version__
+    assert f"## {themis.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def test_no_page_names_a_place_outside_the_repository() -> None:
     for path in LINKED:
         text = path.read_text(encoding="utf-8")

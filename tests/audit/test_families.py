@@ -148,7 +148,7 @@ def test_every_sentence_says_whose_confidence_it_is() -> None:
     assert how_sure_together(together) == (
         "All 4 scores and their groups' rates hold together with 99 % confidence."
     )
-    line = "Each interval by itself holds with 99 % confidence; for all together: --family."
+    line = "Each interval holds with 99 % confidence; for all together: --family."
     assert how_sure_together(alone) == line
     assert how_sure_together(replace(alone, scores=alone.scores[:1])) is None
     assert how_sure_together(replace(together, scores=together.scores[:1])) is not None

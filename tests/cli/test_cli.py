@@ -467,7 +467,7 @@ def test_validate_of_a_failing_subject_ends_with_3(project: Project) -> None:
     done = run("validate")
     assert done.exit_code == 3
     assert "ValueError: never" in done.stderr
-    assert "no input was answered: mend the subject, or what it is given" in done.stderr
+    assert "no input was answered: fix the subject, or what it is given" in done.stderr
     assert "max_failures" not in done.stderr
     assert "failed" in done.stdout
     first = "themis.toml can be read, but the subject answered none of 8 trial inputs"

@@ -183,7 +183,7 @@ def test_audit_ends_the_processes_of_its_subject(folder: Path) -> None:
     [
         (lambda rows: [row["x"] > 1 for row in rows], 'call = "batch"'),
         (lambda table: table.x > 1, 'call = "batch"'),
-        (lambda row: row["y"] > 1, "mend the subject"),
+        (lambda row: row["y"] > 1, "fix the subject"),
     ],
 )
 def test_a_function_of_tables_is_told_how_it_is_called(function: Any, said: str) -> None:

@@ -46,7 +46,7 @@ def test_noise_is_found_stated_and_leaves_no_verdict(seed: int) -> None:
     result = audit.score([["race"]], ["causal"])
     (score,) = result.scores
     assert (score.stopped, score.low, score.conclusive) == ("noise", 0.0, False)
-    assert "does not always decide the same" in str(score.notes[-1])
+    assert "does not always give the same decision" in str(score.notes[-1])
     assert result.spent.noise > 100
 
 

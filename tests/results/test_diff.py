@@ -434,7 +434,7 @@ def test_rates_of_other_decisions_are_not_compared() -> None:
     before, after = result(both), result(one)
     found = compare(before, after)
     assert not found.scores
-    said = "what counts as favourable differs (before: maybe, yes; after: yes), so that rates"
+    said = "what counts as favourable differs (before: maybe, yes; after: yes), so rates"
     assert any(str(each).startswith(said) for each in found.unlike)
     answer = judge_score(replace(check(0.1, "race"), measure="group"), one, 0.99)
     answer = replace(answer, verdict="violated")

@@ -68,7 +68,7 @@ def test_noise_of_a_fair_subject_is_said_and_without_the_probe_it_is_found_guilt
         result = run_checks(themis.Audit(table_subject(0.01), SCHEMA, error=error), [check])
         (score,), (answer,) = result.scores, result.checks
         assert answer.verdict == "not enough evidence"
-        assert "does not always decide the same: noise alone gives" in answer.reason
+        assert "does not always give the same decision: noise alone gives" in answer.reason
         assert (score.low, score.stopped, score.conclusive) == (0, "noise", False)
         audit = themis.Audit(table_subject(0.01), SCHEMA, error=error, deterministic=True)
         assert run_checks(audit, [check]).checks[0].verdict == "violated"
@@ -312,7 +312,7 @@ def test_pairs_that_do_not_come_out_again_are_noise_even_if_no_other_input_shows
     assert result.noise is not None
     assert result.noise.differing == 0
     assert score.stopped == "noise"
-    assert "warning: the subject does not always decide the same" in flat(render_result(result))
+    assert "warning: the subject does not always give the same" in flat(render_result(result))
 
 
 def test_failures_when_run_again_are_not_taken_for_noise() -> None:
@@ -392,8 +392,8 @@ def test_commands_end_with_4_unless_repeats_help(
         monkeypatch.delitem(sys.modules, "loan", raising=False)
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 4, (command, done.stdout)
-        assert "does not always decide the same" in flat(done.stdout)
-    assert "undecided: the subject does not always decide the same" in flat(done.stdout)
+        assert "does not always give the same decision" in flat(done.stdout)
+    assert "undecided: the subject does not always give the same decision" in flat(done.stdout)
     done = CliRunner().invoke(app, ["check", "--repeats", "9"])
     assert done.exit_code == with_repeats, done.stdout
     assert "does not always" not in flat(done.stdout)

@@ -58,5 +58,5 @@ def test_a_limit_on_a_set_with_one_value_is_not_decided(measure: Any) -> None:
     assert found.reason in (
         "no test input can have another race, as the schema leaves a single value: nothing was "
         "changed, and nothing is known about it",
-        "there is a single group of race, so that there is nothing to compare",
+        "there is a single group of race, so there is nothing to compare",
     )

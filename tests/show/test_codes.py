@@ -155,5 +155,5 @@ def test_the_sentence_of_a_note_is_shown_with_the_names_of_its_values() -> None:
     says = {each.code: each.says for each in known_codes() if each.kind == "note"}
     assert says["rows-left-out"].startswith("{dropped} of {rows} rows of {file} do not fit")
     assert says["groups-apart"] == "groups differ by {low} to {high} (tried on {contexts} inputs)"
-    assert says["noise-in-rates"].startswith("the subject does not always decide the same; rates")
+    assert says["noise-in-rates"].startswith("the subject does not always give the same decision;")
     assert says["circumstance-differs"] == "{what}"

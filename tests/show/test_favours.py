@@ -53,7 +53,7 @@ def everywhere(result: Result) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["terminal", "quiet", "page", "markdown", "junit"])
 def test_no_favourable_output_is_said_instead_of_equal_rates(name: str) -> None:
     text = everywhere(of(rates(0)))[name].replace("&#91;", "[").replace("&#93;", "]")
-    assert "o output was favourable, so that rates of favourable decisions tell nothing" in text
+    assert "o output was favourable, so rates of favourable decisions say nothing" in text
     assert WRITE in text
     assert "No difference found" not in text
     assert "ruled out" not in text
@@ -84,7 +84,7 @@ def test_an_assertion_says_it_once_and_rules_nothing_out() -> None:
     with pytest.raises(themis.InconclusiveError) as error:
         audit.group("sex").assert_below(0.05)
     text = " ".join(str(error.value).split())
-    assert "No output was favourable, so that rates of '1' tell nothing about sex" in text
+    assert "No output was favourable, so rates of '1' say nothing about sex" in text
     assert "ruled out" not in text
 
 
@@ -96,5 +96,5 @@ def test_a_search_for_groups_finds_nothing_out(
     path.write_text(path.read_text().replace("favourable = [1]", 'favourable = ["1"]'))
     done = run("search", "--threshold", "0.1", "--measure", "group", "-q")
     said = " ".join(done.stdout.split())
-    assert "No output was favourable, so that rates of '1' tell nothing about any" in said
+    assert "No output was favourable, so rates of '1' say nothing about any" in said
     assert WRITE in said

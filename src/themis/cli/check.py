@@ -94,7 +94,7 @@ def _check_exit_code(result: Result) -> Exit:
         "show_rows",
         *TALK,
     ),
-    helps={"cache": "Use and keep decisions here; else run everything."},
+    helps={"cache": "Use and keep decisions here. Default: run everything."},
 )
 def replay(
     options: Options,

@@ -106,7 +106,7 @@ Data = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="CSV, JSON lines or Parquet; else [profile].",
+        help="CSV, JSON lines or Parquet. Default: [profile].",
     ),
 ]
 Counterfactuals = Annotated[

@@ -40,7 +40,7 @@ TRUST = "Load a pickle, which may run any code."
 class Options:
     """What the command line says; an option that a command does not offer keeps its default."""
 
-    config: Path | None = _option("The file; else themis.toml or pyproject.toml here.", "CONFIG")
+    config: Path | None = _option("The file. Default: themis.toml, pyproject.toml here.", "CONFIG")
     without_constraint: list[str] | None = _option("Leave out this constraint; repeatable.", "NAME")
     confidence: float | None = _setting("Confidence level.", "0.99")
     family: bool | None = _setting(

@@ -40,7 +40,7 @@ def report(
         Path | None,
         typer.Argument(
             metavar="RESULT",
-            help="A saved result; else the latest one in this folder.",
+            help="A saved result. Default: the latest one in this folder.",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +50,7 @@ def report(
             "--format",
             metavar="html,md",
             help="Some of html, md, junit, sarif, github, csv, annex.",
-            show_default="as --output ends, else html",
+            show_default="by the ending of --output, or html",
         ),
     ] = [],  # noqa: B006 - Typer copies it
     output: Annotated[

@@ -198,7 +198,7 @@ def rare_remark(names: Sequence[str]) -> str:
     return (
         f"Personal data? Fewer than {SHARED} rows have some of the texts that are listed for "
         f"{shown}: look them over. Reports may name what this file lists. A text can be removed: "
-        "its rows are run as they are all the same, and it is tried for nobody else."
+        "its rows are still run as they are, and it is tried for nobody else."
     )
 
 

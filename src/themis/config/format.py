@@ -405,7 +405,7 @@ class ValuesInput(Characteristic):
         alias="as",
     )
     from_: Leaders = optional(
-        "What it is derived from; `values` has one for each value of that; of several, tables",
+        "What it is derived from: `values` has one for each of its values, or tables for several",
         "sex",
         alias="from",
     )
@@ -548,7 +548,7 @@ class Run(Settings):
 
     against: tuple[tuple[str, ...], ...] | None = keys.optional(
         None,
-        "The sets that `themis score` measures; else each protected one",
+        "The sets that `themis score` measures. Default: each protected one",
         [["race"], ["race", "sex"]],
         annotation=Sets,
         min_length=1,

@@ -19,7 +19,7 @@ from themis.subjects.decisions import FAILED, INVALID, NO_DECISION, NOT_SENT, Ce
 from themis.subjects.labels import Labels
 from themis.subjects.secrets import Secrets
 
-NONE_LEFT = "no input was answered: mend the subject, or what it is given"
+NONE_LEFT = "no input was answered: fix the subject, or what it is given"
 TABLES = (
     "no input was answered: each comes as a dictionary; a function that takes many at once, as a "
     'table, needs call = "batch" in [subject] (in Python, themis.batch)'

@@ -531,7 +531,7 @@ def _role_mistakes(role: Any, *, protected: bool) -> Iterator[Mistake]:
     if role not in get_args(Role):
         yield mistake("role", f"there is no role {role!r}", suggest(str(role), get_args(Role)))
     elif role == "context" and protected:
-        problem = "a context is never compared, so that protecting it means nothing"
+        problem = "a context is never compared, so protecting it means nothing"
         remedy = 'write role = "group" if the subject is not given it, or remove the role'
         yield mistake("role", problem, remedy)
 

@@ -409,9 +409,7 @@ def outside_sets(each: Characteristic, where: str) -> Mistake | None:
     """Why no set can have this characteristic; None if sets can."""
     if isinstance(each, Values) and each.from_ is not None:
         leaders = each.leaders
-        problem = (
-            f"{each.name!r} is derived from {listed(leaders)}, so that it can't be changed alone"
-        )
+        problem = f"{each.name!r} is derived from {listed(leaders)}, so it can't be changed alone"
         return Mistake("derived-in-set", where, problem, f"name {leaders[0]!r} instead")
     if each.role == "context":
         problem = f"{each.name!r} is a context, which is never compared"

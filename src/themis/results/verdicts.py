@@ -69,7 +69,7 @@ class Acceptance:
     )
     measure: Measure = optional("causal", "Which score", "causal")
     max_score: float | None = optional(
-        None, "Accepted only up to here; else any score", 0.12, ge=0, le=1
+        None, "Accepted only up to here. Default: any score", 0.12, ge=0, le=1
     )
     reason: str = field(
         metadata=key("Why it is accepted", "ticket 4711, fixed in the next release", min_length=1)

@@ -130,7 +130,7 @@ class Searcher:
         found = {measure: each for measure, each in own.items() if each}
         if not found:
             names = " and ".join(repr(schema.names[column]) for column in columns)
-            problem = f"nothing of {names} is given to the subject, so that no change has an effect"
+            problem = f"nothing of {names} is given to the subject, so no change has an effect"
             raise RequestError.one("not-an-input", "among", problem, "search by the group measure")
         return found
 

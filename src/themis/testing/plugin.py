@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     text = "what becomes of a test whose limit could not be decided (default: fail)"
     group.addoption("--themis-inconclusive", choices=OUTCOMES, help=text)
     parser.addini("themis_inconclusive", f"{text}: {', '.join(OUTCOMES)}", default="fail")
-    text = "the themis.toml of themis_audit; else the nearest one at or above the test file"
+    text = "the themis.toml of themis_audit. Default: the nearest one at or above the test file"
     group.addoption("--themis-config", metavar="FILE", help=text)
     parser.addini("themis_config", text, default="")
 

@@ -203,7 +203,7 @@ def asked_pair(request: Request) -> Started | None:
     side = 1 if given.get("side") == "1" else 0
     link = tag("a", "a pair of this result", href=f"{address(run)}/pairs")
     pin = pin_form(site, run, found.key, pins(site, run, pairs.result))
-    about = tag("div", tag("span", "Begun with one of ", link, "."), pin, class_="actions begun")
+    about = tag("div", tag("span", "Started from one of ", link, "."), pin, class_="actions begun")
     return Started(found.witness.inputs[side], about)
 
 

@@ -83,7 +83,7 @@ def _page(site: Site, values: Mapping[str, Any], shown: Html, begun: Any = "") -
         kind="asked",
     )
     told = tag("section", shown, id="answer", aria_live="polite", aria_label="What they get")
-    intro = tag("p", "Change a value: the subject decides anew, and on each single change as well.")
+    intro = tag("p", "Change a value: the subject decides again, also for each single change.")
     both = tag("div", asked, told, class_="try")
     content = intro, begun, both
     page = shell("What if", *content, here="/try", form_token=site.keys.form, scripts=["try.js"])

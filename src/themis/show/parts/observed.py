@@ -62,7 +62,7 @@ def counted_text(observed: Observed, words: Wording) -> str:
         drawn = count(observed.inputs, "draw from the profile", "draws from the profile")
         what = f"the same {what if observed.population == 'inputs' else drawn}"
         fixed = "Their number was fixed before the first was run."
-    what = f"These tables count {what}, each with its own values, so that their margins add up."
+    what = f"These tables count {what}, each with its own values, so their margins add up."
     own = "" if observed.whole else "Scores (part C) rest on samples of their own."
     parts = (what, fixed, _weights(observed), _certainty(observed), own)
     return " ".join(filter(None, parts))
@@ -75,16 +75,16 @@ def _weights(observed: Observed) -> str:
 def _certainty(observed: Observed) -> str:
     """What the intervals mean, or why there are none."""
     if observed.noisy:
-        return "The program does not always decide the same, so that no interval is given."
+        return "The program does not always give the same decision, so no interval is given."
     if observed.statistic == "mean":
-        return "The median is that of the same inputs, so that no interval is given."
+        return "The median is that of the same inputs, so no interval is given."
     if observed.confidence is not None:
         sure = f"all intervals hold together with {confidence_text(observed.confidence)}"
         if observed.whole:
             return f"Seen as a random sample of others, {sure}."
         return f"{sure[:1].upper()}{sure[1:]}, apart from those of the scores."
     return "Nothing is estimated." if observed.population == "inputs" else (
-        "Weights are no numbers of people, so that no interval is given."
+        "Weights are not numbers of people, so no interval is given."
     )  # fmt: skip
 
 

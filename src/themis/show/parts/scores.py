@@ -48,13 +48,13 @@ WITNESSES = 2  # pairs of a score
 ALL = 10_000
 MEANINGS = {
     "causal": "The causal score (counterfactual flip rate) is the share of inputs for which the "
-    "decision changes when only this is changed; of numbers that are compared by degrees, by how "
-    "much of their scale they change on average.",
+    "decision changes when only this is changed; for numbers that are compared by degrees, how "
+    "much they change on average, as a share of their scale.",
     "excess": "The excess is how often the decision differs when only this is changed, minus how "
     "often it differs when the same input is asked again. It has a scale of its own: 5 points are "
-    "a shift of 22 points for everybody, or certainty that is turned round for one in twenty.",
+    "a shift of 22 points for everybody, or a certain decision reversed for one in twenty.",
     "group": "The group score (statistical parity difference) is the largest difference between "
-    "the groups’ rates of favourable decisions; of numbers, between their means.",
+    "the groups’ rates of favourable decisions; for numbers, between their means.",
 }
 
 

@@ -135,7 +135,7 @@ def same_again(result: Result) -> str:
     if result.stopped in CUT_OFF:
         return "This run ended early; another one may end elsewhere, and give another result."
     if result.noise is not None and result.noise.differing:
-        return "The subject does not always decide the same, so that another run gives others."
+        return "The subject answers at random, so another run gives different answers."
     if result.has_excess:
         return "What is answered at random may be answered differently by another run."
     return "The same seed gives the same result as long as the subject is the same."

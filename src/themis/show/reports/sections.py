@@ -52,7 +52,7 @@ from themis.show.words.wording import Wording, wording
 
 OPEN_SCORES = 8  # more of them are folded away
 FEW = 3  # scores, of which more pairs are shown
-MAYBE_NOISE = " The subject does not always decide the same: noise alone may make such pairs."
+MAYBE_NOISE = " The subject answers at random: noise alone may make such pairs."
 Some = TypeVar("Some", bound=Score)
 
 
@@ -248,7 +248,7 @@ def pairs_intro(scores: Sequence[CausalScore]) -> str:
     numbers = [_is_number(each) for each in scores]
     higher = "he one with the higher output comes first"
     first = f"T{higher}" if all(numbers) else "The favoured one comes first"
-    first += f"; of numbers, t{higher}" if any(numbers) and not all(numbers) else ""
+    first += f"; for numbers, t{higher}" if any(numbers) and not all(numbers) else ""
     return (
         "Each card shows a pair that differs only in the set but gets different "
         f"{'outputs' if all(numbers) else 'decisions'}. {first}.{noise}"

@@ -82,7 +82,7 @@ def directions_certainty(score: CausalScore) -> str:
     shown = (each for each in score.direction if each.contexts >= FEW_COUNTED)
     if not any(each.lost_low is not None for each in shown):
         return noise
-    return f"; intervals: {confidence_text(score.confidence)}, each by itself{noise}"
+    return f"; intervals: {confidence_text(score.confidence)} each{noise}"
 
 
 def counted_people(score: CausalScore, words: Wording = PLAIN) -> str:
@@ -273,7 +273,7 @@ def noise_warning(noise: Noise, remedy: str) -> str:
             f"were run again differ by {percent(noise.rate)} on average{each} ({ends}). {more}"
         )
     return (
-        f"the subject does not always decide the same: {noise.differing:,} of "
+        f"the subject does not always give the same decision: {noise.differing:,} of "
         f"{count(noise.inputs, 'input')} got a different decision when run again{each} "
         f"({percent(noise.rate)}; {ends}). {more}"
     )

@@ -156,7 +156,7 @@ def idle_words(
     remedy = words.remedies.get(output) or words.remedies.get(None, "")
     write = remedy if which == "no" else ""
     of = "" if output is None else f" of {cut_name(visible(output))}"
-    return f"{which} output{of} was favourable, so that {figures} tell nothing{about}{write}"
+    return f"{which} output{of} was favourable, so {figures} say nothing{about}{write}"
 
 
 # Groups of few people -----------------------------------------------------------------------

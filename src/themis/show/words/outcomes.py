@@ -59,7 +59,7 @@ def about_errors(errors: Errors) -> str:
     return (
         f"Numbers known from {cut_name(visible(errors.label))}, beside {beside}: "
         f"{count(errors.people, 'row has', 'rows have')} both. The mean error is the output less "
-        "the known number, so that above 0 outputs are too high."
+        "the known number: above 0, outputs are too high."
     )
 
 
@@ -96,8 +96,8 @@ def no_intervals(part: Outcomes | Proxy) -> str:
     """Why there are none."""
     if part.noisy:
         return (
-            "No intervals: the subject does not always decide the same, and these are the rates "
-            "of one run, which noise alone may set apart."
+            "No intervals: the subject does not always give the same decision, and these are the "
+            "rates of one run, which noise alone may set apart."
         )
     return "No intervals: the weights are not numbers of people."
 

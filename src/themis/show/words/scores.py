@@ -48,7 +48,7 @@ def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
         return f"{_them(result, family)} hold together with {_level(certified)}."
     if len(certified) < 2:
         return None
-    return f"Each interval by itself holds with {_level(certified)}{remedy}."
+    return f"Each interval holds with {_level(certified)}{remedy}."
 
 
 def _level(scores: Iterable[Score | SearchResult]) -> str:
