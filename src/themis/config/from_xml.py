@@ -61,13 +61,17 @@ def convert_settings(data: bytes, *, source: str) -> str:
 class _UnfitError(Exception):
     """What can't be converted."""
 
-    def __init__(self, code: str, where: str, problem: str, remedy: str, line: int) -> None:
-        super().__init__(problem)
-        self.mistake = Mistake(code, where, problem, remedy, line=line)
+    def __init__(self, mistake: Mistake) -> None:
+        super().__init__(mistake.problem)
+        self.mistake = mistake
+
+
+def _refused(code: str, where: str, problem: str, remedy: str, line: int) -> _UnfitError:
+    return _UnfitError(Mistake(code, where, problem, remedy, line=line))
 
 
 def _unfit(element: Element, problem: str, remedy: str) -> _UnfitError:
-    return _UnfitError("settings", element.tag, problem, remedy, int(element.get("line", 1)))
+    return _refused("settings", element.tag, problem, remedy, int(element.get("line", 1)))
 
 
 def _read(data: bytes) -> Element:
@@ -77,7 +81,7 @@ def _read(data: bytes) -> Element:
     def refuse_doctype(*_: Any) -> None:
         problem = "has a document type (<!DOCTYPE …>), which may define entities"
         remedy = "remove it: settings need none"
-        raise _UnfitError("xml", "", problem, remedy, parser.CurrentLineNumber)
+        raise _refused("xml", "", problem, remedy, parser.CurrentLineNumber)
 
     def start(name: str, _: Any) -> None:
         builder.start(name, {"line": str(parser.CurrentLineNumber)})
@@ -89,10 +93,10 @@ def _read(data: bytes) -> Element:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         problem = f"is not XML: {expat.ErrorString(error.code)}"
-        raise _UnfitError("xml", "", problem, "fix it at this place", error.lineno) from None
+        raise _refused("xml", "", problem, "fix it at this place", error.lineno) from None
     except (LookupError, ValueError) as error:  # an encoding that Python does not know
         problem = f"can't be decoded: {error}"
-        raise _UnfitError("xml", "", problem, "save it as UTF-8", 1) from None
+        raise _refused("xml", "", problem, "save it as UTF-8", 1) from None
     return builder.close()
 
 
