@@ -314,6 +314,17 @@ class TestFiles:
         assert "subject.prices.input: must be at least 0, got -1" in said
         assert "subject.prices.output: is missing" in said
 
+    def test_what_forbids_an_excess_is_said_where_it_was_written(self, file: Path) -> None:
+        text, excess = file.read_text(encoding="utf-8"), ("score", "--measure", "excess")
+        said = "error[excess]: {}: with {} nothing shows how often"
+        placed = said.format("themis.toml:8: subject.deterministic", "deterministic")
+        assert placed in themis(*excess, code=2)
+        file.write_text(text.replace("deterministic = true", "parameters.seed = 3"), "utf-8")
+        placed = said.format("themis.toml:8: subject.parameters.seed", "seed")
+        assert placed in themis(*excess, code=2)
+        file.write_text(text.replace("deterministic = true\n", ""), "utf-8")
+        assert said.format("--repeats", "repeats") in themis(*excess, "--repeats", "3", code=2)
+
     def test_a_form_shows_and_keeps_its_tables(self, file: Path) -> None:
         source = Source(file, file.read_text(encoding="utf-8"))
         part = source.part("subject")

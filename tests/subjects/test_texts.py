@@ -256,6 +256,23 @@ class TestPrompts:
         said = "".join(command("validate", str(path)).output.split())
         assert re.search(r'"(Isshe|Ishe|Or)\[lettern\d+\](woman|man)?\?"', said)
 
+    def test_a_wording_without_a_place_that_others_have_is_a_mistake(
+        self, project: Callable[..., Path]
+    ) -> None:
+        prompt = 'user = "Is {sex} {letter}?"\nparaphrases = ["Or {letter}?", "{sex}, {letter}"]\n'
+        letters = "text\nDear Sir\n"
+        inputs = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
+        path = project(inputs, letters=letters, subject=prompt, kind="chat")
+        with pytest.raises(RequestError) as caught:
+            themis.Audit.from_file(path)
+        (mistake,) = caught.value.mistakes
+        assert mistake.where == "subject.prompt.paraphrases[1]"
+        assert mistake.problem == "there is no place for 'sex', which other texts have"
+        assert mistake.line is not None
+        assert "paraphrases" in path.read_text().splitlines()[mistake.line - 1]
+        project(inputs, letters='text\n"{sex|woman:Ms,man:Mr}"\n', subject=prompt, kind="chat")
+        themis.Audit.from_file(path).close()
+
     def test_one_text_is_no_context(self, service: Service, project: Callable[..., Path]) -> None:
         path = project(PRONOUNS, subject='user = ["{sex}?"]\n', kind="chat")
         assert read_config(path).schema.names == ("sex",)

@@ -405,12 +405,15 @@ def check_excess(apparatus: Apparatus, measure: Measure) -> None:
     keys = {
         "deterministic": handling.deterministic,
         "repeats": handling.repeats > 1,
-        "seed": apparatus.runner.traits.seeded,  # a fair model would answer by the prompt's chance
+        # a fair model would answer by the prompt's chance
+        "parameters.seed": apparatus.runner.traits.seeded,
     }
     key = next((key for key, given in keys.items() if given), "")
     if measure != "excess" or not key:
         return
-    problem = f"with {key} nothing shows how often a decision differs when asked again"
+    problem = (
+        f"with {key.rpartition('.')[2]} nothing shows how often a decision differs when asked again"
+    )
     raise RequestError.one("excess", key, problem, "leave it out, or measure the causal score")
 
 

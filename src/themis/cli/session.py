@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from themis.cli.event_lines import EventLines
 from themis.cli.files import Files, check_targets, output_mistake, save, source_of
 from themis.cli.options import Options, split_names
 from themis.cli.printing import print_line, say, write
-from themis.config.reader import Config, load_config
+from themis.config.reader import Config, load_config, placing
 from themis.config.told import check_confirmed
 from themis.errors import Exit, Mistake, RequestError, SubjectError
 from themis.events import Began, Event, Listener, ignore
@@ -118,7 +118,7 @@ class Session:
         began = time.monotonic()
         with hosting_subject():
             try:
-                with watch.line:
+                with watch.line, self._placing():
                     audit = self._start(watch)
                     told = _say_notes(audit.cache_notes)
                     learned = _with_loading(work(audit), began)
@@ -161,10 +161,15 @@ class Session:
         written = EventLines(self.options.events)
         return Watch(listen, written, live=self.is_live, talks=talks and may, quiet=quiet and may)
 
+    @contextmanager
+    def _placing(self) -> Iterator[None]:
+        """Within, mistakes carry the names of options, or the line of the file."""
+        options = {name: f"--{name.replace('_', '-')}" for name in self.options.settings}
+        with placing(self.config) if self.config else nullcontext(), naming(options):
+            yield
+
     def _start(self, watch: Watch) -> Audit:
-        settings = self.options.settings
-        with naming({name: f"--{name.replace('_', '-')}" for name in settings}):
-            audit = self.make_audit(**settings, listen=watch.listen)
+        audit = self.make_audit(**self.options.settings, listen=watch.listen)
         audit.runner.heed = watch.heed
         audit.sampler.keep_on_interrupt = True
         watch.listen(Began(lambda: audit.runner.activity))

@@ -427,7 +427,10 @@ _KEYS = {  # of the file, by what Python calls the options
     **{key: f"run.{key}" for key in ("max_total_tokens", "max_spend")},
     **{
         key: f"subject.{key}"
-        for key in ("favourable", "method", "class", "cut", "dtypes", "device")
+        for key in (
+            *("favourable", "method", "class", "cut", "dtypes", "device"),
+            *("deterministic", "repeats", "parameters.seed"),
+        )
     },
 }
 
@@ -443,7 +446,7 @@ def _placed(config: Config, mistake: Mistake) -> Mistake:
     mistake = replace(mistake, where=_KEYS.get(mistake.where, mistake.where))
     place = mistake.where
     while place and place not in config.lines:
-        place = place.rpartition(".")[0]
+        place = place.rpartition("[" if place.endswith("]") else ".")[0]
     if mistake.file or not place:
         return mistake
     return mistake.at(file=str(config.path), line=config.lines[place])

@@ -9,9 +9,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -60,6 +60,11 @@ class Slot:
     column: Column
     wording: str = ""  # where the text that has the place says what is written for each value
 
+    @property
+    def covered(self) -> frozenset[int]:
+        """The columns that have a place here."""
+        return frozenset({self.place})
+
     def described(self) -> str:
         """All that makes its texts what they are."""
         return f"{self.place}{self.wording}"
@@ -78,6 +83,10 @@ class Choice(Slot):
     """Where one of several texts goes, which have places themselves."""
 
     templates: tuple[Template, ...] = ()  # by code
+
+    @cached_property
+    def covered(self) -> frozenset[int]:
+        return frozenset({self.place}).union(*(each.covered for each in self.templates))
 
     def described(self) -> str:
         whole = "".join(each.described() for each in self.templates)
@@ -114,6 +123,11 @@ class Template:
         """These parts one behind the other."""
         texts = [part.replace(b"%", b"%%") if isinstance(part, bytes) else b"%b" for part in parts]
         return cls(b"".join(texts), tuple(part for part in parts if not isinstance(part, bytes)))
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """The columns that have a place in it."""
+        return frozenset[int]().union(*(slot.covered for slot in self.slots))
 
     def described(self) -> str:
         """All that makes it what it is, but the values."""
@@ -374,6 +388,27 @@ def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake
         problem = f"there is no place for {missing[0]!r}, which the subject would never see"
         remedy = f'add {{{missing[0]}}}, send {{input}}, or give it role = "group"'
         yield Mistake("subject", where, problem, remedy)
+
+
+def unlike(schema: Schema, template: Template) -> Iterator[Mistake]:
+    """A mistake for each wording without a place that others have: it would hide its effect."""
+
+    def reached(columns: Iterable[int]) -> set[int]:
+        """These columns, and those that they tell of."""
+        ties = (tie.leaders for tie in schema.ties if tie.follower in columns)
+        return {*columns}.union(*ties)
+
+    for slot in template.slots:
+        of = slot.column.characteristic
+        if not isinstance(slot, Choice) or not isinstance(of, Documents) or of.source:
+            continue
+        beside = [each.covered for each in template.slots if each is not slot]
+        for text, origin in zip(slot.templates, of.origins, strict=True):
+            own = reached(text.covered.union({slot.place}, *beside))
+            for column in sorted(slot.covered - own):
+                name = schema.names[column]
+                problem = f"there is no place for {name!r}, which other texts have"
+                yield Mistake("subject", origin, problem, f"add {{{name}}}")
 
 
 def json_parts(schema: Schema) -> list[Part]:

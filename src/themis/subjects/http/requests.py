@@ -31,6 +31,7 @@ from themis.subjects.templates import (
     Variable,
     split,
     uncovered,
+    unlike,
 )
 
 METHODS = ("GET", "POST", "PUT", "PATCH")
@@ -81,6 +82,8 @@ class Requests:
         if not mistakes:
             where = "subject.url" if self.body is None else where
             mistakes += uncovered(schema, covered, where)
+        if not mistakes and self.body is not None:
+            mistakes += unlike(schema, self.body.row)
         if mistakes:
             raise RequestError(mistakes)
         self._add_own_headers()
