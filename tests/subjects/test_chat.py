@@ -305,10 +305,12 @@ class TestFiles:
         (said,) = themis("score", code=2).splitlines()
         place = "error[setting]: themis.toml:15: run.max_spend"
         assert said.startswith(f"{place}: what is spent is only known")
+        file.write_text(f'{head}refusals = ["no*"]\n{rest}', encoding="utf-8")
+        said = themis("score", code=2)
+        assert "subject.refusals: only labels tell decisions from refusals" in said
         more = head + 'refusals = ["no*"]\njson_schema = 1\n' + rest.replace("user", "usr")
         file.write_text(f"{more}[subject.prices]\ninput = -1\n", encoding="utf-8")
         said = themis("score", code=2)
-        assert "subject.refusals: only labels tell decisions from refusals" in said
         assert "subject.json_schema: must be a table" in said
         assert "subject.prompt.usr: there is no such key; did you mean 'user'?" in said
         assert "subject.prices.input: must be at least 0, got -1" in said
