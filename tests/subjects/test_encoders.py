@@ -64,10 +64,6 @@ MODELS: dict[str, Callable[[], Any]] = {
         make_column_transformer((IGNORING, [True, False]), remainder="passthrough"),
         LogisticRegression(),
     ),
-    "by names from to": lambda: make_pipeline(
-        make_column_transformer((IGNORING, slice("sex", "sex")), remainder="passthrough"),
-        LogisticRegression(),
-    ),
     "behind nothing": lambda: by_name(make_pipeline(FunctionTransformer(), IGNORING)),
     "every column": lambda: make_pipeline(ORDINAL, RandomForestClassifier(5, random_state=0)),
     "in a union": lambda: make_pipeline(make_union(ORDINAL, IGNORING), LogisticRegression()),

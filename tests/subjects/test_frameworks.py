@@ -210,15 +210,6 @@ class TestCatboost:
         subject = 'file = "m.cbm"\nclass = "yes"\ncut = 0.9'
         assert_scored_file(tmp_path, subject, lambda f: model.predict_proba(f)[:, 1] >= 0.9)
 
-    def test_a_regressor_needs_a_cut(self) -> None:
-        catboost = library("catboost")
-        frame = people(NUMBERS)
-        model = catboost.CatBoostRegressor(iterations=9, verbose=0, allow_writing_files=False)
-        model.fit(frame, outcome(frame))
-        with pytest.raises(RequestError, match=r"cut: the model answers with numbers such as"):
-            themis.Audit(model, NUMBERS).causal("sex")
-        assert_scored(themis.model(model, cut=0.5), lambda f: model.predict(f) >= 0.5, NUMBERS)
-
 
 class TestTorch:
     @pytest.fixture(scope="class")
@@ -242,10 +233,6 @@ class TestTorch:
                 return module(torch.tensor(frame.to_numpy(np.float32)))[:, 0].numpy() >= cut
 
         return decide
-
-    def test_a_number_needs_a_cut(self, module: Any) -> None:
-        with pytest.raises(RequestError, match="cut: the model answers with numbers such as"):
-            themis.Audit(module, NUMBERS).causal("sex")
 
     def test_a_module_is_asked_as_in_use_and_left_as_it_was(self, module: Any) -> None:
         cut = float(np.median(self.raw(module)))

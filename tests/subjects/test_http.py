@@ -34,7 +34,6 @@ from themis.engine.cache import Cache
 from themis.engine.recall import Recall
 from themis.engine.runner import Runner
 from themis.subjects.decisions import INVALID
-from themis.subjects.http import subject as http_exchange
 from themis.subjects.http.subject import INPUTS_PER_REQUEST, HttpSubject
 from themis.subjects.labels import Labels
 
@@ -83,13 +82,6 @@ class TestRequests:
         service.answer = answer
         codes = many(200)
         assert run(service.subject(answer="/a~1b/0/decision"), codes).outputs == expected(codes)
-
-    def test_connections_are_kept(self, service: Service) -> None:
-        subject = service.subject(concurrency=4)
-        for _ in range(3):
-            subject.load(many(50)).run()
-        subject.close()
-        assert len({each.connection for each in service.requests}) <= 4
 
     def test_cookies_are_not_kept(self, service: Service) -> None:
         service.answer = lambda request: Reply(headers={"Set-Cookie": "session=1"})
@@ -189,14 +181,6 @@ class TestAnswers:
         assert len(failure.message) < 500
         assert len(service.requests) == 1
 
-    def test_endless_answer_is_cut_off(
-        self, service: Service, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(http_exchange, "ANSWER_LIMIT", 10_000)
-        service.answer = lambda request: Reply("1" * 20_000)
-        failure = failure_of(service.subject(answer="text"))
-        assert (failure.kind, "more than 10,000 bytes" in failure.message) == (INVALID, True)
-
 
 class TestLists:
     @staticmethod
@@ -278,13 +262,6 @@ class TestLife:
         assert runner.run(codes).tolist() == [0] * 30
         assert len(service.requests) == 10
         cache.close()
-
-    def test_closed_subject_can_be_used_again(self, service: Service) -> None:
-        subject = service.subject()
-        before = http_threads()
-        assert run(subject).outputs == run(subject).outputs == [1]
-        subject.close()
-        assert http_threads() <= before
 
     def test_forgotten_subject_ends_its_thread(self, service: Service) -> None:
         before = http_threads()

@@ -135,19 +135,6 @@ class TestRetries:
         failure = failure_of(service.subject(timeout_seconds=0.2, retries=1))
         assert failure == Failure(TIMEOUT, "no answer within 0.2 seconds (2 attempts)")
 
-    @pytest.mark.slow
-    def test_one_hanging_input_does_not_cost_the_others(self, service: Service) -> None:
-        def answer(request: Request) -> Reply:
-            if request.json["age"] == 18:
-                service.stopped.wait(60)
-            return Reply()
-
-        service.answer = answer
-        codes = [[0, age] for age in range(50)]
-        answers = run(service.subject(timeout_seconds=3, retries=0), codes)
-        assert list(answers.failures) == [0]
-        assert answers.outputs[1:] == [1] * 49
-
     @pytest.mark.parametrize("where", ["/other", "http://ann:pw@localhost:1/other", "http://[::1"])
     def test_redirect_is_refused(self, service: Service, where: str) -> None:
         service.answer = lambda request: Reply(status=307, headers={"Location": where})
@@ -196,10 +183,6 @@ class TestUnreachable:
             audit.causal("race")
         assert len(service.requests) < 16 + 4
 
-    def test_a_refusal_that_decides_is_an_answer(self, service: Service) -> None:
-        service.answer = lambda request: Reply(status=403)
-        assert run(service.subject(answer="status"), many(100)).outputs == [403] * 100
-
     def test_service_that_dies_fails_the_rest_at_once(self) -> None:
         with serve() as service:
             subject = service.subject(concurrency=2)
@@ -227,21 +210,6 @@ class TestUnreachable:
         shown = failure_text(NOT_SENT, unsent)
         assert shown.startswith(f"{206 - sent} inputs not sent, since the last ")
         assert "reproduce" not in unsent
-
-    @pytest.mark.parametrize(
-        ("status", "remedy"),
-        [(401, "check the credentials that are sent"), (429, "rate_per_second of [subject]")],
-    )
-    def test_what_helps_against_a_refusal_is_told(
-        self, service: Service, status: int, remedy: str
-    ) -> None:
-        service.answer = lambda request: (
-            Reply(status=status) if len(service.requests) > 20 else Reply()
-        )
-        audit = Audit(service.subject(retries=0), SCHEMA, seed=1)
-        with pytest.raises(SubjectError) as told:
-            audit.causal("race")
-        assert remedy in str(told.value)
 
     @pytest.fixture
     def secure(self, tmp_path: Path) -> Iterator[Service]:

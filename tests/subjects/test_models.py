@@ -290,7 +290,7 @@ class TestFiles:
 
         (tmp_path / name).touch()
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(RequestError, match=f"read by {package}, .* pip install {package}"):
+        with pytest.raises(RequestError, match=f"read by {package}, .*: pip install {package}"):
             load_model(tmp_path / name, SCHEMA)
 
 

@@ -362,10 +362,3 @@ def test_a_distance_function_of_the_file_is_loaded(tmp_path: Path) -> None:
     with themis.Audit.from_file(tmp_path / "themis.toml") as audit:
         assert audit.causal("race").score == pytest.approx(0.5)
         assert audit.causal("race").distance == "apart"
-
-
-def test_numbers_with_every_difference_counting_may_be_many() -> None:
-    audit = themis.Audit(themis.batch(graded), LARGE, outputs=themis.Output(min=0, max=4))
-    score = audit.causal("race")
-    assert score.low > 0.9
-    assert len(audit.runner.labels.labels) > 100

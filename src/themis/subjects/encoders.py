@@ -106,9 +106,6 @@ def _chosen(chosen: Any, columns: Sequence[str]) -> list[str]:
     names = [chosen] if isinstance(chosen, str) else chosen
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return names if set(names) <= {*columns} else []
-    if isinstance(chosen, slice) and isinstance(chosen.start, str) and chosen.stop in columns:
-        first, last = (columns.index(each) for each in (chosen.start, chosen.stop))
-        return list(columns[first : last + 1])
     try:
         return [str(each) for each in np.atleast_1d(np.array(columns, dtype=object)[chosen])]
     except (IndexError, TypeError, ValueError):

@@ -67,10 +67,7 @@ class OutputColumns:
             key = key[1:]
         if key is None and len(self.columns) == 1:
             (key,) = self.columns
-        column = self.columns.get(key)
-        if column is None and isinstance(key, str) and key.isdigit():
-            column = self.columns.get(int(key))
-        return column
+        return self.columns.get(key)
 
 
 class Stored:

@@ -6,9 +6,9 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from inspect import ismodule, signature
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -119,46 +119,37 @@ def subject_from_options(
     workers, which may need much memory.
     """
     version += _contents(depends, folder)
-    subject = _described_subject(
-        kind, options, schema.given, folder, jobs=jobs, trust_pickle=trust_pickle, version=version
-    )
+    given, own = schema.given, {**options, "version": version}
+    subject: Subject
+    if kind == "python":
+        subject = _python_subject(options, given, folder)
+    elif kind == "model":
+        subject = _model_subject(options, given, folder, trust_pickle=trust_pickle, version=version)
+    elif kind == "http":
+        from themis.subjects.http.subject import HttpSubject
+
+        subject = HttpSubject(given, **own)
+    elif kind == "chat":
+        subject = _chat_subject(own, given, folder)
+    else:
+        subject = _program_subject(kind, own, given, folder, jobs)
     return at_door(subject, schema)
 
 
-def _described_subject(
-    kind: str,
-    options: Mapping[str, Any],
-    schema: Schema,
-    folder: Path,
-    *,
-    jobs: int | None,
-    trust_pickle: bool,
-    version: str,
+def _program_subject(
+    kind: str, options: Mapping[str, Any], schema: Schema, folder: Path, jobs: int | None
 ) -> Subject:
-    if kind == "python":
-        return _python_subject(options, schema, folder)
-    if kind == "model":
-        return _model_subject(options, schema, folder, trust_pickle=trust_pickle, version=version)
-    if kind == "http":
-        from themis.subjects.http.subject import HttpSubject
-
-        return HttpSubject(schema, **options, version=version)
-    if kind == "chat":
-        return _chat_subject(options, schema, folder, version)
-    cwd = folder / options["cwd"] if "cwd" in options else folder
-    given = {**options, "cwd": cwd, "version": version}
+    options = {**options, "cwd": folder / options.get("cwd", "")}
     if kind == "command":
         from themis.subjects.processes.command import CommandSubject
 
-        return CommandSubject(schema, **given, jobs=jobs or processors())
+        return CommandSubject(schema, **options, jobs=jobs or processors())
     from themis.subjects.processes.worker import WorkerSubject
 
-    return WorkerSubject(schema, **given, jobs=jobs or 1)
+    return WorkerSubject(schema, **options, jobs=jobs or 1)
 
 
-def _chat_subject(
-    options: Mapping[str, Any], schema: Schema, folder: Path, version: str
-) -> Subject:
+def _chat_subject(options: Mapping[str, Any], schema: Schema, folder: Path) -> Subject:
     from themis.subjects.http.chat import ChatSubject
     from themis.subjects.prompts import prompt_of
 
@@ -166,7 +157,7 @@ def _chat_subject(
     own = {key: value for key, value in options.items() if key not in ("prompt", "prices")}
     prompt = prompt_of(options["prompt"], folder)
     own |= {"user": prompt.user, "system": prompt.system}
-    return ChatSubject(schema, **own, prices=prices, version=version)
+    return ChatSubject(schema, **own, prices=prices)
 
 
 def _contents(patterns: Sequence[str], folder: Path) -> str:
@@ -201,11 +192,7 @@ def processors() -> int:
 def _python_subject(options: Mapping[str, Any], schema: Schema, folder: Path) -> Subject:
     function = load_attribute(options["function"], folder, where="subject.function")
     call = options.get("call", "row")
-    if isinstance(function, batch | keywords):
-        marked = type(function).__name__
-        if options.get("call", marked) != marked:
-            problem = f"{options['function']!r} is marked with themis.{marked}"
-            raise _unusable("subject.call", problem, f'write call = "{marked}", or leave it out')
+    if isinstance(function, batch | keywords):  # the mark in the code says how it is called
         return subject_from(function, schema)
     if not callable(function):
         problem = f"{options['function']!r} is not callable"
@@ -274,17 +261,10 @@ def load_attribute(path: str, folder: Path, *, where: str) -> Any:
         try:
             thing = getattr(thing, part)
         except AttributeError:
-            names = list(_own_names(thing))
+            names = [name for name in dir(thing) if not name.startswith("_")]
             remedy = suggest(part, names) if names else "define it"
             raise _unusable(where, f"{module_name!r} has no {part!r}", remedy) from None
     return thing
-
-
-def _own_names(thing: Any) -> Iterator[str]:
-    """What may be meant by an attribute: no module that is only imported there."""
-    for name in dir(thing):
-        if not name.startswith("_") and not ismodule(getattr(thing, name, None)):
-            yield name
 
 
 def loaded_output(output: Output, folder: Path) -> Output:

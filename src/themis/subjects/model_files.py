@@ -87,33 +87,24 @@ def read_model(path: Path, *, module: Any = None, trust_pickle: bool = False) ->
 
 def _untrusted(path: Path, kind: str) -> RequestError:
     problem = f"reading {path.name} would run any code that its author put into it"
-    remedy = (
-        "save the model as ONNX (skl2onnx) or skops (skops.io.dump), which are safe, "
-        "or pass trust_pickle=True if you trust whoever made it"
-    )
+    safe = "save the model as ONNX (skl2onnx) or skops (skops.io.dump), which are safe"
     if kind in WEIGHTS:
-        remedy = (
-            "save its weights (torch.save(module.state_dict(), …)) and name the module, object = "
-            '"module:Class", or pass trust_pickle=True if you trust who made it (TorchScript)'
-        )
-    if kind == KERAS:
-        remedy = "save the model as ONNX, or pass trust_pickle=True if you trust whoever made it"
+        safe = "save its weights (torch.save(module.state_dict(), …)) and name the module: "
+        safe += 'object = "module:Class"'
+    remedy = f"{safe}, or pass trust_pickle=True if you trust whoever made it"
     return _unusable(problem, remedy, code="untrusted-pickle")
 
 
 def _check_exists(path: Path) -> None:
     known = KNOWN
-    if path.is_dir():
-        if not (path / MLFLOW).is_file():
-            remedy = f"name a file ({', '.join(known)}), or a folder with an {MLFLOW} file"
-            raise _unusable(f"{path} is a folder", remedy)
-        return
-    if not path.is_file():
-        beside = path.parent.iterdir() if path.parent.is_dir() else ()
-        found = sorted(each.name for each in beside if each.suffix.lower() in known)
+    if path.is_dir() and not (path / MLFLOW).is_file():
+        remedy = f"name a file ({', '.join(known)}), or a folder with an {MLFLOW} file"
+        raise _unusable(f"{path} is a folder", remedy)
+    if not path.exists():
+        found = sorted(each.name for each in path.parent.glob("*") if each.suffix.lower() in known)
         remedy = suggest(path.name, found) if found else "name the file of a model"
         raise _unusable(f"there is no file {path}", remedy)
-    if path.suffix.lower() not in known:
+    if path.is_file() and path.suffix.lower() not in known:
         problem = f"{path.name} has the ending {path.suffix!r}, which is none of a model"
         raise _unusable(problem, f"choose from: {', '.join(known)}, or an MLflow folder")
 
@@ -208,12 +199,8 @@ def _needed(name: str, path: Path) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         library = name.partition(".")[0]
-        problem = f"{path.name} is read by {library}, which is not installed"
-        remedy = f"run: pip install {library}"
-        if name == "keras" and error.name != name:  # TensorFlow, unless another is asked for
-            problem = f"{path.name} is read by keras, which does not find {error.name}"
-            remedy = "set KERAS_BACKEND to what is installed: torch, jax or tensorflow"
-        raise _unusable(problem, remedy) from None
+        problem = f"{path.name} is read by {library}, which can't be imported: {error}"
+        raise _unusable(problem, f"run: pip install {library}") from None
 
 
 @contextmanager

@@ -227,10 +227,8 @@ def _executable_problem(name: str, path: str | None, search: str) -> Mistake | N
     if path is None:
         remedy = _nearest(name, search) or "install it or give its path"
         return mistake_in("command", f"there is no program {name!r} on the PATH", remedy)
-    if not Path(path).exists():
-        return mistake_in("command", f"there is no file {path}", "give another path")
     if not Path(path).is_file():
-        return mistake_in("command", f"{path} is not a file", "name a program")
+        return mistake_in("command", f"there is no file {path}", "give another path")
     if not os.access(path, os.X_OK):
         return mistake_in("command", f"{path} is not executable", f"chmod +x {shlex.quote(path)}")
     return None
