@@ -24,8 +24,7 @@ class Reply:
     """One answer of a worker, still to be matched with an input."""
 
     id: Any
-    output: Any = None
-    failure: Failure | None = None
+    output: Any  # or a Failure
 
 
 class Format(Protocol):
@@ -64,7 +63,7 @@ class JsonLines:
                 answer = None
             if not isinstance(answer, dict) or "id" not in answer:
                 raise ValueError(_no_answer(line))
-            yield Reply(answer["id"], answer.get("output"), _json_failure(answer))
+            yield Reply(answer["id"], _json_output(answer))
 
 
 class CsvLines:
@@ -84,8 +83,8 @@ class CsvLines:
                 continue  # a header, as programs that print tables give one
             if len(row) not in (2, 3) or not row[0].strip().isdecimal():
                 raise ValueError(_no_answer(line))
-            error = Failure(CRASH, shorten(row[2])) if len(row) == 3 and row[2] else None
-            yield Reply(int(row[0]), row[1].strip(), error)
+            failed = len(row) == 3 and row[2]
+            yield Reply(int(row[0]), Failure(CRASH, shorten(row[2])) if failed else row[1].strip())
 
 
 class Exchange:
@@ -100,7 +99,6 @@ class Exchange:
         self._first_id = number * EXCHANGE_LIMIT
         self.outputs: list[Any] = [_MISSING] * count  # in the order of the requests
         self._left = count
-        self.failures: dict[int, Failure] = {}
         self.problem = ""
         self.suspect: int | None = None
 
@@ -124,8 +122,10 @@ class Exchange:
 
     def take(self, lines: bytes) -> None:
         """Match complete lines with the requests; after a problem nothing more is believed."""
+        if self.problem:
+            return
         try:
-            for reply in () if self.problem else self._format.read(lines):
+            for reply in self._format.read(lines):
                 self._take_one(reply)
                 if self.problem:
                     return
@@ -144,24 +144,21 @@ class Exchange:
             self.problem = "it answered twice with the same id"
             self.suspect = offset
             self.outputs[offset] = _MISSING
-            self.failures.pop(offset, None)
             self._left += 1
             return
         self.outputs[offset] = reply.output
         self._left -= 1
-        if reply.failure:
-            self.failures[offset] = reply.failure
 
 
 _MISSING: Any = object()
 
 
-def _json_failure(answer: dict[str, Any]) -> Failure | None:
+def _json_output(answer: dict[str, Any]) -> Any:
     if answer.get("error") is not None:
         return Failure(CRASH, shorten(str(answer["error"])))
     if "output" not in answer:
         return Failure(INVALID, f"its answer has no output: {shorten(json.dumps(answer))}")
-    return None
+    return answer["output"]
 
 
 def _csv_row(record: bytes) -> list[str]:

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -139,8 +139,9 @@ class WorkerSubject(Subject):
 
     def _open(self) -> None:
         self._owner = os.getpid()
-        self._staff = Staff(self.program, self._command[1:], self.format, **self._limits)
-        self._staff.redact = self.secrets().redact
+        arguments = [os.fsencode(each) for each in self._command[1:]]
+        redact = self.secrets().redact
+        self._staff = Staff(self.program, arguments, self.format, redact, **self._limits)
         self._slots = [Slot(self._staff) for _ in range(self._jobs)]
         weakref.finalize(self, _close, self._slots)
 
@@ -213,8 +214,8 @@ class _Work:
     def _keep(self, part: Sequence[int], exchange: Exchange) -> None:
         """Note what was answered."""
         for offset, output in exchange.answered():
-            if offset in exchange.failures:
-                self._failures[part[offset]] = exchange.failures[offset]
+            if isinstance(output, Failure):
+                self._failures[part[offset]] = output
             else:
                 self._outputs[part[offset]] = output
 
@@ -230,36 +231,30 @@ class _Work:
         return False
 
 
+@dataclass
 class Staff:
     """What the processes of a worker share: how they start and how long they may take; how they do.
 
     They are known to answer, or not, and to flush their answers, or not, all together.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        arguments: Sequence[str],
-        format_: Format,
-        *,
-        start_seconds: float,
-        timeout_seconds: float,
-        recycle_after: float,
-    ) -> None:
-        self.format, self.crew = format_, Crew()
-        self.start_seconds, self.timeout_seconds = start_seconds, timeout_seconds
-        self.recycle_after = recycle_after
-        self.deadline = math.inf  # of the batch that is run
-        self.flushes = True
-        self.redact: Callable[[str], str] = str  # takes secrets out of what they say
-        self._program, self._arguments = program, [os.fsencode(each) for each in arguments]
-        self._lock = threading.Lock()
-        self._answered = False
-        self._failed_in_a_row = 0
+    program: Program
+    arguments: Sequence[bytes]
+    format: Format
+    redact: Callable[[str], str]  # takes secrets out of what they say
+    start_seconds: float
+    timeout_seconds: float
+    recycle_after: float
+    deadline: float = math.inf  # of the batch that is run
+    flushes: bool = field(default=True, init=False)
+    crew: Crew = field(default_factory=Crew, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _answered: bool = field(default=False, init=False)
+    _failed_in_a_row: int = field(default=0, init=False)
 
     def start(self) -> Child:
         """A fresh process."""
-        return Child(self._program, self._arguments, self.crew, feeds=True)
+        return Child(self.program, self.arguments, self.crew, feeds=True)
 
     def note_answer(self) -> None:
         """Take note that they do answer."""
