@@ -203,10 +203,6 @@ class JointWorld:
             other[TITLE] = self.title(other[LEADER])
         return other
 
-    def taken_away(self, row: Row, names: tuple[str, ...]) -> Row:
-        kept = [self.column[n] for n in names if self.column[n].missing]
-        return self.variant(row, {c.name: None for c in kept if not c.counterfactual})
-
     def _choices(self, column: Column, own: Any) -> list[tuple[tuple[Any, ...], float]]:
         """What a characteristic of the set takes: one value for each level, with the chance."""
         if own is None and not column.counterfactual:

@@ -274,19 +274,3 @@ def test_several_outputs_may_be_favourable_where_a_difference_is_run_again(kind:
     score = themis.Audit(subject, schema, favourable=["yes", "maybe"]).group("a")
     assert score.low <= 0.1 <= score.high
     assert score.low > 0
-
-
-def test_directions_of_an_exact_score_with_bins_have_intervals() -> None:
-    schema = themis.Schema(age=themis.Integers(0, 19, bins=[10]), income=range(10))
-    audit = themis.Audit(lambda person: person["age"] >= 10 and person["income"] > 4, schema)
-    score = audit.causal("age")
-    assert score.method == "exact"
-    assert (score.low, score.high) == (0.5, 0.5)
-    (harm,) = score.direction
-    assert harm.lost_low is not None
-    assert harm.lost_high is not None
-    assert harm.lost_low < 0.5 < harm.lost_high  # the rows that they are counted on are a sample
-    plain = themis.Audit(lambda person: person["age"] >= 10, schema).causal("income")
-    assert not plain.direction
-    whole = themis.Audit(lambda person: person["income"] > 4, schema).causal("income")
-    assert all(each.lost_low is None for each in whole.direction)

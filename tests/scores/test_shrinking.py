@@ -43,8 +43,8 @@ def shrunk_one_by_one(audit: themis.Audit, columns: tuple[int, ...], pairs: Pair
         pool.add_pairs(first[None], second[None], np.array([[one, other]]))
         [plain] = plain_witnesses([Flipping(pool, columns)], audit.sampler, known=True)
         labels = audit.runner.labels.labels
-        codes.append(pool.shown[:2])
-        outputs.append([labels.index(each) for each in plain.witnesses[0].outputs])
+        codes.append(pool.schema.encode_rows(list(plain[0].inputs)))
+        outputs.append([labels.index(each) for each in plain[0].outputs])
     return Pairs(np.stack(codes), np.array(outputs))
 
 

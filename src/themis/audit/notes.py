@@ -26,7 +26,7 @@ from themis.inputs.streams import BaseInputs
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
-from themis.scores.explanations.beside import fixed_share
+from themis.scores.unchangeable import fixed_share
 from themis.settings import Stopping
 from themis.subjects.base import Prices, Subject, Tokens
 from themis.subjects.readings import Reading

@@ -21,14 +21,13 @@ from themis.inputs.keys import Keys, first_places
 from themis.inputs.sums import summed
 from themis.results.model import Measure
 from themis.results.notes import Ending, Note, ended_early
-from themis.scores.explanations.beside import with_taken_away
 from themis.scores.explanations.explaining import explained
 from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import groups_of
 from themis.scores.question import Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs, own_distances
-from themis.scores.unread import by_construction
+from themis.scores.unchangeable import by_construction
 from themis.scores.within import causal_within, rests_on_few, weigh
 from themis.settings import Settings, Stopping
 from themis.statistics.intervals import Floats, weighted_margin
@@ -57,10 +56,7 @@ def measure_people(
         return known.then(lambda score: replace(score, counterfactuals=counterfactuals))
     if counterfactuals == "within":
         return causal_within(run, question)
-    given = {"codes": run.codes, "weights": run.weights}
-    return causal_generated(run, question).then(
-        lambda score: with_taken_away(score, run.sampler, reading, **given)
-    )
+    return causal_generated(run, question)
 
 
 def apparent_group(run: PeopleRun, question: Question) -> Scored:

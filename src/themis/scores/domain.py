@@ -79,7 +79,7 @@ class Domain:
         base, keys = self.occurring.codes, assignments.schema.input_keys
         known = Memory(keys, np.dtype(np.int32))
         known.add(keys.of(self.codes), np.arange(len(seen), dtype=np.int32))
-        values = _set_values(assignments)
+        values = assignments.levels(np.arange(assignments.count))  # not of bins: they are codes
         touching = assignments.schema.touching(assignments.changed)
         cells = np.empty((len(base), len(values)), dtype=seen.dtype, order="F")
         for place, own in enumerate(values):
@@ -95,34 +95,6 @@ class Domain:
         """Those that occur and belong to a group."""
         domain = self.occurring
         return domain.part(assignments.in_groups(domain.codes))
-
-
-def table_shape(assignments: Assignments) -> tuple[int, ...]:
-    """How many columns the characteristics of a set give its table: bins have all their members."""
-    each = assignments.schema.characteristics
-    sizes = zip(assignments.columns, assignments.shape, strict=True)
-    return tuple(each[c].code_count if c in assignments.binned else n for c, n in sizes)
-
-
-def table_columns(assignments: Assignments, codes: NDArray[Any]) -> NDArray[np.int64]:
-    """The column of the table in which each input stands."""
-    places = assignments.places_of(codes)
-    for position, column in enumerate(assignments.columns):
-        if column in assignments.binned:
-            places[:, position] = codes[:, column]
-    return np.asarray(np.ravel_multi_index(tuple(places.T), table_shape(assignments)))
-
-
-def _set_values(assignments: Assignments) -> NDArray[np.int64]:
-    """The joint codes of the set's characteristics that the columns of its table stand for."""
-    each = [assignments.schema.characteristics[c] for c in assignments.columns]
-    codes = [
-        one.possible_levels(np.arange(one.possible_count))
-        if one.bin_starts is None
-        else np.arange(one.code_count)
-        for one in each
-    ]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*codes, indexing="ij")], axis=1)
 
 
 def rounded(share: float) -> float:
@@ -209,10 +181,10 @@ def whole_numbers(shares: Floats) -> NDArray[np.int64] | None:
 def can_be_exact(sampler: Sampler, assignments: Assignments, measure: Measure) -> bool:
     """Whether the definitions can be computed from the outputs of the whole domain.
 
-    Bins whose members stand for them matter to causal scores alone.
+    Of bins a random member stands for each, which causal scores sample.
     """
-    if measure == "causal" and len(assignments.binned) > (not sampler.reading.needs_tolerances):
-        return False  # of a graded reading not even one
+    if measure == "causal" and assignments.binned:
+        return False
     chosen = set(assignments.columns)
     width = math.prod(assignments.schema.code_counts[c] for c in chosen)
     if assignments.schema.ties:  # each input that occurs has variants of its own
@@ -233,7 +205,7 @@ def cannot_sweep(sampler: Sampler, assignments: Assignments, measure: Measure) -
     if sampler.population.size is None:
         return "not-counted"
     if measure == "causal":
-        if len(assignments.binned) > (not sampler.reading.needs_tolerances):
+        if assignments.binned:
             return "bins"
         if assignments.holds_followers:
             return "following"
@@ -255,7 +227,7 @@ class Layout:
     def of(cls, assignments: Assignments, codes: NDArray[Any]) -> Layout:
         """Inputs with the same context share a row."""
         rows = assignments.contexts(codes)
-        return cls(rows, table_columns(assignments, codes), numbered(rows)[0])
+        return cls(rows, assignments.index_of(codes), numbered(rows)[0])
 
     def repeated(self, times: int) -> Layout:
         """That of the same inputs in so many other surroundings, one after another."""
@@ -299,7 +271,7 @@ class Pieces:
     def cells(self) -> int:
         """How many cells the table of those that are together has."""
         rows = self.together if self.assignments.schema.ties else len(self._layout.first)
-        return rows * math.prod(table_shape(self.assignments))
+        return rows * self.assignments.count
 
     @cached_property
     def length(self) -> int:

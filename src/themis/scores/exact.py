@@ -5,7 +5,6 @@ Only sums are kept, and a sample of rows to explain them; of a domain that was h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,12 +14,10 @@ from numpy.typing import NDArray
 
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
-from themis.inputs.characteristics import OWN
-from themis.inputs.population import Population
 from themis.inputs.sums import summed
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
-from themis.scores.domain import Domain, Layout, Pieces, rounded, table_shape
+from themis.scores.domain import Domain, Layout, Pieces, rounded
 from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.regions import (
     FEWEST,
@@ -39,8 +36,7 @@ from themis.scores.question import Members, Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs, own_distances
 from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval
-from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
+from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
 
 SAMPLED_CELLS = 2**22  # of rows that are kept to explain a score
@@ -102,33 +98,30 @@ class _Flips:
         rng = np.random.default_rng(seed)
         self._flipping = SomeFlips(min(KEPT, max(SAMPLED_CELLS // width, 1)), rng)
         self._rows = _SomeRows(ROWS, rng)
-        self._seen = SeenRows()
         self._table: tuple[Table, TableEnds] | None = None  # of a domain that is held
         self._tally = CausalTally(question, question.every)
         # In so many cells it is looked for what only two change together.
-        if pieces.size * width > 2**24 or question.assignments.binned:
+        if pieces.size * width > 2**24:
             self._tally.joint = None
 
     def add(self, piece: Domain) -> None:
         """Count a piece."""
-        question, reading, tally = self._question, self._question.reading, self._tally
-        binned = bool(question.assignments.binned)
-        table = Table.of(piece, question.assignments, reading, self._pieces.layout(piece))
-        ends = table.ends(piece, question, self._pieces.population)
+        question, tally = self._question, self._tally
+        table = Table.of(piece, question.assignments, question.reading, self._pieces.layout(piece))
+        ends = table.ends(piece, question)
         whole = ~(table.cells == NOT_RUN).any(axis=1)
         low, high = float(ends.low.sum()), float(ends.high.sum())
         self._low, self._high = self._low + low, self._high + high
         self._whole_low += float(ends.low[whole].sum())
         self._whole += float(table.weights[whole].sum())
         tally.unknown += int((ends.unknown & whole).sum())
-        if not binned:
-            self._flipping.add(table, ends.states)
-            base = piece.occurring if question.assignments.schema.ties else piece
-            inputs = Inputs(base.codes, table.places, base.weights)
-            tally.add_whole(table.rows, table.cells, table.weights, inputs)
+        self._flipping.add(table, ends.states)
+        base = piece.occurring if question.assignments.schema.ties else piece
+        inputs = Inputs(base.codes, table.places, base.weights)
+        tally.add_whole(table.rows, table.cells, table.weights, inputs)
         if self._pieces.domain is not None:
             self._table = table, ends
-        elif not binned:
+        else:
             self._rows.add(table, ends.states)
         self._weight += float(piece.weights.sum())
         self.samples += int((piece.cells != NOT_RUN).sum())
@@ -147,15 +140,13 @@ class _Flips:
         question, tally, (low, high) = self._question, self._tally, self.ends()
         seen = low if self._is_whole else self._whole_low / self._whole if self._whole else 0.0
         interval = Interval(min(max(rounded(seen), low), high), low, high)
-        early, binned = stopped.is_early, bool(question.assignments.binned)
+        early = stopped.is_early
         self._flipping.put_into(tally.pool, question.every)
         if early:
             tally.harm = tally.joint = None
-        elif binned:
-            self._read_rows()
         score = tally.score(
             interval,
-            sampled=binned,
+            sampled=False,
             method="exact",
             samples=self.samples,
             stopped=stopped,
@@ -167,31 +158,15 @@ class _Flips:
         score = explained(score, tally.pool, question.sampler, regions, known=known)
         return Scored(score if tally.joint is None else tally.joint.explain(score), tally.pool)
 
-    def _read_rows(self) -> None:
-        """People and harm of a binned set, from rows whose outputs are mostly known by now."""
-        question, sampler = self._question, self._question.sampler
-        try:
-            with sampler.runner.apart():
-                rows, cells = sampler.tables.fill(  # from what was run, for people and harm
-                    question.every, 0, 1_000, reading=question.reading
-                )
-        except BudgetEndedError:
-            return
-        states = row_states(cells)
-        self._seen.add(rows.codes, states)
-        self._tally.pool.add_table(question.every, rows, cells, states)
-        self._tally.add_whole(rows, cells)
-
     def _regions(self) -> tuple[Region, ...]:
         """Where the flips are: in the table, if it is held, or as a sample of all rows shows it."""
         question = self._question
         if question.reading.graded:
             return ()  # of degrees, none that counts everyone who is affected alike is the answer
-        if self._table is not None and not question.assignments.binned:
+        if self._table is not None:
             return self._known_regions(*self._table)
-        seen = self._seen if question.assignments.binned else self._rows.seen()
         schema, columns = question.assignments.schema, question.assignments.columns
-        return sampled_regions(seen, schema, columns, question.settings.confidence)
+        return sampled_regions(self._rows.seen(), schema, columns, question.settings.confidence)
 
     def _known_regions(self, table: Table, ends: TableEnds) -> tuple[Region, ...]:
         """Those of each assignment that loses by itself, or of all together."""
@@ -230,7 +205,7 @@ class TableEnds:
 class Table:
     """The whole table of a set: its contexts, its cells, the contexts' weights.
 
-    Where something follows others each input has a row of its own. Bins have all their members.
+    Where something follows others each input has a row of its own.
     """
 
     rows: Rows
@@ -252,21 +227,17 @@ class Table:
             cells, base = domain.table(assignments, seen), domain.occurring
             return cls(Rows(base.codes, {}), cells, base.weights, np.arange(len(base.codes)))
         layout = layout or Layout.of(assignments, domain.codes)
-        shape = len(layout.first), int(np.prod(table_shape(assignments)))
+        shape = len(layout.first), assignments.count
         cells = np.full(shape, NO_COUNTERFACTUAL, seen.dtype, order="F")
         cells[layout.rows, layout.columns] = seen
         weights = summed(layout.rows, domain.weights, len(cells))
         return cls(Rows(domain.codes[layout.first], {}), cells, weights, layout.rows)
 
-    def ends(self, domain: Domain, question: Question, population: Population) -> TableEnds:
+    def ends(self, domain: Domain, question: Question) -> TableEnds:
         """How much of it flips; of degrees, the expected distance."""
         reading, cells = question.reading, self.cells
         states = row_states(cells)
         unknown = states == UNKNOWN
-        if question.assignments.binned:
-            own = domain.occurring if question.assignments.schema.ties else domain
-            low, high = self._binned_ends(own, question, population)
-            return TableEnds(low, high, high > low, states)
         if reading.graded:
             low, high = self._distances(domain.occurring, reading)
             own_places = own_columns(question.every, self.rows)
@@ -281,73 +252,6 @@ class Table:
         rows, weights = len(self.cells), domain.weights
         least, most = (np.bincount(self.places, e * weights, rows) for e in ends)
         return np.asarray(least, dtype=float), np.asarray(most, dtype=float)
-
-    def _binned_ends(
-        self, domain: Domain, question: Question, population: Population
-    ) -> tuple[Floats, Floats]:
-        """The weight of each row that flips, of a set with one binned characteristic.
-
-        Each bin is represented by a random member, the input's own bin by its own value. An input
-        keeps its output when its own value's columns and those of all other bins' members show
-        that alone; members are drawn independently, so that chance is a product over the bins.
-        """
-        assignments = question.assignments
-        (column,), shape = assignments.binned, table_shape(assignments)
-        axis, size = 1 + assignments.columns.index(column), assignments.schema.code_counts[column]
-        weights = np.zeros((len(self.cells), size))
-        np.add.at(weights, (self.places, domain.codes[:, column]), domain.weights)
-        bins = list(_bins(population, assignments, column))
-
-        def flips(cells: Cells, wild: Sequence[int]) -> Floats:
-            table = np.moveaxis(cells.reshape(-1, *shape), axis, -1)
-            shown = _shown(table.reshape(len(cells), -1, size), wild)
-            return np.maximum(self.weights - _constant(shown, weights, bins), 0.0)
-
-        high = flips(self.cells, [NO_COUNTERFACTUAL])
-        if not np.isin(self.cells, [FAILED, NOT_RUN]).any():
-            return high, high
-        return flips(self.cells, [NO_COUNTERFACTUAL, FAILED, NOT_RUN]), high
-
-
-_MIXED, _NOTHING = -9, -8  # two outputs differ, or one is missing; there is none to differ from
-
-
-def _shown(table: Cells, wild: Sequence[int]) -> NDArray[np.int64]:
-    """Of each row and member the one label that all its cells show; `wild` ones are any label."""
-    known = table >= 0
-    most = np.where(known, table, -1).max(axis=1).astype(np.int64)
-    least = np.where(known, table, np.iinfo(table.dtype).max).min(axis=1)
-    spoiled = (~known & ~np.isin(table, wild)).any(axis=1) | ((most >= 0) & (least != most))
-    return np.where(spoiled, _MIXED, np.where(most < 0, _NOTHING, most))
-
-
-def _constant(
-    shown: NDArray[np.int64], weights: Floats, bins: Sequence[tuple[slice, Floats]]
-) -> Floats:
-    """The weight of each row that keeps its output, whatever members are drawn."""
-    constant = (weights * (shown == _NOTHING)).sum(axis=1)
-    for label in np.unique(shown[shown >= 0]).tolist():
-        agrees = (shown == label) | (shown == _NOTHING)
-        chance = [agrees[:, own] @ members for own, members in bins]
-        for place, (own, _) in enumerate(bins):
-            others = np.prod([each for n, each in enumerate(chance) if n != place], axis=0)
-            constant += (weights[:, own] * (shown[:, own] == label)).sum(axis=1) * others
-    return np.asarray(constant)
-
-
-def _bins(
-    population: Population, assignments: Assignments, column: int
-) -> Iterator[tuple[slice, Floats]]:
-    """The codes of each bin's members, and with which chance each of them stands for the bin."""
-    characteristic = assignments.schema.characteristics[column]
-    for level in characteristic.possible_levels(np.arange(characteristic.possible_count)).tolist():
-        start, stop = characteristic.level_range(level) if level != OWN else (0, 0)
-        block = population.members(column, start, stop) if stop > start else None
-        if block is not None:
-            members = np.zeros(stop)
-            codes = block.combinations(np.arange(block.size or 0))[:, 0]
-            members[codes] = block.probabilities()
-            yield slice(start, stop), members[start:]
 
 
 @dataclass

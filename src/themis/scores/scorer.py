@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
@@ -18,17 +16,15 @@ from themis.inputs.following import as_drawn
 from themis.inputs.people import People
 from themis.inputs.personal import SHARED
 from themis.inputs.population import Population
-from themis.results.model import CausalScore, Measure, Score
+from themis.results.model import Measure
 from themis.results.notes import Ending, Note
 from themis.scores.causal import measure_causal
 from themis.scores.domain import Domain, Pieces, can_be_exact, cannot_sweep, run_domain
-from themis.scores.explanations.beside import told_unchangeable, with_taken_away
 from themis.scores.group import measure_group
 from themis.scores.privacy import of_people
 from themis.scores.question import Question, Scored, charged, drawing_from
-from themis.scores.unread import by_construction
+from themis.scores.unchangeable import by_construction, told_unchangeable
 from themis.settings import Settings, Stopping
-from themis.statistics.intervals import Floats
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN
@@ -211,9 +207,7 @@ class Scorer:
         from themis.scores.exact import exact_causal, exact_group
 
         exact = exact_causal if measure == "causal" else exact_group
-        measured = exact(question, Pieces.of(self.sampler, question.assignments, domain))
-        given = () if domain is None else (domain.codes, domain.weights)
-        return measured.then(lambda score: _with_missing(question, score, *given))
+        return exact(question, Pieces.of(self.sampler, question.assignments, domain))
 
     def _why_not_swept(self, question: Question, measure: Measure) -> str | None:
         """Why there is no exact score of a domain that is too large to hold; None if there is."""
@@ -372,18 +366,4 @@ def _sampled(question: Question, measure: Measure) -> Scored:
         from themis.scores.paper import paper_causal, paper_group
 
         return (paper_causal if measure == "causal" else paper_group)(question)
-    measured = (measure_causal if measure == "causal" else measure_group)(question)
-    return measured.then(partial(_with_missing, question))
-
-
-def _with_missing(
-    question: Question,
-    score: Score,
-    codes: NDArray[Any] | None = None,
-    weights: Floats | None = None,
-) -> Score:
-    """The score with what taking values away does, of these inputs or of base inputs."""
-    if not isinstance(score, CausalScore):
-        return score
-    sampler, reading = question.sampler, question.reading
-    return with_taken_away(score, sampler, reading, codes=codes, weights=weights)
+    return (measure_causal if measure == "causal" else measure_group)(question)

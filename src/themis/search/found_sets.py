@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from themis.engine.sampler import Cost, Sampler
 from themis.engine.variants import Variants
@@ -21,18 +20,10 @@ from themis.scores.question import ending_early
 from themis.scores.tally import CausalTally, harm_fields, share_ends
 from themis.search.estimates import Measured, flips_of
 from themis.search.flips import FlipBook
-from themis.subjects.decisions import NOT_RUN
 
 HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
 HARM_SHARE = 0.1  # of what the run has executed so far, at most
 HARM_ROWS = 8  # at least
-
-
-class _Rows(NamedTuple):
-    """What a few whole rows tell: who loses, and of two characteristics what only both change."""
-
-    tally: CausalTally | None = None
-    asked: int = 0  # executions, unless they were known
 
 
 def explain_found(
@@ -41,13 +32,13 @@ def explain_found(
     """The scores with what explains them; nothing is run where one of them was interrupted."""
     cost = Cost(sampler.runner)
     may_run = all(score.stopped is not Ending.INTERRUPTED for _, score in sets)
-    rows = [_Rows()] * len(sets)
+    rows: list[CausalTally | None] = [None] * len(sets)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early, book.looking():
         if may_run:
             rows = _whole_rows(sampler, [measured for measured, _ in sets])
     parts = [
         _shown(sampler, book, measured, score, tally)
-        for (measured, score), (tally, _) in zip(sets, rows, strict=True)
+        for (measured, score), tally in zip(sets, rows, strict=True)
     ]
     if not may_run:
         return [each.score for each in parts]
@@ -55,11 +46,10 @@ def explain_found(
         return [replace(each.score, stopped=early.ending) for each in parts]
     with book.looking():
         found = explained_together(parts, sampler)
-    asked = [own + each.executions for (_, own), each in zip(rows, found, strict=True)]
-    part = min(cost.spent.explanations / max(sum(asked), 1), 1.0)  # what a cache held is not run
+    each = cost.spent.explanations // max(len(sets), 1)  # they were explained together
     return [
-        _finished(score, measured, tally, int(part * own))
-        for (measured, _), (tally, _), (score, _), own in zip(sets, rows, found, asked, strict=True)
+        _finished(score, measured, tally, each)
+        for (measured, _), tally, score in zip(sets, rows, found, strict=True)
     ]
 
 
@@ -99,7 +89,7 @@ def _ends(measured: Measured) -> Ends:
     return share_ends(measured.question.settings)
 
 
-def _whole_rows(sampler: Sampler, sets: Sequence[Measured]) -> list[_Rows]:
+def _whole_rows(sampler: Sampler, sets: Sequence[Measured]) -> list[CausalTally | None]:
     """What a few whole rows of each set tell, as far as the budget goes."""
     runner, reading = sampler.runner, sampler.reading
     allowed = min(HARM_SHARE * runner.asked, HARM_EXECUTIONS)
@@ -115,12 +105,8 @@ def _whole_rows(sampler: Sampler, sets: Sequence[Measured]) -> list[_Rows]:
             planned[each.mask] = CausalTally(each.question, variants), count
             left -= count * width
     tables = [sampler.tables.ask(t.variants, 0, n, reading) for t, n in planned.values()]
-    new = [int((runner.known(asked.codes) == NOT_RUN).sum()) for _, asked in tables]
     with runner.counting_as("explanations"):
         answers = sampler.tables.run_asked([asked for _, asked in tables])
-    found = dict[int, _Rows]()
-    for mask, (rows, _), cells, count in zip(planned, tables, answers, new, strict=True):
-        tally, _ = planned[mask]
+    for (tally, _), (rows, _), cells in zip(planned.values(), tables, answers, strict=True):
         tally.add_whole(rows, cells)
-        found[mask] = _Rows(tally, count)
-    return [found.get(each.mask, _Rows()) for each in sets]
+    return [planned[each.mask][0] if each.mask in planned else None for each in sets]

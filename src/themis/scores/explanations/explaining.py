@@ -22,13 +22,13 @@ from themis.inputs.streams import MIXING, Branch
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
-from themis.scores.explanations.shrinking import Flipping, Kin, Plain, plain_witnesses
+from themis.scores.explanations.shrinking import Flipping, Kin, plain_witnesses
 from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
-ROUNDS = 2  # of looking for pairs that flip, with equal parts of what may be executed
+LOOKING = 2  # one of so many executions that are allowed may be for looking for them
 
 
 class Unexplained(NamedTuple):
@@ -37,13 +37,6 @@ class Unexplained(NamedTuple):
     score: CausalScore
     pool: FlipPool
     regions: Callable[[], tuple[Region, ...]] = tuple
-
-
-class Explained(NamedTuple):
-    """A score with what explains it, and the executions that this took."""
-
-    score: CausalScore
-    executions: int = 0
 
 
 def explained(
@@ -63,7 +56,7 @@ def explained(
     """
     parts = [Unexplained(score, pool, regions)]
     [found] = explained_together(parts, sampler, people=people, known=known)
-    return found.score
+    return found
 
 
 def explained_together(
@@ -72,35 +65,32 @@ def explained_together(
     *,
     people: NDArray[Any] | None = None,
     known: bool = False,
-) -> list[Explained]:
+) -> list[CausalScore]:
     """The same for several scores, whose pairs are made plain together."""
     people = sampler.population.listed if people is None else people
-    found = [Explained(each.score) for each in parts]
+    found = [each.score for each in parts]
     left = [
         number
-        for number, each in enumerate(parts)
-        if each.score.stopped is not Ending.INTERRUPTED and each.score.witnesses
+        for number, score in enumerate(found)
+        if score.stopped is not Ending.INTERRUPTED and score.witnesses
     ]
-    most = sampler.trials.allowance() * len(sampler.population.schema)
-    together = max(2**23 // max(most, 1), 1)  # memory stays flat
     try:
-        while left:
-            some = [parts[number] for number in left[:together]]
-            for each in _explained(some, sampler, people, known=known):
-                found[left.pop(0)] = each
+        after = _explained([parts[number] for number in left], sampler, people, known=known)
+        for number, score in zip(left, after, strict=True):
+            found[number] = score
     except (SubjectError, BudgetEndedError):
         pass
     except KeyboardInterrupt:
         if not sampler.keep_on_interrupt:
             raise
         for number in left:
-            found[number] = Explained(replace(parts[number].score, stopped=Ending.INTERRUPTED))
+            found[number] = replace(found[number], stopped=Ending.INTERRUPTED)
     return found
 
 
 def _explained(
     parts: Sequence[Unexplained], sampler: Sampler, people: NDArray[Any] | None, *, known: bool
-) -> list[Explained]:
+) -> list[CausalScore]:
     where = [each.regions() for each in parts]
     sets = [Flipping(each.pool, each.pool.schema.columns_of(each.score.against)) for each in parts]
     if people is None:
@@ -111,97 +101,55 @@ def _explained(
             for each, flipping in zip(parts, sets, strict=True)
         ]
     return [
-        Explained(replace(each.score, witnesses=pairs, regions=regions), executions)
-        for each, (pairs, executions), regions in zip(parts, plain, where, strict=True)
+        replace(each.score, witnesses=pairs, regions=regions)
+        for each, pairs, regions in zip(parts, plain, where, strict=True)
     ]
 
 
 def _beside_people(
     pairs: tuple[Witness, ...], flipping: Flipping, sampler: Sampler, people: NDArray[Any]
-) -> Plain:
-    """The pairs of people, and behind them pairs of generated values, as far as some flip."""
-    pool, columns, before = flipping.pool, tuple(flipping.columns), sampler.trials.spent
-    own = drawing_from(sampler, sampler.population.generated, (Branch.GENERATED,))
-    found = _generated_flips(pool, own, columns, people)
-    chosen = _with_inputs(_needing_both(found, own, columns), found)
-    known = [each.inputs for each, _ in chosen]
-    [plainer] = plain_witnesses([Flipping(found, columns)], own)
-    plain = _with_inputs(plainer.witnesses, found)
-    chosen += [each for each in plain if each[0].inputs not in known]
-    chosen = chosen[:GENERATED]
-    spent = sampler.trials.spent - before
-    if pool.shown is None or not chosen:
-        return Plain(pairs, spent)
-    kept = SHOWN - len(chosen)
-    pool.shown = np.concatenate([pool.shown[: 2 * kept], *(inputs for _, inputs in chosen)])
-    return Plain((*pairs[:kept], *(replace(each, generated=True) for each, _ in chosen)), spent)
-
-
-def _with_inputs(pairs: tuple[Witness, ...], pool: FlipPool) -> list[tuple[Witness, NDArray[Any]]]:
-    """The latest pairs of a pool, each with the codes of its two inputs."""
-    shown = pool.shown if pool.shown is not None else np.empty(0)
-    return [(each, shown[2 * place : 2 * place + 2]) for place, each in enumerate(pairs)]
-
-
-def _needing_both(
-    flips: FlipPool, drawing: Sampler, columns: tuple[int, ...]
 ) -> tuple[Witness, ...]:
-    """Of a set of two: a pair that differs in both, of which neither alone changes the output."""
-    kin, reading = Kin(Assignments(flips.schema, columns)), drawing.reading
-    pairs = flips.most_different(min(32, drawing.trials.allowance() // 2))
-    differ = [len(columns) == len(kin.differing(pair)) == 2 for pair in pairs.codes]
-    pairs = pairs.take(np.flatnonzero(differ))
-    if not len(pairs):
-        return ()
-    one = np.stack([
-        kin.changed(pair, [1], [column], pair[0, column])[1]
-        for pair in pairs.codes
-        for column in columns
-    ])  # fmt: skip
-    admitted = flips.schema.admits(np.repeat(pairs.codes[:, 0], 2, axis=0), one)
-    chosen = admitted.reshape(-1, 2).all(axis=1)
-    pairs, one = pairs.take(np.flatnonzero(chosen)), one[np.repeat(chosen, 2)]
-    cells, _ = drawing.trials.run(np.asfortranarray(one), len(one))
-    base = np.repeat(pairs.outputs[:, 0], 2)
-    same = (cells >= 0) & (reading.distances(base, reading.cells(cells)) == 0)
-    found = pairs.take(np.flatnonzero(same.reshape(-1, 2).all(axis=1))[:1])
-    base_outputs = [reading.labels.labels[number] for number in found.outputs[:, 0].tolist()]
-    return tuple(
-        replace(each, joint=0 if each.outputs[0] == own else 1)
-        for each, own in zip(flips.witnesses(found), base_outputs, strict=True)
-    )
+    """The pairs of people, and behind them pairs of generated values, as far as some flip."""
+    own = drawing_from(sampler, sampler.population.generated, (Branch.GENERATED,))
+    found = _generated_flips(own, flipping.columns, people)
+    [plain] = plain_witnesses([Flipping(found, flipping.columns)], own)
+    chosen = [replace(each, generated=True) for each in plain[:GENERATED]]
+    return (*pairs[: SHOWN - len(chosen)], *chosen)
 
 
-def _generated_flips(
-    pool: FlipPool, drawing: Sampler, columns: tuple[int, ...], people: NDArray[Any]
-) -> FlipPool:
-    """Pairs of generated inputs that differ in the set as pairs of people do, and flip."""
-    reading, flips = drawing.reading, FlipPool(pool.schema, drawing.reading)
-    seen, kin = pool.most_different(SHOWN).codes, Kin(Assignments(pool.schema, columns))
-    count = drawing.trials.allowance() // (2 * ROUNDS)
-    for number in range(ROUNDS if count else 0):
-        if drawing.trials.out_of_time:
-            break
-        base = _common_inputs(drawing, people, range(2 * number * count, 2 * (number + 1) * count))
-        pairs = _candidates(seen, base, kin)
-        inputs = np.asfortranarray(pairs.reshape(2 * len(pairs), len(pool.schema)))
-        cells, _ = drawing.trials.run(inputs, len(inputs))
-        outputs = reading.cells(cells).reshape(-1, 2)
-        chosen = reading.distances(outputs[:, 0], outputs[:, 1]) > 0
-        flips.add_pairs(pairs[chosen, 0], pairs[chosen, 1], outputs[chosen])
-        if chosen.any():
-            break
+def _generated_flips(drawing: Sampler, columns: Sequence[int], people: NDArray[Any]) -> FlipPool:
+    """Pairs of generated inputs that differ in the set alone, and flip."""
+    schema, reading = drawing.population.schema, drawing.reading
+    flips, kin = FlipPool(schema, reading), Kin(Assignments(schema, tuple(columns)))
+    count = drawing.trials.allowance() // (2 * LOOKING)
+    if not count or drawing.trials.out_of_time:
+        return flips
+    drawn = _common_inputs(drawing, people, 2 * count)
+    first, values = drawn[:count], drawn[count:, kin.columns]
+    for place, column in enumerate(kin.columns):
+        level_of, own = schema.characteristics[column].level_of, first[:, column]
+        same = level_of(own) == level_of(values[:, place])
+        values[same, place] = own[same]  # values of one bin are no counterfactuals
+    pairs = kin.all_changed(np.stack([first, first], axis=1), [1], kin.columns, values)
+    first, second = pairs[:, 0], pairs[:, 1]
+    valid = (first[:, kin.columns] != second[:, kin.columns]).any(axis=1) & schema.valid(first)
+    pairs = pairs[valid & schema.admits(first, second) & as_drawn(schema.ties, first)]
+    inputs = np.asfortranarray(pairs.reshape(2 * len(pairs), len(schema)))
+    cells, _ = drawing.trials.run(inputs, len(inputs))
+    outputs = reading.cells(cells).reshape(-1, 2)
+    chosen = reading.distances(outputs[:, 0], outputs[:, 1]) > 0
+    flips.add_pairs(pairs[chosen, 0], pairs[chosen, 1], outputs[chosen])
     return flips
 
 
-def _common_inputs(drawing: Sampler, people: NDArray[Any], places: range) -> NDArray[Any]:
+def _common_inputs(drawing: Sampler, people: NDArray[Any], count: int) -> NDArray[Any]:
     """Inputs that are nobody's: each value by itself, as often as people have it.
 
     What fewer than SHARED people have is never taken; where most values are so, those of the schema
     are drawn instead.
     """
-    drawn = drawing.base.rows(places.start, places.stop).copy()
-    rng = drawing.base.generator(MIXING, places.start)
+    drawn = drawing.base.rows(0, count).copy()
+    rng = drawing.base.generator(MIXING, 0)
     for column in range(drawn.shape[1]):
         values, counts = np.unique(people[:, column], return_counts=True)
         listed = drawing.population.schema.characteristics[column].first_extra
@@ -210,38 +158,3 @@ def _common_inputs(drawing: Sampler, people: NDArray[Any], places: range) -> NDA
             chances = counts[shared] / counts[shared].sum()
             drawn[:, column] = rng.choice(values[shared], len(drawn), p=chances)
     return drawn
-
-
-def _candidates(seen: NDArray[Any], base: NDArray[Any], kin: Kin) -> NDArray[Any]:
-    """Valid pairs: the first half of the inputs, changed in the set as pairs of people are.
-
-    Of several characteristics every other pair is changed at random: people are seen with few
-    changes, and some flips need more.
-    """
-    count, schema = len(base) // 2, kin.schema
-    drawn = np.stack([base[:count], base[count : 2 * count]], axis=1)
-    places = np.arange(count)
-    odd = (places % 2 > 0) & (len(kin.columns) > 1)
-    like = np.where(odd[:, None, None], drawn, seen[places % len(seen)])
-    values = _assignments(like, drawn, kin)
-    pairs = kin.all_changed(np.stack([base[:count]] * 2, axis=1), [0], kin.columns, values[:, 0])
-    pairs = kin.all_changed(pairs, [1], kin.columns, values[:, 1])
-    first, second = pairs[:, 0], pairs[:, 1]
-    levels = kin.assignments.own_levels(first), kin.assignments.own_levels(second)
-    valid = (levels[0] != levels[1]).any(axis=1) & schema.valid(first)
-    valid &= schema.admits(first, second) & as_drawn(schema.ties, first)
-    return np.asarray(pairs[valid])
-
-
-def _assignments(seen: NDArray[Any], drawn: NDArray[Any], kin: Kin) -> NDArray[Any]:
-    """Two assignments of a set for each pair: as people have them, but numbers are drawn."""
-    each = [kin.schema.characteristics[column] for column in kin.columns]
-    ordered = np.array([one.ordered for one in each])
-    seen, drawn = seen[:, :, kin.columns], drawn[:, :, kin.columns]
-    own = (seen >= [one.first_extra for one in each]).any(axis=1, keepdims=True)
-    found = np.where(ordered | own, drawn, seen)
-    for place, one in enumerate(each):
-        first, second = found[:, 0, place], found[:, 1, place]
-        same = one.level_of(first) == one.level_of(second)
-        second[same] = first[same]  # values of one bin are no counterfactuals
-    return found

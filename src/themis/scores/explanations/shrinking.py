@@ -1,32 +1,29 @@
 """Plain witnesses: pairs are moved towards a reference person as long as they flip.
 
-There is one way: changes of a pair are proposed, the most promising ones first; as many of them as
-a step has room for are run, the plainest that flips is taken, and it begins again. Where calls are
-to be few a step tries many changes, else one. Steps of all pairs are run together; slots that this
-leaves idle run the steps that may follow.
+Changes of a pair are proposed, the most promising ones first; as many of them as a step has room
+for are run, the plainest that flips is taken, and it begins again. Where calls are to be few a step
+tries many changes, else one. Steps of all pairs are run together.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import LookUp
 from themis.engine.sampler import Sampler
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import as_drawn, follow, rewrite
 from themis.inputs.schema import Schema
-from themis.inputs.streams import AHEAD, reference_person
+from themis.inputs.streams import reference_person
 from themis.results.parts import Witness
 from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs, joined
 from themis.statistics.intervals import Flags
-from themis.subjects.decisions import FAILED, NOT_RUN
+from themis.subjects.decisions import FAILED
 
 PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
@@ -34,8 +31,7 @@ DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
 AT_ONCE = 8  # pairs that are shrunk where calls are to be few, …
 FEW_STEPS = 3  # … in so many steps, each in one call
 KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
-FORESEEN = 6  # steps of a pair that idle slots may run ahead, for each answer that may come
-NEARER = (8, 4, 2)  # from the last value that did not flip, by such a part of the way back
+NEARER = (2, 4, 8)  # from the last value that did not flip, by such a part of the way back
 
 Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 
@@ -47,40 +43,25 @@ class Flipping(NamedTuple):
     columns: Sequence[int]
 
 
-class Plain(NamedTuple):
-    """Plain pairs, and the executions that they took."""
-
-    witnesses: tuple[Witness, ...]
-    executions: int
-
-
 def plain_witnesses(
     sets: Sequence[Flipping], sampler: Sampler, *, known: bool = False
-) -> list[Plain]:
+) -> list[tuple[Witness, ...]]:
     """Of each set its most different pairs: the shrunk ones first, the plainest at the top.
 
     Each differs only in the set and is valid; each flips, as was seen by running it. A shrunk
-    pair is never farther from plain (`Plainness`) than the one it came from. For pairs that become
-    equal as many others are tried, and the rest is shown as it was drawn. With `known` all outputs
-    are remembered, so that nothing limits the steps. Steps of all sets are run together.
+    pair is never farther from plain (`Plainness`) than the one it came from; the rest is shown as
+    it was drawn. With `known` all outputs are remembered, so that nothing limits the steps. Steps
+    of all sets are run together.
     """
     chosen = [pool.most_different(SHOWN) for pool, _ in sets]
-    if not any(map(len, chosen)) or sampler.trials.out_of_time:
-        return [Plain(each.pool.witnesses(own), 0) for each, own in zip(sets, chosen, strict=True)]
-    shrinker = _Shrinker.of(sampler, [columns for _, columns in sets], known=known)
-    most = shrinker.pairs
-    plain = shrinker.shrink([each.take(slice(most)) for each in chosen])
-    if not (shrinker.ended.all() or shrinker.at_once > 1):
-        lacking = [min(most, len(own)) - len(each) for own, each in zip(chosen, plain, strict=True)]
-        others = [
-            pool.most_different(most + more if more else 0)
-            for (pool, _), more in zip(sets, lacking, strict=True)
-        ]
-        more = shrinker.shrink([each.take(slice(most, None)) for each in others])
-        plain = list(map(shrinker.told_once, plain, more))
+    found = chosen
+    if any(map(len, chosen)) and not sampler.trials.out_of_time:
+        shrinker = _Shrinker(sampler, len(sets), known=known)
+        plain = shrinker.shrink([columns for _, columns in sets], chosen)
+        found = [joined(*each) for each in zip(plain, chosen, strict=True)]
     return [
-        Plain(pool.witnesses(_distinct(each, own).take(slice(SHOWN))), int(spent))
-        for (pool, _), each, own, spent in zip(sets, plain, chosen, shrinker.spent, strict=True)
+        pool.witnesses(pairs.take(_first_of_each(pairs.codes)[:SHOWN]))
+        for (pool, _), pairs in zip(sets, found, strict=True)
     ]
 
 
@@ -141,14 +122,6 @@ class Plainness:
         self._ordered = np.array([each.ordered for each in schema])
         self._sizes = np.array([max(each.size - 1, 1) for each in schema], dtype=float)
 
-    def plainest(self, pairs: Sequence[Pair], flip: Sequence[bool]) -> int:
-        """The place of the plainest pair of those that flip; some do."""
-        places = [place for place, flips in enumerate(flip) if flips]
-        if len(places) == 1:
-            return places[0]
-        ranks = self.of(np.stack([pairs[place] for place in places]))
-        return places[int(np.lexsort(ranks[::-1])[0])]
-
     def of(self, pairs: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """The three of each pair."""
         away = np.abs(np.subtract(pairs, self.reference, dtype=pairs.dtype)).sum(axis=1)
@@ -172,88 +145,105 @@ class _Candidate(NamedTuple):
     moves: tuple[_Move, ...] = ()
 
 
-_Place: TypeAlias = tuple[tuple[int, ...], int]  # sides and column
+@dataclass
+class _Shrinking:
+    """One pair on its way to a plainer one, with what was tried."""
 
-
-@dataclass(frozen=True)
-class _Changes:
-    """The changes of a pair of one set that may make it plainer."""
-
-    reference: NDArray[Any]
     kin: Kin
-    at_once: int
+    reference: NDArray[Any]
+    number: int  # of its set
+    pair: Pair
+    outputs: NDArray[Any]
+    seen: dict[_Move, bool] = field(default_factory=dict)  # single moves: whether they flipped
+    tried: set[bytes] = field(default_factory=set)
+    candidates: list[_Candidate] = field(default_factory=list)
 
-    def proposed(self, pair: Pair, seen: Mapping[_Move, bool]) -> Iterator[_Candidate]:
-        """All that may be tried, the most promising ones first, given which single moves flipped.
+    def propose(self, most: int) -> bool:
+        """Choose up to so many candidates, none twice; whether there are any."""
+        self.tried.add(self.pair.tobytes())
+        self.candidates = []
+        for each in self._proposed():
+            if len(self.candidates) == most:
+                break
+            if (key := each.pair.tobytes()) not in self.tried:
+                self.tried.add(key)
+                self.candidates.append(each)
+        return bool(self.candidates)
+
+    def take(self, flips: Flags, outputs: NDArray[Any], plainness: Plainness) -> None:
+        """Go on from the plainest candidate that flips, unless the pair itself is plainer."""
+        for each, flip in zip(self.candidates, flips.tolist(), strict=True):
+            if len(each.moves) == 1:
+                self.seen[each.moves[0]] = flip
+        places = np.flatnonzero(flips)
+        pairs = np.stack([self.pair, *(self.candidates[place].pair for place in places.tolist())])
+        plainest = int(np.lexsort(plainness.of(pairs)[::-1])[0])
+        if plainest:
+            self.pair, self.outputs = pairs[plainest], outputs[places[plainest - 1]]
+
+    def _proposed(self) -> Iterator[_Candidate]:
+        """All that may be tried, the most promising ones first.
 
         Two that agree more; all moves together that flipped alone and usual values where nothing
         is known, then half of them and so on; single moves.
         """
-        yield from map(_Candidate, self._agreeing(pair))
-        ladders = [self._ladder(pair, *place, seen) for place in self._places(pair)]
-        first = [moves[0] for moves in ladders if moves]
-        good = [move for move in first if seen.get(move)]
-        usual = [move for move in first if len(move.sides) == 2 and move not in seen
+        yield from map(_Candidate, self._agreeing())
+        ladders = [moves for place in self._places() if (moves := self._ladder(*place))]
+        first = [moves[0] for moves in ladders]
+        good = [move for move in first if self.seen.get(move)]
+        usual = [move for move in first if len(move.sides) == 2 and move not in self.seen
                  and move.value == self.reference[move.column]]  # fmt: skip
         together, length = tuple(good + usual), len(good) + len(usual)
         while length:
-            yield self._moved(pair, together[:length])
+            yield self._moved(together[:length])
             length = len(good) if length > len(good) > length // 2 else length // 2
-        for moves in itertools.zip_longest(*ladders):
-            yield from (self._moved(pair, (move,)) for move in moves if move is not None)
+        for step in itertools.zip_longest(*ladders):
+            yield from (self._moved((move,)) for move in step if move is not None)
 
-    def _agreeing(self, pair: Pair) -> Iterator[Pair]:
-        """The pair with fewer differences: in all columns but one, or in one only."""
-        differing = self.kin.differing(pair)
-        if len(differing) < 2:
-            return
-        for column in differing:
+    def _agreeing(self) -> Iterator[Pair]:
+        """The pair with one difference less."""
+        differing = self.kin.differing(self.pair)
+        for column in differing if len(differing) > 1 else ():
             usual = int(self.reference[column])
-            for value in sorted(pair[:, column].tolist(), key=lambda each: abs(each - usual)):
-                yield self.kin.changed(pair, (0, 1), [column], value)
-        for kept in differing if self.at_once > 1 and len(differing) > 2 else ():
-            others = [column for column in differing if column != kept]
-            for side in (0, 1):
-                yield self.kin.changed(pair, (0, 1), others, pair[side, others])
+            for value in sorted(self.pair[:, column].tolist(), key=lambda each: abs(each - usual)):
+                yield self.kin.changed(self.pair, (0, 1), [column], value)
 
-    def _places(self, pair: Pair) -> Iterator[_Place]:
+    def _places(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """Where a value may come nearer to usual: unusual in both, or a number that differs."""
+        pair, schema = self.pair, self.kin.schema
         same = np.flatnonzero((pair[0] == pair[1]) & (pair[0] != self.reference)).tolist()
-        free = {*self.kin.schema.free}
-        yield from (((0, 1), column) for column in same if column in free)
+        yield from (((0, 1), column) for column in same if column in schema.free)
         for column in self.kin.differing(pair):
-            each = self.kin.schema.characteristics[column]
+            each = schema.characteristics[column]
             if each.ordered and bool((pair[:, column] < each.missing_code).all()):
                 yield from (((side,), column) for side in (0, 1))
 
-    def _ladder(
-        self, pair: Pair, sides: tuple[int, ...], column: int, seen: Mapping[_Move, bool]
-    ) -> list[_Move]:
+    def _ladder(self, sides: tuple[int, ...], column: int) -> list[_Move]:
         """The moves to try there: what flipped, the usual value, numbers from what did not on."""
-        far, target = int(pair[sides[0], column]), self._target(pair, sides, column)
-        own = {each.value: flip for each, flip in seen.items() if each[:2] == (sides, column)}
+        far, target = int(self.pair[sides[0], column]), self._target(sides, column)
+        own = {each.value: flip for each, flip in self.seen.items() if each[:2] == (sides, column)}
         failed = [value for value, flip in own.items() if not flip]
         near = max(failed, key=lambda value: abs(value - target), default=target)
         values = [*sorted(own.keys() - failed, key=lambda value: abs(value - target)), target]
         each = self.kin.schema.characteristics[column]
         if each.ordered and far < each.size:
-            parts = NEARER if self.at_once > 1 else NEARER[-1:]
-            values += [near + (far - near) // part for part in parts]
-        taken = {*failed, *pair[[1 - side for side in sides], column].tolist()}  # they must differ
+            values += [near + (far - near) // part for part in NEARER]
+        taken = {*failed, *self.pair[[1 - side for side in sides], column].tolist()}  # they differ
         return [_Move(sides, column, value) for value in dict.fromkeys(values)
                 if value not in taken and abs(value - target) < abs(far - target)]  # fmt: skip
 
-    def _target(self, pair: Pair, sides: tuple[int, ...], column: int) -> int:
+    def _target(self, sides: tuple[int, ...], column: int) -> int:
         """The usual value; where two differ, the nearest to it in the bin of this one."""
         each, target = self.kin.schema.characteristics[column], int(self.reference[column])
         if each.bin_starts is None or len(sides) == 2:
             return target
-        level = int(each.level_of(pair[sides[0], [column]])[0])
+        level = int(each.level_of(self.pair[sides[0], [column]])[0])
         start, stop = each.level_range(level)
         return min(max(target, start), stop - 1)
 
-    def _moved(self, pair: Pair, moves: tuple[_Move, ...]) -> _Candidate:
+    def _moved(self, moves: tuple[_Move, ...]) -> _Candidate:
         """The pair after these moves."""
+        pair = self.pair
         for sides in dict.fromkeys(move.sides for move in moves):
             own = [move for move in moves if move.sides == sides]
             columns, values = [each.column for each in own], [each.value for each in own]
@@ -261,132 +251,61 @@ class _Changes:
         return _Candidate(pair, moves)
 
 
-# Pairs on their way ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Working:
-    """One pair on its way to a plainer one, with what was tried."""
-
-    changes: _Changes
-    number: int  # of its set
-    pair: Pair
-    outputs: NDArray[Any]
-    seen: Mapping[_Move, bool] = field(default_factory=dict)  # single moves: whether they flipped
-    tried: frozenset[bytes] = frozenset()
-    candidates: Sequence[_Candidate] = ()
-
-    def proposing(self) -> _Working:
-        """The same with the next candidates: none twice."""
-        found: dict[bytes, _Candidate] = {}
-        known = {*self.tried, self.pair.tobytes()}
-        for each in self.changes.proposed(self.pair, self.seen):
-            key = each.pair.tobytes()
-            if key not in known:
-                found.setdefault(key, each)
-                if len(found) == self.changes.at_once:
-                    break
-        return replace(self, candidates=[*found.values()], tried=self.tried | found.keys())
-
-    def told(self, flips: Sequence[bool], outputs: NDArray[Any], plainness: Plainness) -> _Working:
-        """What follows once it is known which candidates flip: the plainest of them is taken."""
-        single = zip(self.candidates, flips, strict=True)
-        seen = {each.moves[0]: flip for each, flip in single if len(each.moves) == 1}
-        pairs = [self.pair, *(each.pair for each in self.candidates)]
-        taken = plainness.plainest(pairs, [True, *flips])
-        now = replace(self, seen={**self.seen, **seen})
-        if taken:
-            now = replace(now, pair=pairs[taken].copy(), outputs=outputs[taken - 1])
-        return now.proposing()
-
-
-@dataclass
 class _Shrinker:
     """Shrinks pairs of several sets within the executions that explanations may take."""
 
-    sampler: Sampler
-    plainness: Plainness
-    changes: list[_Changes]  # of each set
-    left: int  # executions
-    steps: int
-    pairs: int  # of each set, shrunk together
-    at_once: int  # candidates of a pair in one step
-    spent: NDArray[np.int64] = field(init=False)  # executions for each set
-    ended: Flags = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.spent = np.zeros(len(self.changes), dtype=np.int64)
-        self.ended = np.zeros(len(self.changes), dtype=bool)
-
-    @classmethod
-    def of(cls, sampler: Sampler, sets: Sequence[Sequence[int]], *, known: bool) -> _Shrinker:
-        left, at_once = sampler.trials.allowance(len(sets)), 1
-        steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
-        pairs = min(PAIRS, max(left // (2 * steps), 1))
+    def __init__(self, sampler: Sampler, sets: int, *, known: bool) -> None:
+        self.sampler, self.ended = sampler, False
+        allowed = sampler.trials.allowance(sets)
+        self.left, self.at_once = allowed * sets, 1
+        self.steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
+        self.pairs = min(PAIRS, max(allowed // (2 * self.steps), 1))
         if known:
-            steps, pairs = KNOWN_STEPS, PAIRS
+            self.steps, self.pairs = KNOWN_STEPS, PAIRS
         elif sampler.runner.saves_calls:
-            steps, pairs = FEW_STEPS, min(AT_ONCE, max(left // (2 * FEW_STEPS), 1))
-            at_once = max(left // (2 * FEW_STEPS * pairs), 1)
-        schema = sampler.population.schema
-        reference = reference_person(sampler.population)
-        kin = [Kin(Assignments(schema, tuple(columns))) for columns in sets]
-        changes = [_Changes(reference, each, at_once) for each in kin]
-        plainness = Plainness(reference, schema)
-        return cls(sampler, plainness, changes, left * len(sets), steps, pairs, at_once)
+            self.steps, self.pairs = FEW_STEPS, min(AT_ONCE, max(allowed // (2 * FEW_STEPS), 1))
+            self.at_once = max(allowed // (2 * FEW_STEPS * self.pairs), 1)
+        self.schema = sampler.population.schema
+        self.reference = reference_person(sampler.population)
+        self.plainness = Plainness(self.reference, self.schema)
 
-    def shrink(self, pairs: Sequence[Pairs]) -> list[Pairs]:
+    def shrink(self, sets: Sequence[Sequence[int]], pairs: Sequence[Pairs]) -> list[Pairs]:
         """The pairs of each set, as plain as can be, without those that tell the same."""
+        kin = [Kin(Assignments(self.schema, tuple(columns))) for columns in sets]
         working = [
-            _Working(self.changes[number], number, pair, outputs).proposing()
+            _Shrinking(kin[number], self.reference, number, *each)
             for number, own in enumerate(pairs)
-            for pair, outputs in own
+            for each in own.take(slice(self.pairs))
         ]
-        for step in range(self.steps):
-            active = [e for e in working if e.candidates and not self.ended[e.number]]
-            if not active or self.sampler.trials.out_of_time:
+        for _ in range(self.steps):
+            active = [each for each in working if each.propose(self.at_once)]
+            if not active or self.ended or self.sampler.trials.out_of_time:
                 break
-            after = iter(self._step(active, self.steps - step - 1))
-            now = {*map(id, active)}
-            working = [next(after) if id(each) in now else each for each in working]
-        return [self._plain(own, number, working) for number, own in enumerate(pairs)]
+            self._step(active)
+        return [
+            self._told_once([each for each in working if each.number == number])
+            for number in range(len(sets))
+        ]
 
-    def _plain(self, pairs: Pairs, number: int, working: Sequence[_Working]) -> Pairs:
-        """What has become of the pairs of one set."""
-        own = [each for each in working if each.number == number]
-        if not own:
-            return pairs
-        codes = np.stack([each.pair for each in own])
-        return self.told_once(Pairs(codes, np.stack([each.outputs for each in own])))
-
-    def _step(self, active: Sequence[_Working], left: int) -> list[_Working]:
-        """Run the candidates of all pairs in one batch; `left` further steps may follow."""
+    def _step(self, active: Sequence[_Shrinking]) -> None:
+        """Run the candidates of all pairs in one batch, and go on from the plainest."""
         counts = [len(each.candidates) for each in active]
         pairs = np.stack([candidate.pair for each in active for candidate in each.candidates])
         before = np.stack([each.outputs for each in active]).repeat(counts, axis=0)
         outputs = np.full_like(before, FAILED)
         valid = np.flatnonzero(self._occur(pairs))
         if len(valid):
-            ahead, rng = self.sampler.runner.ahead, partial(self.sampler.base.generator, AHEAD, 0)
-            numbers = np.repeat([each.number for each in active], counts)[valid]
-            with ahead.looking(partial(self._coming, active, left), rng):
-                outputs[valid] = self._run(pairs[valid], numbers)
-        del pairs  # as wide as the schema, and the next candidates are as many
+            outputs[valid] = self._run(pairs[valid])
         flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
-        return [
-            each.told(flips[start:end].tolist(), outputs[start:end], self.plainness)
-            for each, start, end in zip(active, ends[:-1], ends[1:], strict=True)
-        ]
+        for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
+            each.take(flips[start:end], outputs[start:end], self.plainness)
 
-    def _run(self, pairs: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """The outputs of pairs, given whose they are.
-
-        The end of a budget ends it all, a failure of an expensive subject ends it for a set.
-        """
+    def _run(self, pairs: NDArray[Any]) -> NDArray[Any]:
+        """The outputs of pairs; the end of a budget, or an expensive failure, ends it all."""
         cells, run = self.sampler.trials.run(pairs.reshape(2 * len(pairs), -1), self.left)
         self.left -= len(run)
-        self.spent += np.bincount(numbers[run // 2], minlength=len(self.spent))
-        self.ended |= bool((cells < FAILED).any())
-        if self.sampler.runner.traits.external:
-            self.ended[numbers[np.flatnonzero(cells == FAILED) // 2]] = True
+        worst = 0 if self.sampler.runner.traits.external else FAILED
+        self.ended |= bool((cells < worst).any())
         return self.sampler.reading.cells(cells).reshape(-1, 2)
 
     def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> Flags:
@@ -402,7 +321,7 @@ class _Shrinker:
 
     def _occur(self, pairs: NDArray[Any]) -> Flags:
         """Which pairs are valid, made of values that occur, and could be drawn."""
-        schema, codes = self.sampler.population.schema, pairs.reshape(2 * len(pairs), -1)
+        schema, codes = self.schema, pairs.reshape(2 * len(pairs), -1)
         occur = schema.valid(codes)
         for column, characteristic in enumerate(schema):
             if characteristic.value_weights is not None:  # no value occurs where it may be
@@ -410,52 +329,18 @@ class _Shrinker:
                 occur &= np.append(characteristic.value_weights, 1.0)[places] > 0
         return occur.reshape(-1, 2).all(axis=1) & as_drawn(schema.ties, codes[::2])
 
-    def _coming(self, active: Sequence[_Working], left: int, _: LookUp) -> Generator[NDArray[Any]]:
-        """The inputs of the steps after these, for whichever answer; the nearest ones first."""
-        if self.at_once > 1 or self.left <= 2 * len(active):  # there is none
-            return
-        following = list(active)
-        for _step in range(min(FORESEEN, left)):
-            following = [
-                after
-                for each in following
-                for flips in self._possible(each)
-                if (after := each.told([flips], each.outputs[None], self.plainness)).candidates
-            ]
-            if not following:
-                return
-            pairs = np.stack([each.candidates[0].pair for each in following])
-            codes = pairs[self._occur(pairs)].reshape(-1, pairs.shape[2])
-            yield codes[self.sampler.trials.known(codes) == NOT_RUN]
-
-    def _possible(self, each: _Working) -> list[bool]:
-        """What may be told of a candidate: one thing if it can't be, or was run ahead."""
-        pair = each.candidates[0].pair
-        if not self._occur(pair[None])[0]:
-            return [False]
-        cells = self.sampler.trials.known(pair)
-        cells = np.where(cells == NOT_RUN, self.sampler.runner.held(pair), cells)
-        if (cells < 0).any():
-            return [True, False]
-        return [bool(self._flip(each.outputs[None], self.sampler.reading.cells(cells)[None])[0])]
-
-    def told_once(self, *parts: Pairs) -> Pairs:
+    def _told_once(self, working: Sequence[_Shrinking]) -> Pairs:
         """The pairs, the plainest first, without those that tell the same as a plainer one.
 
         They do if they are unusual in the same characteristics, with the same values, or with
         numbers on the same side of the usual one.
         """
-        pairs, schema = joined(*parts), self.sampler.population.schema
-        ranked = pairs.take(np.lexsort(self.plainness.of(pairs.codes)[::-1]))
-        ordered = np.array([each.ordered for each in schema])
-        away = np.sign(ranked.codes.astype(np.int64) - self.plainness.reference)
+        codes = np.array([each.pair for each in working]).reshape(-1, 2, len(self.schema))
+        outputs = np.array([each.outputs for each in working], dtype=int).reshape(-1, 2)
+        ranked = Pairs(codes, outputs).take(np.lexsort(self.plainness.of(codes)[::-1]))
+        ordered = np.array([each.ordered for each in self.schema])
+        away = np.sign(ranked.codes.astype(np.int64) - self.reference)
         return ranked.take(_first_of_each(np.where(ordered, away, ranked.codes)))
-
-
-def _distinct(*parts: Pairs) -> Pairs:
-    """All pairs, each once."""
-    pairs = joined(*parts)
-    return pairs.take(_first_of_each(pairs.codes))
 
 
 def _first_of_each(pairs: NDArray[Any]) -> list[int]:

@@ -71,7 +71,6 @@ class FlipPool:
     _pairs: list[Pairs] = field(default_factory=list)
     _weights: list[Floats] = field(default_factory=list)
     _count: int = 0
-    shown: NDArray[Any] | None = None  # the inputs of the latest witnesses, one after the other
 
     def add_table(
         self,
@@ -140,8 +139,8 @@ class FlipPool:
         worse = good[pairs.outputs[:, 0]] < good[pairs.outputs[:, 1]]
         order = np.stack([worse, ~worse], axis=1).astype(int)
         codes = np.take_along_axis(pairs.codes, order[:, :, None], axis=1)
-        self.shown = np.asfortranarray(codes.reshape(2 * len(codes), len(self.schema)))
-        rows = iter(self.schema.decode_rows(self.shown))
+        shown = np.asfortranarray(codes.reshape(2 * len(codes), len(self.schema)))
+        rows = iter(self.schema.decode_rows(shown))
         outputs = np.take_along_axis(pairs.outputs, order, axis=1).tolist()
         return tuple(
             Witness(inputs=(first, second), outputs=(labels[one], labels[other]))
