@@ -98,18 +98,6 @@ def assert_travels(drawn: Drawn, sent: Numbers, streams: Any, data: st.DataObjec
     assert drawn[int(some[0])].tolist() == sent[int(some[0])].tolist()
 
 
-@given(populations(), st.data())
-def test_so_it_is_with_streams_side_by_side(population: Population, data: st.DataObject) -> None:
-    many = data.draw(st.booleans())
-    streams = tuple(
-        BaseInputs(population, 1, branch=(place,), among_many=many) for place in range(4)
-    )
-    order = tuple(data.draw(st.lists(st.integers(0, 3), min_size=1, unique=True)))
-    start = data.draw(st.sampled_from([0, 250, FIRST_CHUNK - 3]))
-    sent = np.concatenate([streams[place].rows(start, start + 10) for place in order])
-    assert_travels(Drawn.of_each(streams, order, start, start + 10), sent, streams, data)
-
-
 class Noting(Executor):
     """Runs tasks in a thread, and keeps what they were given, as it would travel."""
 

@@ -109,17 +109,6 @@ def test_true_placebo_and_true_rate_are_in_their_intervals(width: int, share: An
     assert wrong_placebos <= 0.2 * runs
 
 
-def test_placebo_of_too_few_runs_would_be_noticed() -> None:
-    wrong = 0
-    for seed in range(20):
-        subject = table_subject(0.02, seed=seed)
-        audit = themis.Audit(subject, SCHEMA, seed=seed, error=0.2, cost="executions")
-        placebo = audit.causal("region").placebo
-        assert placebo is not None
-        wrong += not placebo.low <= 1 - 0.98**2 - 0.02**2 <= placebo.high
-    assert wrong > 10
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("cost", "widest"), [("executions", 0.1), ("calls", 0.11)])
 def test_true_score_is_in_the_interval_with_noise_that_is_allowed(cost: Any, widest: float) -> None:

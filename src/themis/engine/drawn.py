@@ -78,13 +78,6 @@ class Drawn:
             len(rows) * len(places),
         )
 
-    @classmethod
-    def of_each(cls, streams: Streams, order: tuple[int, ...], start: int, stop: int) -> Drawn:
-        """Rows start..stop of these of the streams, which are always given together."""
-        name, levels, rows = streams[0].name, np.empty((len(order), 0), np.int8), stop - start
-        count = rows * len(order)
-        return cls(streams, name, order, start, rows, None, (), (), levels, 0, count)
-
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | ({"streams": None} if self.given is None else {})
 

@@ -18,16 +18,14 @@ def meets(inputs: Mapping[str, Value], condition: str) -> bool:
             high = rest.removeprefix(" ≤ ")
             return _at_most(low, own) and (not high or _at_most(own, high))
         sign, _, end = condition.removeprefix(f"{name} ").partition(" ")
-        if not condition.startswith(f"{name} ") or sign not in ("=", "≠", "≤", "≥", "is"):
+        if not condition.startswith(f"{name} ") or sign not in ("=", "≤", "≥", "is"):
             continue
         if sign in ("≤", "≥"):
             return _at_most(own, end) if sign == "≤" else _at_most(end, own)
-        if sign in ("=", "≠"):
-            return _same(own, end) == (sign == "=")
-        kind, _, listed = end.partition(" of ")
-        if kind in ("one", "none"):
-            return any(_same(own, each) for each in listed.split(", ")) == (kind == "one")
-        return (own is None) == (end == "missing")
+        if sign == "=":
+            return _same(own, end)
+        kind, _, listed = end.partition("one of ")
+        return own is None if kind else any(_same(own, each) for each in listed.split(", "))
     return False
 
 

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +34,6 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 
 CHUNK = 2**18
 DENSE_LIMIT = 2**25  # cells of a table that is built whole
-LARGEST_DENOMINATOR, LARGEST_TOTAL = 10**8, 2**53
 
 
 @dataclass(frozen=True)
@@ -162,20 +160,6 @@ def _known(sampler: Sampler) -> Cells:
         for start in range(0, len(every), CHUNK)
     ]
     return np.concatenate(parts)
-
-
-def whole_numbers(shares: Floats) -> NDArray[np.int64] | None:
-    """Whole numbers in the ratio of these shares of one; None where there are no small ones."""
-    distinct, places, counts = np.unique(shares, return_inverse=True, return_counts=True)
-    # Among so many distinct weights a common denominator is looked for.
-    if len(distinct) > 10_000:
-        return None
-    ratios = [Fraction(share).limit_denominator(LARGEST_DENOMINATOR) for share in distinct.tolist()]
-    common = math.lcm(*(each.denominator for each in ratios))
-    total = sum(each * count for each, count in zip(ratios, counts.tolist(), strict=True))
-    if common > LARGEST_TOTAL or total != 1:
-        return None
-    return np.array([int(each * common) for each in ratios], dtype=np.int64)[places]
 
 
 def can_be_exact(sampler: Sampler, assignments: Assignments, measure: Measure) -> bool:

@@ -5,27 +5,26 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.coming import in_windows
-from themis.engine.drawn import Drawn, Inputs
 from themis.engine.sampler import COARSE_CELLS, Sampler
 from themis.engine.tables import Asked, GoingOn
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
 from themis.inputs.population import Population
-from themis.inputs.streams import BRANCH_CHUNK, BaseInputs, Branch
+from themis.inputs.streams import BaseInputs, Branch
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group
 from themis.scores.group_tally import SeenCells, group_score, scoring_rates
 from themis.scores.question import GroupInputs, Question, Scored, drawing_from, ending_early
-from themis.statistics.groups import GroupRule, GroupState
+from themis.statistics.groups import MOST_COMPARED, GroupRule, GroupState
 from themis.statistics.intervals import Flags
 from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
@@ -52,7 +51,10 @@ def measure_group(question: Question) -> Scored:
 
     Guarantee: low ≤ truth ≤ high with the stated confidence, at whatever row the run stopped.
     """
-    sampler, settings = question.sampler, question.settings
+    sampler = question.sampler
+    most = min(question.settings.max_assignments, MOST_COMPARED)
+    question = replace(question, settings=replace(question.settings, max_assignments=most))
+    settings = question.settings
     rule = GroupRule(1.0 - interval_confidence(settings.confidence), settings.error)
     rows = _MeasuredRows(question, rule)
     state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
@@ -273,7 +275,6 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         if population is not None:
             streams.append(group_stream(sampler, variants, place, population))
             labels.append(labels_of(variants, place))
-    draws = sampler.runner.draws_elsewhere and all(stream.is_quick for stream in streams)
 
     def by_group(first: int, last: int, active: Flags) -> NDArray[Any]:
         return np.stack([each.rows(first, last) for each in itertools.compress(streams, active)])
@@ -282,12 +283,7 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
         def by_row(start: int, stop: int) -> NDArray[Any]:
             return np.concatenate(by_group(start, stop, active).swapaxes(0, 1))
 
-        inputs: Inputs
-        if draws and last - first >= BRANCH_CHUNK:
-            chosen = tuple(np.flatnonzero(active).tolist())
-            inputs = Drawn.of_each(tuple(streams), chosen, first, last)
-        else:
-            inputs = np.concatenate(by_group(first, last, active))
+        inputs = np.concatenate(by_group(first, last, active))
         coming = in_windows(by_row, last)
         cells = sampler.run_singles(variants.assignments, inputs, block=first, coming=coming)
         return cells.reshape(-1, last - first).T

@@ -4,8 +4,8 @@ A fair subject that flips at random with probability q shows a causal score of 1
 assignments. So a random sample of what a score rests on is run again (`reruns`), and nothing is
 held against a subject that was not. Some random inputs are run again, too, which gives the rate of
 the noise, and shows whether answers depend on the rest of a call (`neighbours`).
-Where there is noise its effect on a score is measured: the placebo score, of inputs that are run as
-often as a row has assignments, with nothing changed.
+Where there is noise its effect on a score follows from that rate: the placebo score, of inputs that
+are run as often as a row has assignments, with nothing changed, is at most so large.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from themis.results.parts import Noise, Placebo
 from themis.scores.group_tally import impact_ratio
 from themis.scores.reruns import ENOUGH, Rerunner
 from themis.settings import Settings
-from themis.statistics.intervals import Flags, clopper_pearson, placebo_at_most, rate_ends
+from themis.statistics.intervals import Flags, placebo_at_most, rate_ends
 from themis.statistics.reruns import PLACEBO_SHARE, expected_rates, widest_spread
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -42,9 +42,6 @@ SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
 AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
-
-PLACEBO_EXECUTIONS = 1_000  # that it may take, or as many as the score took
-CHEAP_EXECUTIONS = 100_000  # the same where a batch costs little more than one call
 
 # Notes of what was weighed already; scores and searches may be weighed twice.
 WEIGHED = {
@@ -69,7 +66,7 @@ class NoiseProbe:
         self._met = schema.input_keys.of(self._codes)  # keys of all that are distinct
         self._tolerances = np.empty(0)
         dtype = self._runner.labels.dtype
-        self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # one after another
+        self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # first and again
         self._opened: Cells = np.full(1, NOT_RUN, dtype)  # what the first got before all others
         self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
@@ -91,7 +88,7 @@ class NoiseProbe:
         inputs = len(self._codes)
         if not inputs:
             return None
-        changed = [self._changed(place, inputs, 2) for place in range(len(self._readings))]
+        changed = [self._changed(place) for place in range(len(self._readings))]
         differing = int(np.logical_or.reduce(changed).sum())
         return self._noise(differing, inputs, confidence)
 
@@ -104,7 +101,7 @@ class NoiseProbe:
             yield Note.of(
                 "depends-on-neighbours", differing=self.reruns.calls.differing, inputs=inputs
             )
-        elif any(not self._changed(place, inputs, 2).any() for place in self.reruns.doubted):
+        elif any(not self._changed(place).any() for place in self.reruns.doubted):
             yield Note.of("pairs-not-confirmed")
         if self.found:
             yield from self.reruns.examples()
@@ -152,10 +149,9 @@ class NoiseProbe:
             return score if is_weighed(score) else _weighed_group(score, settings, moved=moved)
         if not isinstance(score, CausalScore) or score.placebo is not None:
             return score
-        width = self._width(score, settings, most)
-        rows = self._affordable_rows(score, width) if may_run else 0
         certainty = 1.0 - PLACEBO_SHARE * (1.0 - settings.confidence)
-        placebo = self._placebo(self.reruns.place(score.output), width, rows, certainty)
+        place, width = self.reruns.place(score.output), self._width(score, settings, most)
+        placebo = self._placebo(place, width, certainty)
         too_much = placebo.high > settings.noise_limit and score.conclusive
         return replace(
             score,
@@ -171,30 +167,24 @@ class NoiseProbe:
     def _is_noisy(self, place: int) -> bool:
         if self.reruns.neighbours or place in self.reruns.doubted:
             return True
-        return bool(self._changed(place, len(self._codes), 2).any())
+        return bool(self._changed(place).any())
 
     def _moves(self, place: int, statistic: Statistic) -> bool:
         """Whether some input counted otherwise in the rate or mean of its group when run again."""
         reading = Reading(self._runner.labels, place, statistic)
         if not reading.graded or not (statistic == "mean" or reading.has_favourable):
             return False
-        first, second = (reading.cells(run) for run in self._runs[:2])
+        first, second = (reading.cells(run) for run in self._runs)
         known = (first >= 0) & (second >= 0)
         before, after = (reading.share_ends(each[known])[0] for each in (first, second))
         # Means that differ by less of a scale are shown as the same.
         return bool((np.abs(before - after.astype(float)) > 1e-4).any())
 
-    def _changed(self, place: int, inputs: int, runs: int) -> Flags:
-        """Which of the first inputs got another output in some of the first runs."""
-        changed = np.zeros(inputs, dtype=bool)
-        for number in range(1, runs):
-            changed |= self._differs(place, inputs, number)
-        return changed
-
-    def _differs(self, place: int, inputs: int, number: int) -> Flags:
+    def _changed(self, place: int) -> Flags:
+        """Which inputs got another output when they were run again."""
         reading = self._readings[place]
-        first, other = (reading.cells(self._runs[n][:inputs]) for n in (0, number))
-        return reading.differs(first, other, self._tolerances[:inputs])
+        first, other = (reading.cells(run) for run in self._runs)
+        return reading.differs(first, other, self._tolerances)
 
     def _noise(self, differing: int, inputs: int, confidence: float) -> Noise:
         low, high = rate_ends(differing, inputs, confidence)
@@ -310,31 +300,18 @@ class NoiseProbe:
         return alike
 
     # The placebo -------------------------------------------------------------------------
-    def _placebo(self, place: int, width: int, rows: int, confidence: float) -> Placebo:
-        """The placebo of rows with so many runs: measured on so many rows, else from the rate."""
+    def _placebo(self, place: int, width: int, confidence: float) -> Placebo:
+        """The placebo of rows with so many runs, as far as the rate of the noise shows it."""
         inputs = len(self._codes)
         if not inputs:
             return Placebo(0.0, 0.0, 1.0)  # there was no budget left to say how much
-        noise = self._noise(int(self._changed(place, inputs, 2).sum()), inputs, confidence)
-        if width == 2:
-            return Placebo(noise.rate, noise.low, noise.high)
-        if rows >= 30 and self._run_rows(place, rows, width):  # of fewer it follows from the rate
-            changed = int(self._changed(place, rows, width).sum())
-            return Placebo(changed / rows, *clopper_pearson(changed, rows, 1.0 - confidence))
+        noise = self._noise(int(self._changed(place).sum()), inputs, confidence)
         reading = self._readings[place]
         two = not reading.graded and len(reading.labels.labels) <= 2
         likely, highest = (
             placebo_at_most(rate, width, two_outputs=two) for rate in (noise.rate, noise.high)
         )
         return Placebo(likely, noise.low if width > 1 else 0.0, highest)
-
-    def _affordable_rows(self, score: CausalScore, width: int) -> int:
-        """How many rows of a placebo may be run: it costs no more than the score did."""
-        cheap = self._runner.traits.vectorised
-        least = CHEAP_EXECUTIONS if cheap else PLACEBO_EXECUTIONS
-        sampling = score.executions if score.account is None else score.account.sampling
-        limit = max(least, sampling + score.cache_hits)
-        return min(len(self._codes), ENOUGH, limit // max(width, 1))
 
     def _width(self, score: CausalScore, settings: Settings, most: int | None) -> int:
         """How many runs a row of the score's table has, or at most has."""
@@ -344,26 +321,6 @@ class NoiseProbe:
             return min(count, most)
         sampled = count > settings.max_assignments and score.method == "sampled"
         return TRIED if sampled else count
-
-    def _run_rows(self, place: int, rows: int, width: int) -> bool:
-        """Run the first inputs until each has `width` runs or differs; False if the budget ends."""
-        changed = self._changed(place, rows, 2)
-        for number in range(2, width):
-            if number == len(self._runs):
-                self._runs.append(self._runs[0][:0])
-            lacking = max(rows - len(self._runs[number]), 0)
-            room = np.full(lacking, NOT_RUN, self._runner.labels.dtype)
-            cells = self._runs[number] = np.concatenate([self._runs[number], room])
-            places = np.flatnonzero(~changed & (cells[:rows] == NOT_RUN))
-            if not self.reruns.has_room(len(places)):
-                return False
-            try:
-                if len(places):
-                    cells[places] = self._runner.repeat(self._codes[places], again=number)
-            except BudgetEndedError:
-                return False
-            changed |= self._differs(place, rows, number)
-        return True
 
 
 def _distinct(before: Keys, keys: Keys) -> NDArray[np.int64]:

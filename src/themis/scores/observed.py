@@ -107,12 +107,11 @@ def observed_rates(
     confidence: float,
 ) -> tuple[Observed, ...]:
     """The rates of these outputs by the categories of these sets; all intervals hold together."""
-    finest = _Cells.among(
-        counted.schema, counted.codes, tuple(sorted({c for s in sets for c in s}))
-    )
-    tables = [finest.table(columns) for columns in sets]
+    every = tuple(sorted({column for columns in sets for column in columns}))
+    finest = _Categories.among(counted.schema, counted.codes, every)
+    tables = [finest.of(columns) for columns in sets]
     chosen = [each for each in tables if each.size <= MOST]
-    sums = [finest.sums(counted, each) for each in readings]
+    sums = [finest.total(_figures(counted, each)) for each in readings]
     estimated = [counted.sampled and each.statistic == "rate" for each in readings]
     rates = sum(
         int(table.has_rate(table.total(each)).sum())
@@ -149,14 +148,44 @@ def _totals(counted: Counted, sums: Floats) -> dict[str, Any]:
     }
 
 
+def _figures(counted: Counted, reading: Reading) -> Floats:
+    """What each input adds to its category, a column for each figure."""
+    cells, weights, heads = reading.cells(counted.answers), counted.weights, counted.heads
+    good, decided = _favourable(reading, cells, weights), cells >= 0
+    each = (heads, heads * good, heads * ~decided, weights, weights * good, weights * decided)
+    return np.stack(each, axis=1)
+
+
 @dataclass(frozen=True)
-class _Table:
-    """Which category of a set each of the finest categories is in."""
+class _Categories:
+    """The categories of a set among inputs, or among finer categories, and which each is in."""
 
     schema: Schema
     columns: tuple[int, ...]
     levels: NDArray[np.int64]  # of each category; behind all others: unknown
     own: NDArray[np.int64]
+
+    @classmethod
+    def among(cls, schema: Schema, codes: NDArray[Any], columns: tuple[int, ...]) -> _Categories:
+        """Those that occur among these inputs."""
+        levels = [_levels(schema.characteristics[c], codes[:, c]) for c in columns]
+        return cls._numbered(schema, columns, np.stack(levels, axis=1))
+
+    def of(self, columns: tuple[int, ...]) -> _Categories:
+        """The categories of some of the columns, among these."""
+        places = [self.columns.index(column) for column in columns]
+        return self._numbered(self.schema, columns, self.levels[:, places])
+
+    @classmethod
+    def _numbered(
+        cls, schema: Schema, columns: tuple[int, ...], levels: NDArray[np.int64]
+    ) -> _Categories:
+        """In the order of their levels."""
+        sizes = tuple(schema.characteristics[column].filled_levels + 1 for column in columns)
+        few = math.prod(sizes) < 2**62
+        keys = np.ravel_multi_index(tuple(levels.T), sizes) if few else None
+        first, own = numbered(InputKeys.among(levels).of(levels) if keys is None else keys)
+        return cls(schema, columns, levels[first], own)
 
     @property
     def size(self) -> int:
@@ -170,9 +199,9 @@ class _Table:
         """The table of an output; without `alpha` its rates have no intervals."""
         return CategoryTable(self.names, tuple(_with_ratios([*self._rates(counted, sums, alpha)])))
 
-    def total(self, sums: Floats) -> Floats:
-        """The sums of each category."""
-        return np.stack([summed(self.own, each, self.size) for each in sums.T], axis=1)
+    def total(self, figures: Floats) -> Floats:
+        """The sums of each category, a column for each figure."""
+        return np.stack([summed(self.own, each, self.size) for each in figures.T], axis=1)
 
     def has_rate(self, total: Floats) -> Flags:
         """Which categories have a rate: those that are known, and in which there is a decision."""
@@ -233,51 +262,10 @@ def _people(counted: Counted, columns: tuple[int, ...]) -> dict[tuple[Value, ...
     if counted.population == "inputs":
         return None
     whose = counted.people or counted  # both have codes and heads
-    every = _Cells.among(counted.schema, whose.codes, columns)
-    table = every.table(columns)
-    heads = table.total(summed(every.own, whose.heads, len(every.levels))[:, None])[:, 0]
+    table = _Categories.among(counted.schema, whose.codes, columns)
+    heads = table.total(whose.heads[:, None])[:, 0]
     names = (tuple(each.values()) for each in table.labels())
     return dict(zip(names, map(int, heads), strict=True))
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """The finest categories: joint levels of all the columns."""
-
-    schema: Schema
-    columns: tuple[int, ...]
-    levels: NDArray[np.int64]
-    own: NDArray[np.int64]  # of each input
-
-    @classmethod
-    def among(cls, schema: Schema, codes: NDArray[Any], columns: tuple[int, ...]) -> _Cells:
-        """Those that occur among these inputs."""
-        levels = [_levels(schema.characteristics[c], codes[:, c]) for c in columns]
-        first, own = _numbered(np.stack(levels, axis=1), schema, columns)
-        return cls(schema, columns, np.stack([each[first] for each in levels], axis=1), own)
-
-    def table(self, columns: tuple[int, ...]) -> _Table:
-        """The categories of some of the columns."""
-        part = self.levels[:, [self.columns.index(column) for column in columns]]
-        first, own = _numbered(part, self.schema, columns)
-        return _Table(self.schema, columns, part[first], own)
-
-    def sums(self, counted: Counted, reading: Reading) -> Floats:
-        """What each of the finest categories amounts to, a column for each figure."""
-        cells, weights, heads = reading.cells(counted.answers), counted.weights, counted.heads
-        good, decided = _favourable(reading, cells, weights), cells >= 0
-        each = (heads, heads * good, heads * ~decided, weights, weights * good, weights * decided)
-        return np.stack([summed(self.own, one, len(self.levels)) for one in each], axis=1)
-
-
-def _numbered(
-    levels: NDArray[np.int64], schema: Schema, columns: tuple[int, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each row of levels stands first, in their order, and the number of each."""
-    sizes = tuple(schema.characteristics[column].filled_levels + 1 for column in columns)
-    if math.prod(sizes) < 2**62:
-        return numbered(np.ravel_multi_index(tuple(levels.T), sizes).astype(np.int64))
-    return numbered(InputKeys.among(levels).of(levels))
 
 
 def _levels(characteristic: Characteristic, codes: NDArray[Any]) -> NDArray[np.int64]:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from fractions import Fraction
 
 from themis.errors import Mistake, RequestError
 from themis.inputs.schema import Schema
@@ -144,25 +143,25 @@ class KnownScores:
         """What a score decides of a set; None where failed executions leave it open."""
         score, names = known.score, self.request.names(mask, self.scorer.sampler.population.schema)
         limit = rounded(self.request.threshold)  # as scores are: a third is one
-        ends = Fraction(score.low), Fraction(score.high)
+        ends = score.low, score.high
         tested = exactly_tested(names, *ends, limit, score.samples)
         return None if tested.decision == "undecided" else tested
 
 
 def exactly_tested(
-    names: tuple[str, ...], low: Fraction, high: Fraction, threshold: float, inputs: int
+    names: tuple[str, ...], low: float, high: float, threshold: float, inputs: int
 ) -> TestedSet:
     """What an exact score decides of a set; failed executions leave it between two ends."""
-    decision, least = exact_decision(low, high, threshold), rounded(float(low))
+    decision, least = exact_decision(low, high, threshold), rounded(low)
     reason = Note.of("exact-score", score=least)
     if high > low:
-        reason = Note.of("score-between", low=least, high=rounded(float(high)))
+        reason = Note.of("score-between", low=least, high=rounded(high))
     elif threshold > 0 and not compare(low, threshold):
         reason = Note.of("equals-threshold", score=threshold)
     return TestedSet(names, decision, (reason,), inputs, least)
 
 
-def exact_decision(low: Fraction, high: Fraction, threshold: float) -> Decision:
+def exact_decision(low: float, high: float, threshold: float) -> Decision:
     """By Definition 3.9 a score that equals the threshold is in; not at 0, where all do."""
     least = 0 if threshold > 0 else 1
     if compare(low, threshold) >= least:
@@ -170,8 +169,7 @@ def exact_decision(low: Fraction, high: Fraction, threshold: float) -> Decision:
     return "below" if compare(high, threshold) < least else "undecided"
 
 
-def compare(score: Fraction, threshold: float) -> int:
-    """−1, 0 or 1: below, equal, above. Equal is a score for which the threshold is the float."""
-    if float(score) == threshold:
-        return 0
-    return 1 if score > Fraction(threshold) else -1
+def compare(score: float, threshold: float) -> int:
+    """−1, 0 or 1: below, equal, above, without the noise of the last digits."""
+    first, second = (rounded(each) or each for each in (score, threshold))
+    return (first > second) - (first < second)

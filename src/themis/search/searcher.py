@@ -31,6 +31,7 @@ from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted
 from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings, Stopping
 from themis.statistics.excess import FEWEST_TIMES, ExcessRule
+from themis.statistics.groups import MOST_COMPARED
 from themis.statistics.thresholds import ThresholdRule
 
 Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
@@ -190,9 +191,8 @@ class Searcher:
     ) -> Lattice:
         schema = self.sampler.population.schema
         levels = tuple(schema.characteristics[c].possible_count for c in columns)
-        cap = {"causal": SEARCH_ASSIGNMENTS, "excess": MOST_SEARCHED}.get(
-            measure, settings.max_assignments
-        )
+        groups = min(settings.max_assignments, MOST_COMPARED)
+        cap = {"causal": SEARCH_ASSIGNMENTS, "excess": MOST_SEARCHED, "group": groups}[measure]
         protected = (schema.characteristics[c].protected for c in columns)
         first = sum(1 << place for place, each in enumerate(protected) if each)
         return Lattice(levels, max_size, cap, first if len(columns) > WIDE else -1)

@@ -1,14 +1,13 @@
 """Searching a small domain: every input is run once, then every set's score is exact.
 
-A score is compared with the threshold as a ratio of whole numbers, so that a tie is seen as one.
+A score is compared with the threshold without the noise of its last digits, so that a tie is one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from themis.engine.sampler import Sampler
 from themis.engine.variants import all_variants
 from themis.inputs.assignments import Assignments
 from themis.results.parts import TestedSet
-from themis.scores.domain import Domain, Pieces, count_missing, rounded, whole_numbers
+from themis.scores.domain import Domain, Pieces, count_missing, rounded
 from themis.scores.exact import SomeFlips, Table, exact_group
 from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.scores.question import Question
@@ -162,25 +161,18 @@ class ExactDecider(Decider):
 
     def __post_init__(self) -> None:
         reading, schema = self.sampler.reading, self.sampler.population.schema
-        whole = whole_numbers(self.domain.weights)
-        self._is_exact = whole is not None  # whole numbers: sums of other weights are rounded
-        if whole is not None:
-            self.domain = replace(self.domain, weights=whole.astype(np.float64))
         seen, place = reading.cells(self.domain.cells), tuple(self.domain.codes.T)
         self._cells = np.full(schema.code_counts, NO_COUNTERFACTUAL, dtype=seen.dtype)
         self._weights = np.zeros(schema.code_counts)
         self._cells[place], self._weights[place] = seen, self.domain.weights
         self._is_plain = not (seen == FAILED).any()
         self._folding = Folding(self._cells, self._weights)
-        self._threshold = (
-            self.request.threshold if self._is_exact else rounded(self.request.threshold)
-        )
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         assignments = self.sampler.assignments(self.request.columns_of(mask))
         low, high = (self._causal if self.request.measure == "causal" else self._group)(assignments)
         inputs = int(np.count_nonzero(self.domain.weights))
-        return exactly_tested(assignments.names, low, high, self._threshold, inputs)
+        return exactly_tested(assignments.names, low, high, self.request.threshold, inputs)
 
     def finding(self, mask: int) -> Finding:
         sampler, assignments = self.sampler, self.sampler.assignments(self.request.columns_of(mask))
@@ -200,7 +192,7 @@ class ExactDecider(Decider):
         table = Table.of(self.domain, assignments, self.sampler.reading)
         return table, row_states(table.cells)
 
-    def _causal(self, assignments: Assignments) -> tuple[Fraction, Fraction]:
+    def _causal(self, assignments: Assignments) -> tuple[float, float]:
         """The causal score, at least and at most (they differ where executions failed)."""
         missing = assignments.schema.kept_missing.keys() & {*assignments.columns}
         if self._is_plain and not missing and not assignments.followed:
@@ -211,9 +203,9 @@ class ExactDecider(Decider):
             flips = table.weights[states == FLIP].sum()
             more = flips + table.weights[states == UNKNOWN].sum()
         total = self.domain.weights.sum()
-        return self._ratio(flips, total), self._ratio(more, total)
+        return _ratio(flips, total), _ratio(more, total)
 
-    def _group(self, assignments: Assignments) -> tuple[Fraction, Fraction]:
+    def _group(self, assignments: Assignments) -> tuple[float, float]:
         """The group score, at least and at most."""
         kept, columns = assignments.schema.kept_missing, assignments.columns
         others = tuple(c for c in range(self._cells.ndim) if c not in columns)
@@ -232,17 +224,16 @@ class ExactDecider(Decider):
             return spread, spread
         possible = (weights * (favourable | unclear)).sum(axis=others)[occurs]
         low = self._spread(certain, possible, total[occurs])
-        return max(Fraction(0), low), self._spread(possible, certain, total[occurs])
+        return max(0.0, low), self._spread(possible, certain, total[occurs])
 
-    def _spread(self, tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> Fraction:
+    def _spread(self, tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> float:
         """The highest rate of some less the lowest of others."""
         best, worst = int((tops / totals).argmax()), int((bottoms / totals).argmin())
-        lowest = self._ratio(bottoms[worst], totals[worst])
-        return self._ratio(tops[best], totals[best]) - lowest
+        lowest = _ratio(bottoms[worst], totals[worst])
+        return rounded(_ratio(tops[best], totals[best]) - lowest)
 
-    def _ratio(self, part: float, whole: float) -> Fraction:
-        """Their ratio: exact for whole numbers, of others without the noise of the last digits."""
-        if self._is_exact:
-            return Fraction(int(part), int(whole))
-        share = float(part) / float(whole)
-        return Fraction(str(rounded(share) or share))
+
+def _ratio(part: float, whole: float) -> float:
+    """Their ratio without the noise of the last digits; what is tiny is not 0."""
+    share = float(part) / float(whole)
+    return rounded(share) or share

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from themis.statistics.intervals import Flags, Floats, bet_fractions, mixture_interval
+from themis.statistics.intervals import Flags, Floats, bet_fractions
 from themis.statistics.numbers import (
     AT_ONCE,
     UNITS,
@@ -26,7 +26,7 @@ from themis.statistics.numbers import (
 from themis.statistics.numbers import FEW as FEW_NUMBERS
 from themis.statistics.proportions import Interval, mixture_ends
 
-MOST_COMPARED = 1_024  # groups, pair by pair: a look at a million pairs takes tenths of a second
+MOST_COMPARED = 1_024  # groups: a look at a million pairs takes tenths of a second
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class GroupState:
         self.favourable_low = np.zeros(groups, dtype=np.int64)  # sums, of numbers in units
         self.favourable_high = np.zeros(groups, dtype=np.int64)
         self.of_numbers = numbers and groups <= FEW_NUMBERS
-        self._seen = _seen_of(rule, groups, numbers=self.of_numbers)
+        self._seen: Seen = (SeenNumbers if self.of_numbers else SeenFlags)(rule, groups)
 
     def add(self, favourable_low: ArrayLike, favourable_high: ArrayLike) -> None:
         """Count rows of outcomes: a row per context, a column per *active* group, in order.
@@ -333,53 +333,6 @@ class SeenFlags(Seen):
         self._plus, self._minus = self._plus[kept], self._minus[kept]
 
 
-class SeenMany(Seen):
-    """The same of very many groups, from ends for each one's rate.
-
-    Only the two groups that are furthest apart have to be covered. Half of what an upper end may
-    fail by is for the upper end of the one, and half for the lower end of the other; any stopping
-    time. What groups have in common in a row is not seen, so that it takes more rows.
-    """
-
-    def __init__(self, rule: GroupRule, groups: int) -> None:
-        super().__init__(rule, 0, Grid(np.array([-1.0, 0.0, 1.0])))
-        self._rows = 0
-        self._certain, self._possible = np.zeros((2, groups), dtype=np.int64)
-        self._low, self._high = np.zeros(groups), np.ones(groups)
-
-    def add(self, low: Counts, high: Counts, active: Flags) -> None:
-        self._certain += np.count_nonzero(low, axis=0)
-        self._possible += np.count_nonzero(high, axis=0)
-        self._rows += len(low)
-
-    def look(self) -> None:
-        level = 0.5 / self._evidence
-        low, _ = mixture_interval(self._certain, self._rows, level)
-        _, high = mixture_interval(self._possible, self._rows, level)
-        self._low, self._high = np.maximum(self._low, low), np.minimum(self._high, high)
-
-    @property
-    def high(self) -> float:
-        return float(max(self._ends().max(initial=0.0), self._dropped))
-
-    def open_groups(self, limit: float) -> Flags:
-        return np.asarray(self._ends() > limit)
-
-    def drop(self, keep: Flags) -> None:
-        if not keep.all():
-            self._dropped = max(self._dropped, float(self._ends()[~keep].max()))
-            self._keep(keep)
-
-    def _ends(self) -> Floats:
-        """How far each group may be above another, or below."""
-        above = self._high - least_of_others(self._low)
-        return np.asarray(np.maximum(above, -least_of_others(-self._high) - self._low))
-
-    def _keep(self, groups: Flags) -> None:
-        self._certain, self._possible = self._certain[groups], self._possible[groups]
-        self._low, self._high = self._low[groups], self._high[groups]
-
-
 class SeenNumbers(Seen):
     """Numbers from 0 to 1, in units."""
 
@@ -424,9 +377,3 @@ class SeenNumbers(Seen):
         self, low: Counts, high: Counts, trials: Counts, alpha: float
     ) -> tuple[Floats, Floats]:
         return share_ends(self._shares, self._least, self._most, 2.0 / alpha, self._fractions)
-
-
-def _seen_of(rule: GroupRule, groups: int, *, numbers: bool) -> Seen:
-    if numbers:
-        return SeenNumbers(rule, groups)
-    return SeenFlags(rule, groups) if groups <= MOST_COMPARED else SeenMany(rule, groups)

@@ -162,14 +162,8 @@ class HarmTally:
 
 
 def _counts(known: Flags, good: Flags, weight: Floats | None = None) -> tuple[Floats, Floats]:
-    """For each two assignments the rows in which both are known, and those that lose by the change.
-
-    Rows are few enough for sums of ones to be exact as narrow numbers, which takes half the time.
-    """
-    # As many as float32 counts exactly.
-    dtype = np.float32 if weight is None and len(known) < 2**24 else np.float64
-    there: NDArray[Any] = known.astype(dtype)
-    favourable: NDArray[Any] = (known & good).astype(dtype)
+    """For each two assignments the rows that have both, and those that lose by the change."""
+    there, favourable = known.astype(np.float64), (known & good).astype(np.float64)
     each: Any = 1 if weight is None else weight[:, None]
     lost = (each * favourable).T @ (there - favourable)  # nothing is left of what cancels out
-    return ((each * there).T @ there).astype(np.float64), lost.astype(np.float64)
+    return (each * there).T @ there, lost

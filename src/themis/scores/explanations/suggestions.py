@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Characteristic, Reals, Value
+from themis.inputs.characteristics import Characteristic, Value
 from themis.inputs.schema import Schema
 from themis.statistics.intervals import Flags, Floats
 from themis.statistics.special import xlogy
@@ -47,42 +46,40 @@ def evidence(inside: Any, share: Any) -> Floats:
 # What a region is described by -----------------------------------------------------------------
 @dataclass(frozen=True)
 class Condition:
-    """The codes that a column may have: from `low` to `high`, or some values, or all but some."""
+    """The codes that a column may have: from `low` to `high`, or some values."""
 
     column: int
     low: int = 0
     high: int = 0
     values: tuple[int, ...] = ()
-    excluded: bool = False  # the values are those that it may not have
 
     def holds(self, codes: NDArray[Any]) -> Flags:
         """Which inputs meet it."""
         own = codes[:, self.column]
         if not self.values:
             return np.asarray((own >= self.low) & (own <= self.high))
-        return np.isin(own, self.values, invert=self.excluded)
+        return np.isin(own, self.values)
 
     def text(self, schema: Schema) -> str:
         """The condition as it is read: `age ≥ 40`, `education is one of HS, BA`."""
         characteristic = schema.characteristics[self.column]
-        name, written = characteristic.name, partial(_written, whole=_is_whole(characteristic))
+        name = characteristic.name
         if self.values:
-            shown = [written(characteristic.value(code)) for code in self.values]
+            shown = [_written(characteristic.value(code)) for code in self.values]
             if self.values == (characteristic.missing_code,):
-                return f"{name} is {'not ' if self.excluded else ''}missing"
-            if len(shown) == 1:
-                return f"{name} {'≠' if self.excluded else '='} {shown[0]}"
-            return f"{name} is {'none' if self.excluded else 'one'} of {', '.join(shown)}"
-        low, high = (written(characteristic.value(code)) for code in (self.low, self.high))
+                return f"{name} is missing"
+            return (
+                f"{name} = {shown[0]}"
+                if len(shown) == 1
+                else f"{name} is one of {', '.join(shown)}"
+            )
+        low, high = (_written(characteristic.value(code)) for code in (self.low, self.high))
         if self.low == self.high:
             return f"{name} = {low}"
         if self.low == 0:
             return f"{name} ≤ {high}"
-        return (
-            f"{name} ≥ {low}"
-            if self.high == characteristic.size - 1
-            else f"{low} ≤ {name} ≤ {high}"
-        )
+        is_last = self.high == characteristic.size - 1
+        return f"{name} ≥ {low}" if is_last else f"{low} ≤ {name} ≤ {high}"
 
 
 def meets_all(conditions: Sequence[Condition], codes: NDArray[Any]) -> Flags:
@@ -93,17 +90,10 @@ def meets_all(conditions: Sequence[Condition], codes: NDArray[Any]) -> Flags:
     return inside
 
 
-def _is_whole(characteristic: Characteristic) -> bool:
-    """Whether it has whole numbers alone, although they are given as 31000.0."""
-    if not isinstance(characteristic, Reals):
-        return False
-    return float(characteristic.min).is_integer() and float(characteristic.step or 0.5).is_integer()
-
-
-def _written(value: Value, *, whole: bool) -> str:
+def _written(value: Value) -> str:
     if value is None:
         return "missing"
-    if whole and isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -164,41 +154,26 @@ class _Rows:
         self._weights = weights / weights.sum()
 
     def best(self, columns: Sequence[_Column]) -> Suggestion:
-        """The conditions with most evidence, grown one by one, the best few ways at a time."""
-        charges = [_count_charge(len(columns), length) for length in range(LONGEST + 1)]
-        best, beam, looked = Suggestion(), [Suggestion()], columns
+        """The conditions with most evidence, grown one by one."""
+        best = start = Suggestion()
         for _ in range(min(LONGEST, len(columns))):
-            top = beam[0].worth
-            grown = {
-                frozenset(suggestion.conditions): suggestion
-                for each in beam
-                for suggestion in self._grown(each, looked, charges)
-            }
-            ranked = sorted(grown.values(), key=lambda each: -each.worth)
-            if looked is columns:
-                telling = dict.fromkeys(each.conditions[0].column for each in ranked)
-                kept = [*telling][:64]  # those that tell most alone
-                looked = [each for each in columns if each.number in kept]
-            dense = (each for each in ranked if each.lift >= SUGGESTED_LIFT)
+            grown = sorted(self._grown(start, columns), key=lambda each: -each.worth)
+            dense = (each for each in grown if each.lift >= SUGGESTED_LIFT)
             best = max(best, next(dense, best), key=lambda each: each.worth)
-            # Two ways to go on are kept while a region grows.
-            beam = [each for each in ranked[:2] if each.worth > top]
-            if not beam:
+            if not grown or grown[0].worth <= start.worth:
                 break
+            start = grown[0]
         return best
 
-    def _grown(
-        self, start: Suggestion, columns: Iterable[_Column], charges: Sequence[float]
-    ) -> Iterator[Suggestion]:
+    def _grown(self, start: Suggestion, columns: Sequence[_Column]) -> Iterator[Suggestion]:
         """The suggestion with one more condition."""
         rows = np.flatnonzero(meets_all(start.conditions, self._codes) & (self._weights > 0))
         flips, weights = self._flips[rows], self._weights[rows]
-        taken = [each.column for each in start.conditions]
-        spent = start.charge - charges[len(taken)] + charges[len(taken) + 1]
-        for column in columns:
-            for each in (
-                column.proposals(rows, flips, weights) if column.number not in taken else ()
-            ):
+        taken, number = {each.column for each in start.conditions}, len(columns)
+        spent = start.charge - _count_charge(number, len(taken))
+        spent += _count_charge(number, len(taken) + 1)
+        for column in (each for each in columns if each.number not in taken):
+            for each in column.proposals(rows, flips, weights):
                 charge = spent + each.charge
                 worth = self._count * float(evidence(each.inside, each.share)) - charge
                 lift = each.inside / max(each.share, _LEAST)
@@ -267,37 +242,27 @@ class _Column:
                 counted = float(c[stop + 1] - c[first]), float(s[stop + 1] - s[first])
                 yield _Proposal(condition, *counted, math.log(ways))
         if self.characteristic.missing is not None and size in self.values[end : end + 1]:
-            missing = float(inside[end]), float(share[end])
-            yield self._listing([size], *missing)
-            yield self._listing([size], float(c[-1]), float(s[-1]), excluded=True)
+            yield self._listing([size], float(inside[end]), float(share[end]))
 
     def _lists(self, inside: Floats, share: Floats) -> Iterator[_Proposal]:
-        """The values with most flips for their share, one to six; or all but those with fewest.
+        """The values with most flips for their share, one to six.
 
         What only rows have is not listed: it would name somebody.
         """
-        named = self.values < self.characteristic.first_extra
-        met = np.flatnonzero(named & (share > 0))
+        met = np.flatnonzero((self.values < self.characteristic.first_extra) & (share > 0))
         if not len(met):
             return
-        order = met[np.argsort(-inside[met] / share[met], kind="stable")]
-        c, s, last = _sums(inside[order]), _sums(share[order]), len(order) - 1
-        known, values = evidence(c[1:], s[1:]), self.values[order].tolist()
-        listed = int(known[:LISTED].argmax()) + 1
-        yield self._listing(values[:listed], float(c[listed]), float(s[listed]))
-        first = max(last - LISTED, 0)
-        kept = first + int(known[first:last].argmax()) + 1 if last else 0
-        if kept > listed:
-            others = float(inside[~named].sum()), float(share[~named].sum())
-            counted = float(c[kept]) + others[0], float(s[kept]) + others[1]
-            yield self._listing(values[kept:], *counted, excluded=True)
+        order = met[np.argsort(-inside[met] / share[met], kind="stable")][:LISTED]
+        c, s = _sums(inside[order]), _sums(share[order])
+        listed = int(evidence(c[1:], s[1:]).argmax()) + 1
+        yield self._listing(
+            self.values[order[:listed]].tolist(), float(c[listed]), float(s[listed])
+        )
 
-    def _listing(
-        self, values: list[int], inside: float, share: float, *, excluded: bool = False
-    ) -> _Proposal:
-        """These values, or all others; charged for how many lists of so many there are."""
+    def _listing(self, values: list[int], inside: float, share: float) -> _Proposal:
+        """These values; charged for how many lists of so many there are."""
         ways = 2 * LISTED * max(math.comb(self.characteristic.code_count, len(values)), 1)
-        condition = Condition(self.number, values=tuple(sorted(values)), excluded=excluded)
+        condition = Condition(self.number, values=tuple(sorted(values)))
         return _Proposal(condition, inside, share, math.log(ways))
 
 
