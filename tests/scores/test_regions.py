@@ -150,31 +150,6 @@ def test_a_whole_domain_gives_the_numbers_of_the_definition() -> None:
     assert region.flips == 22
 
 
-def test_few_flips_of_a_quick_subject_are_looked_at_further() -> None:
-    def rare(table: themis.InputTable) -> Any:
-        inside = (table["hours"] > 40) & (table["education"] == "HS") & (table["sex"] == "f")
-        return ~(inside & (table["race"] == "purple"))
-
-    audit = themis.Audit(themis.batch(rare), SCHEMA, seed=1, cost="executions")
-    score = audit.causal("race")
-    assert score.score * score.samples < FEWEST
-    assert score.regions
-    account = audit.runner.account
-    assert 0 < account.explanations <= regions.MORE_CELLS + 400
-    assert score.account is not None
-    assert score.account.explanations == account.explanations
-
-
-def test_an_outside_or_slow_subject_is_not_run_for_regions() -> None:
-    def one(person: dict[str, Any]) -> bool:
-        inside = person["hours"] > 40 and person["education"] == "HS" and person["sex"] == "f"
-        return not (inside and person["race"] == "purple")
-
-    audit = themis.Audit(one, SCHEMA, seed=1)
-    assert audit.causal("race").regions == ()
-    assert audit.runner.account.explanations <= 100
-
-
 # None where there is none -----------------------------------------------------------------
 def seen_of(rng: np.random.Generator, chance: Any, rows: int) -> SeenRows:
     """Rows of a run in which an input flips with a chance that depends on its context."""

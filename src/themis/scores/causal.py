@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from themis.engine.sampler import COARSE_CELLS
 from themis.engine.tables import GoingOn
@@ -187,8 +186,7 @@ class _CausalRows:
         if self._distances is not None:
             return ()
         sampler, assignments = question.sampler, question.assignments
-        seen.look_further(sampler.runner, self._further, width=question.variants.width)
-        fresh = sampler.unseen(max(self.tally.count, seen.count))
+        fresh = sampler.unseen(self.tally.count)
 
         def sampled(loser: int | None, own: float) -> tuple[Region, ...]:
             columns = assignments.columns
@@ -199,14 +197,6 @@ class _CausalRows:
         return directed(losers, assignments.labels, sampled, confidence) or sampled(
             None, confidence
         )
-
-    def _further(
-        self, start: int, stop: int
-    ) -> tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]:
-        """Rows that are no part of the score: their inputs, their states, and who loses."""
-        rows, cells = self._run(start, stop, until_flip=start >= self.rows_at_once)
-        losing = losing_bits(cells, self.question.reading) if stop <= self.whole_rows else None
-        return rows.codes, self.tally.states(rows, cells), losing
 
 
 def _whole_rows(question: Question, rule: ProportionRule) -> int:

@@ -6,7 +6,7 @@ of the set. Where something follows the set, each row has its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,25 +41,21 @@ def causal_within(run: PeopleRun, question: Question) -> Scored:
     contexts = assignments.contexts(run.codes)
     own = assignments.own_levels(run.codes)
     levels = np.unique(InputKeys.among(own).of(own), return_inverse=True)[1]
-    cells, followed = reading.cells(run.answers), None
-    if assignments.followed:
-        followed = RowPairs.of(run.codes, assignments, levels)
-
-    def compare(cells: Cells) -> Counterparts:
-        if followed is not None:
-            return followed.compare(cells, reading.distances if reading.graded else _apart)
-        if reading.graded:
-            return measure_within(contexts, levels, cells, reading.distances)
-        return compare_within(contexts, levels, cells)
-
-    found = compare(cells)
+    cells, followed = reading.cells(run.answers), bool(assignments.followed)
+    if followed:
+        each = [_followed_pairs(run.codes, assignments, levels)]
+        found = compare_pairs(each, cells, reading.distances if reading.graded else _apart)
+    elif reading.graded:
+        found = compare_pairs(_pairs_within(contexts, levels), cells, reading.distances)
+    else:
+        found = compare_within(contexts, levels, cells)
     tally = CausalTally(question, question.variants)
     tally.harm = tally.joint = None  # few rows have all counterparts: directions would mislead
     tally.is_partial = False
     flipping, pairs = np.flatnonzero(found.least > 0)[:POOL], np.empty((0, 2), dtype=np.int64)
     if len(flipping):
-        if followed is not None:
-            pairs = followed.farthest(cells, flipping, reading.distances)
+        if followed:
+            pairs = np.stack([flipping, found.partner[flipping]], axis=1)
         else:
             pairs = find_pairs(contexts, levels, cells, flipping, reading.distances)
         tally.pool.add_pairs(run.codes[pairs[:, 0]], run.codes[pairs[:, 1]], cells[pairs])
@@ -110,6 +106,7 @@ class Counterparts:
     least: Floats  # how far the farthest counterfactual is, at least: 0 to 1
     most: Floats  # and at most; more where an execution failed or was not made
     paired: Flags  # whether there is any counterfactual of it among the rows
+    partner: Numbers  # the farthest, where pairs were compared one by one
 
 
 def compare_within(contexts: Numbers, levels: Numbers, cells: Cells) -> Counterparts:
@@ -129,29 +126,34 @@ def compare_within(contexts: Numbers, levels: Numbers, cells: Cells) -> Counterp
     paired = elsewhere + unclear > 0
     flips = known & (elsewhere > agreeing)
     possible = flips | (paired & (~known | (unclear > 0)))
-    return Counterparts(flips.astype(float), possible.astype(float), paired)
+    return Counterparts(flips.astype(float), possible.astype(float), paired, np.arange(len(cells)))
 
 
-def measure_within(
-    contexts: Numbers, levels: Numbers, cells: Cells, distances: Distances
+def compare_pairs(
+    pairs: Iterable[tuple[Places, Places]], cells: Cells, distances: Distances
 ) -> Counterparts:
-    """The same where outputs differ by degrees: the largest distance to a counterfactual."""
+    """Compare rows with the counterfactuals that these pairs name, by their largest distance."""
+    least, partner = np.zeros(len(cells)), np.arange(len(cells))
+    unclear, paired = (np.zeros(len(cells), dtype=bool) for _ in range(2))
+    for rows, others in pairs:
+        own, other = cells[rows], cells[others]
+        apart = distances(own, other)
+        np.maximum.at(least, rows, apart)
+        farthest = apart == least[rows]
+        partner[rows[farthest]] = others[farthest]
+        unclear[rows[(own < 0) | (other < 0)]] = True
+        paired[rows] = True
+    return Counterparts(least, np.where(unclear, 1.0, least), paired, partner)
+
+
+def _pairs_within(contexts: Numbers, levels: Numbers) -> Iterator[tuple[Places, Places]]:
+    """All pairs of rows that share a context and have another assignment, both ways round."""
     order = np.argsort(contexts, kind="stable")
-    where, own, outputs = contexts[order], levels[order], cells[order]
-    least = np.zeros(len(order))
-    unclear, paired = (np.zeros(len(order), dtype=bool) for _ in range(2))
+    where, own = contexts[order], levels[order]
     for shift in range(1, int(np.bincount(contexts).max(initial=1))):
         first = np.flatnonzero((where[shift:] == where[:-shift]) & (own[shift:] != own[:-shift]))
-        second = first + shift
-        apart = distances(outputs[first], outputs[second])
-        open_pairs = (outputs[first] < 0) | (outputs[second] < 0)
-        for side in (first, second):  # no row occurs twice on one side
-            least[side] = np.maximum(least[side], apart)
-            unclear[side] |= open_pairs
-            paired[side] = True
-    back = np.argsort(order)
-    most = np.where(unclear, 1.0, least)
-    return Counterparts(least[back], most[back], paired[back])
+        yield order[first], order[first + shift]
+        yield order[first + shift], order[first]
 
 
 def find_pairs(
@@ -197,56 +199,30 @@ def rests_on_few(pairs: Numbers, heads: Floats, amounts: Floats) -> bool:
     return largest > (0.5 + ROUNDING) * float(added.sum())
 
 
-@dataclass(frozen=True)
-class RowPairs:
+def _followed_pairs(
+    codes: NDArray[Any], assignments: Assignments, levels: Places
+) -> tuple[Places, Places]:
     """Rows and their counterfactuals among the rows: the same as they are, but for the set.
 
     The other row may not have this one as its counterfactual: rows are given as they are, and may
     have followers that no change of the set leads to.
     """
-
-    rows: Places
-    partners: Places
-    count: int  # of all rows
-
-    @classmethod
-    def of(cls, codes: NDArray[Any], assignments: Assignments, levels: Places) -> RowPairs:
-        """All pairs; `levels` are the numbers of the rows' assignments."""
-        every = {leader for tie in assignments.followed for leader in tie.leaders}
-        leaders = sorted(every.intersection(assignments.columns))
-        each = [assignments.schema.characteristics[column] for column in leaders]
-        own = np.stack([one.level_of(codes[:, c]) for one, c in zip(each, leaders, strict=True)])
-        _, joint = np.unique(own, axis=1, return_inverse=True)
-        found = []
-        for number in range(int(joint.max()) + 1):
-            targets = np.flatnonzero(joint.reshape(-1) == number)
-            moved = codes.copy()
-            moved[:, leaders] = codes[targets[0], leaders]
-            follow(assignments.followed, codes, moved)
-            found.append(_matches(moved, codes, targets, assignments.columns))
-        rows, partners = np.concatenate(found, axis=1)
-        others = levels[rows] != levels[partners]
-        others &= assignments.schema.admits(codes[rows], codes[partners])  # as to missing values
-        return cls(rows[others], partners[others], len(codes))
-
-    def compare(self, cells: Cells, distances: Distances) -> Counterparts:
-        """How far the farthest counterfactual of each row is."""
-        least = np.zeros(self.count)
-        unclear, paired = (np.zeros(self.count, dtype=bool) for _ in range(2))
-        paired[self.rows] = True
-        own, other = cells[self.rows], cells[self.partners]
-        np.maximum.at(least, self.rows, distances(own, other))
-        unclear[self.rows[(own < 0) | (other < 0)]] = True
-        return Counterparts(least, np.where(unclear, 1.0, least), paired)
-
-    def farthest(self, cells: Cells, rows: Places, distances: Distances) -> Places:
-        """Of each of these rows the pair with its farthest counterfactual."""
-        here = np.flatnonzero(np.isin(self.rows, rows))
-        apart = distances(cells[self.rows[here]], cells[self.partners[here]])
-        order = np.lexsort((-apart, self.rows[here]))
-        first = np.unique(self.rows[here][order], return_index=True)[1]
-        chosen = here[order[first]]
-        return np.stack([self.rows[chosen], self.partners[chosen]], axis=1)
+    every = {leader for tie in assignments.followed for leader in tie.leaders}
+    leaders = sorted(every.intersection(assignments.columns))
+    each = [assignments.schema.characteristics[column] for column in leaders]
+    own = np.stack([one.level_of(codes[:, c]) for one, c in zip(each, leaders, strict=True)])
+    _, joint = np.unique(own, axis=1, return_inverse=True)
+    found = []
+    for number in range(int(joint.max()) + 1):
+        targets = np.flatnonzero(joint.reshape(-1) == number)
+        moved = codes.copy()
+        moved[:, leaders] = codes[targets[0], leaders]
+        follow(assignments.followed, codes, moved)
+        found.append(_matches(moved, codes, targets, assignments.columns))
+    rows, partners = np.concatenate(found, axis=1)
+    others = levels[rows] != levels[partners]
+    others &= assignments.schema.admits(codes[rows], codes[partners])  # as to missing values
+    return rows[others], partners[others]
 
 
 def _pair(first: Numbers, second: Numbers) -> Numbers:

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.runner import Runner
-from themis.engine.sampler import LEFT_SHARE
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.parts import Region
@@ -34,17 +32,10 @@ from themis.subjects.readings import FLIP, UNKNOWN, Reading
 ROWS = 20_000  # kept of a run
 SUGGESTING = 2_000  # of them, at most
 FEWEST = 20  # flips, half of which suggest
-MORE_FLIPS = 3 * FEWEST  # wanted of a subject that takes whole batches
-MORE_TIMES = 4  # as many rows as were sampled, at most
-MORE_CELLS = 2**15
 LEAST_LIFT = 1.5  # certainly; below, flips are everywhere
 LEAST_COVERAGE = 0.1
 NOBODY_KNOWS = -1  # who loses
 MOST_UNKNOWN = 0.1  # rows that may be flips, for each that is one
-
-
-# Rows from one number to another: their inputs, which flip, and who loses where that is known.
-Run = Callable[[int, int], tuple[NDArray[Any], NDArray[np.int8], NDArray[np.int32] | None]]
 
 
 @dataclass
@@ -70,31 +61,6 @@ class SeenRows:
             self._states.append(states[:room].copy())
             self._losing.append(losing[:room].copy())
             self.count += len(self._states[-1])
-
-    def look_further(self, runner: Runner, run: Run, *, width: int) -> None:
-        """Run further rows where there are flips, but few, and a subject takes whole batches.
-
-        They explain the score and are no part of it.
-        """
-        if runner.traits.external or not runner.traits.vectorised or not self.flips:
-            return
-        sampled = self.count
-        cells = int(min(MORE_CELLS, runner.executions_left // LEFT_SHARE))
-        last = min(sampled + min(cells // width, MORE_TIMES * sampled), ROWS)
-        with runner.apart():
-            while self.count < last and self.flips < MORE_FLIPS and not runner.out_of_time:
-                step = sampled
-                if runner.saves_calls:  # so many that enough of them may flip
-                    # Twice the rows that are expected to suffice.
-                    step = 2 * self.count * (MORE_FLIPS - self.flips) // self.flips
-                stop = min(self.count + step, last)
-                runner.ledger.planned = (stop - self.count) * width
-                self.add(*run(self.count, stop))
-
-    @property
-    def flips(self) -> int:
-        """How many of them flip."""
-        return sum(int((each == FLIP).sum()) for each in self._states)
 
     def table(self, loser: int | None = None) -> tuple[NDArray[Any], Flags]:
         """The inputs of which it is known, and whether they flip; none if that is too few.
