@@ -162,9 +162,7 @@ def of_linked(subject: Any, where: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_groups_with_inputs_of_their_own_are_the_same_there(
-    fails: bool, processes: Executor
-) -> None:
+def test_groups_with_own_inputs_are_the_same_there(fails: bool, processes: Executor) -> None:
     subject = failing if fails else table
     here = of_linked(subject, None)
     assert of_linked(subject, processes) == here

@@ -28,7 +28,7 @@ from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
-LOOKING = 2  # one of so many executions that are allowed may be for looking for them
+PROPOSED = 4  # times as many are proposed as can be run
 
 
 class Unexplained(NamedTuple):
@@ -121,11 +121,12 @@ def _generated_flips(drawing: Sampler, columns: Sequence[int], people: NDArray[A
     """Pairs of generated inputs that differ in the set alone, and flip."""
     schema, reading = drawing.population.schema, drawing.reading
     flips, kin = FlipPool(schema, reading), Kin(Assignments(schema, tuple(columns)))
-    count = drawing.trials.allowance() // (2 * LOOKING)
+    count = drawing.trials.allowance() // 2
     if not count or drawing.trials.out_of_time:
         return flips
-    drawn = _common_inputs(drawing, people, 2 * count)
-    first, values = drawn[:count], drawn[count:, kin.columns]
+    drawn = _common_inputs(drawing, people, 2 * PROPOSED * count)  # many do not differ in the set
+    first, values = np.split(drawn, 2)
+    values = values[:, kin.columns]
     for place, column in enumerate(kin.columns):
         level_of, own = schema.characteristics[column].level_of, first[:, column]
         same = level_of(own) == level_of(values[:, place])
@@ -133,7 +134,7 @@ def _generated_flips(drawing: Sampler, columns: Sequence[int], people: NDArray[A
     pairs = kin.all_changed(np.stack([first, first], axis=1), [1], kin.columns, values)
     first, second = pairs[:, 0], pairs[:, 1]
     valid = (first[:, kin.columns] != second[:, kin.columns]).any(axis=1) & schema.valid(first)
-    pairs = pairs[valid & schema.admits(first, second) & as_drawn(schema.ties, first)]
+    pairs = pairs[valid & schema.admits(first, second) & as_drawn(schema.ties, first)][:count]
     inputs = np.asfortranarray(pairs.reshape(2 * len(pairs), len(schema)))
     cells, _ = drawing.trials.run(inputs, len(inputs))
     outputs = reading.cells(cells).reshape(-1, 2)
