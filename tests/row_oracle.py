@@ -93,18 +93,6 @@ def causal_generated(world: World, rows: Weighed, names: set[str]) -> tuple[floa
     return flips / total, (flips + unknown) / total
 
 
-def causal_of_members(world: World, rows: Weighed, names: set[str]) -> tuple[float, float, float]:
-    """With bins: the least, the expected and the largest score over the members drawn."""
-    least = expected = largest = 0.0
-    for row, weight in rows:
-        chance = world._flip_chance(row, names)
-        expected += weight * chance
-        least += weight * (chance > 1 - 1e-9)
-        largest += weight * (chance > 1e-9)
-    total = sum(weight for _, weight in rows)
-    return least / total, expected / total, largest / total
-
-
 def distance(
     world: World, rows: Weighed, names: set[str], number: Callable[[Row], Any], *, within: bool
 ) -> tuple[float, float]:

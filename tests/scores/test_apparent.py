@@ -84,27 +84,6 @@ def _failing(case: Case, salt: int) -> Case:
     return replace(case, decide=decide, world=world)
 
 
-def no_bins(rows: RowCase) -> bool:
-    return not any(v.bins is not None and v.name in rows.names for v in rows.case.world.variables)
-
-
-@SOME
-@given(row_cases())
-@pytest.mark.slow
-def test_with_bins_the_score_is_one_that_members_can_give_and_the_truth_is_within(
-    rows: RowCase,
-) -> None:
-    if no_bins(rows):
-        reject()
-    score = rows.measure(measures=["causal"])["causal", "generated"]
-    least, expected, largest = row_oracle.causal_of_members(
-        rows.case.world, rows.rows, set(rows.names)
-    )
-    assert score.method == "sampled"
-    assert least - 1e-9 <= score.score <= largest + 1e-9
-    assert score.low - 1e-9 <= expected <= score.high + 1e-9
-
-
 @SOME
 @given(row_cases(binned=False, failing=True))
 def test_scores_are_those_of_the_definitions_with_the_ends_that_failures_leave(
@@ -326,15 +305,6 @@ def test_a_budget_that_ends_leaves_ends_that_hold_and_an_inconclusive_score() ->
         for score, truth in zip(result.scores, whole.scores, strict=True):
             assert score.low <= truth.score <= score.high
         assert result.scores[0].low < result.scores[0].high
-
-
-def test_a_budget_that_just_suffices_is_enough() -> None:
-    data = people(200)
-    need = themis.Audit(themis.batch(decide), SCHEMA).apparent(data, "race", only_data=True)
-    audit = themis.Audit(
-        themis.batch(decide), SCHEMA, max_executions=need.executions, deterministic=True
-    )
-    assert audit.apparent(data, "race", only_data=True).stopped == "done"
 
 
 def test_small_groups_are_marked_and_whole_number_weights_count_people() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,18 +196,6 @@ def test_what_is_saved_depends_on_the_kind_unless_somebody_says_it() -> None:
         themis.Audit(row, SCHEMA, cost="time")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("line", "saves"), [("", True), ('cost = "executions"', False)])
-def test_the_file_says_what_to_save(tmp_path: Path, line: str, saves: bool) -> None:
-    rule = "def decide(table):\n    return table['race'] == 'green'\n"
-    (tmp_path / "by_table.py").write_text(rule)
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "python"\nfunction = "by_table:decide"\ncall = "batch"\n'
-        f'{line}\n[inputs]\nrace = ["green", "purple"]\n'
-    )
-    audit = themis.Audit.from_file(tmp_path / "themis.toml")
-    assert audit.runner.saves_calls == saves
-
-
 # The same answers --------------------------------------------------------------------------
 
 
@@ -243,17 +230,6 @@ def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
             score = getattr(audit, measure)("race")
             wrong[measure] += not score.low <= true <= score.high
     assert all(count <= 0.15 * runs for count in wrong.values())
-
-
-@pytest.mark.parametrize("rows", [7, 150])
-def test_how_rows_are_cut_into_calls_changes_nothing(rows: int) -> None:
-    whole, cut = (themis.Audit(tabular(12.0)[0], SCHEMA, seed=2) for _ in range(2))
-    cut.sampler.block_rows = rows
-    for measure in ("causal", "group"):
-        one, other = (getattr(audit, measure)("race") for audit in (whole, cut))
-        assert (one.score, one.low, one.high) == (other.score, other.low, other.high)
-        assert one.samples == other.samples
-    assert cut.runner.account.calls > whole.runner.account.calls
 
 
 def notes_of(cost: Any, *calls: tuple[int, float], **options: Any) -> list[Note]:
@@ -364,18 +340,6 @@ def test_groups_that_differ_in_the_first_calls_only_are_not_held_against_a_subje
         assert score.floor == 0.0, seed
 
 
-def test_a_function_that_fails_in_its_first_call_only_is_measured() -> None:
-    calls = itertools.count()
-
-    def decide(table: Any) -> Any:
-        if next(calls) == 0:
-            raise ValueError("not ready")
-        return table["hours"] > 40 + 10 * (table["race"] == 4)
-
-    score = themis.Audit(themis.batch(decide), SCHEMA, seed=1).causal("race")
-    assert score.stopped == "error reached"
-
-
 def test_nothing_that_a_look_foresaw_is_left_for_the_next_question() -> None:
     """A score of 0 is not run again, so that nothing goes along; nor does it later."""
     subject, rule = tabular(12.0)
@@ -384,13 +348,3 @@ def test_nothing_that_a_look_foresaw_is_left_for_the_next_question() -> None:
     before = sum(rule.sizes)
     assert audit.group("race", max_executions=100).reruns is not None
     assert sum(rule.sizes) - before <= 100
-
-
-def test_later_questions_look_for_noise_by_themselves() -> None:
-    subject, _ = tabular(12.0)
-    audit = themis.Audit(subject, SCHEMA, seed=1)
-    assert audit.causal("sex").score == 0
-    assert audit.causal("race").low > 0
-    assert audit.causal("race", error=0.01).low > 0
-    assert audit.noise is not None
-    assert audit.noise.differing == 0

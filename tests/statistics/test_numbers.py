@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise, product, takewhile
+from itertools import product
 
 import numpy as np
 import pytest
@@ -133,19 +133,6 @@ def test_unknown_numbers_may_be_anything() -> None:
         assert most < ends.high
 
 
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("error", [1e-9, 1e-6, 0.8, 0.99])
-def test_ends_are_numbers_whatever_the_error_is(error: float) -> None:
-    rng, state = np.random.default_rng(7), GroupRule(0.01, error).start(3, numbers=True)
-    numbers = np.where(rng.random((500, 3)) < 0.3, 1.0, rng.random((500, 3)))
-    for _ in range(2):
-        seen = numbers[:, state.active]
-        state.add(seen, seen)
-        state.look()
-    assert 0 <= state.low <= state.high < 0.5
-    assert all(0.4 < each.low < each.score < each.high < 0.9 for each in state.group_intervals())
-
-
 # One mean, of distances: as long as all are 0 or 1 the rule of proportions stops the run ----------
 def mixed(rng: np.random.Generator, rows: int, *, ones: float, odd: float, value: float) -> Numbers:
     """Zeros and ones, and now and then another number: which rule stops a run is chance."""
@@ -228,18 +215,3 @@ def test_bets_that_follow_what_was_seen_fail_no_more_often_than_they_may(
             bets.choose(0, 0.05)
         failed += ever * likely ** sum(path) * (1 - likely) ** (6 - sum(path))
     assert failed <= 1 / 2.0
-
-
-@pytest.mark.parametrize(("share", "rows"), [(0.05, 1500), (0.1, 3000), (0.5, 7000)])
-def test_bets_that_follow_what_was_seen_need_fewer_numbers(share: float, rows: int) -> None:
-    error, every = 0.02, round(1 / share)
-    numbers = in_units((np.arange(rows) % every == 0).astype(float)[:, None])
-    bets, tally, looks = Bets(GRID, 1), Tally.of_none(GRID, (1,)), GroupRule(0.01, error).looks()
-    for first, last in pairwise((0, *takewhile(lambda each: each < rows, looks), rows)):
-        bets.choose(0, error)
-        bets.count(numbers[first:last])
-    tally.count(..., GRID.tally(numbers))
-    fractions = bet_fractions(error)
-    usual = mean_upper(GRID.counts(tally), GRID.points, EVIDENCE, fractions)
-    margins = bets.upper(EVIDENCE, fractions) - share, usual - share
-    assert margins[0] < 0.95 * margins[1]
