@@ -190,7 +190,7 @@ def test_results_are_the_same_whether_inputs_are_drawn_or_sent(
     assert not made
     assert everything(audit(themis.batch(table), place, error=0.1)) == here
     count = len(made)
-    assert count > 2
+    assert count > 1
     monkeypatch.setattr(BaseInputs, "is_quick", False)
     assert everything(audit(themis.batch(table), place, error=0.1)) == here
     assert len(made) == count
