@@ -6,6 +6,8 @@ import hashlib
 import inspect
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,11 @@ class RowFunction(Subject):
     ) -> None:
         self.function, self.schema, self._keywords = function, schema, keywords
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy knows nothing of batches that were run here."""
+        made = partial(RowFunction, keywords=self._keywords)
+        return made, (self.function, self.schema), {"structured": self.structured}
+
     def load(self, codes: NDArray[Any]) -> Batch:
         def values(column: int, codes: Codes) -> NDArray[Any]:
             return self.schema.characteristics[column].decode(codes).astype(object)
@@ -49,19 +56,20 @@ class RowFunction(Subject):
         """The answers row by row; a dictionary is made for each: a subject may change its own."""
         outputs: list[Any] = []
         failures: dict[int, Failure] = {}
-        names, function, keywords = self.schema.names, self.function, self._keywords
-        for values in zip(*(values.tolist() for values in columns), strict=True):
-            try:
-                if self.deadline < math.inf:
+        function, keywords, is_timed = self.function, self._keywords, self.deadline < math.inf
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        try:
+            for row in map(dict, map(zip, repeat(self.schema.names), values)):
+                if is_timed:
                     heed(self.deadline)
-                row = dict(zip(names, values, strict=True))
-                outputs.append(function(**row) if keywords else function(row))
-            except (BudgetEndedError, KeyboardInterrupt):
-                self.unfinished = Answers(outputs, failures)
-                raise
-            except (Exception, SystemExit) as error:
-                failures[len(outputs)] = crash_of(error)
-                outputs.append(None)
+                try:
+                    outputs.append(function(**row) if keywords else function(row))
+                except (Exception, SystemExit) as error:
+                    failures[len(outputs)] = crash_of(error)
+                    outputs.append(None)
+        except (BudgetEndedError, KeyboardInterrupt):
+            self.unfinished = Answers(outputs, failures)
+            raise
         return Answers(outputs, failures, calls=len(outputs))
 
 
