@@ -298,7 +298,7 @@ def _check_costs(plan: Plan) -> Iterator[Sentence]:
     if plan.checks is not None:
         sets = count(len(plan.checks.parts), "set")
         first = f"checks of {sets}: {forecast_sentence(plan.checks)}"
-        yield Sentence(f"{first}; more if a score is near its limit")
+        yield Sentence(f"{first}; more near a limit, fewer far above it")
     for each in plan.searches:
         sets = size(each.sets) + (" set" if each.sets == 1 else " sets")
         yield Sentence(
