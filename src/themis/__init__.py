@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     )
     from themis.events import Progress, SearchProgress
     from themis.inputs.characteristics import Integers, Reals, Values, derived
-    from themis.inputs.documents import documents
-    from themis.inputs.names import names
+    from themis.inputs.documents import documents, names
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot

@@ -20,9 +20,9 @@ from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.documents import documents
+from themis.inputs.documents import names as names_of
 from themis.inputs.expressions import quote
 from themis.inputs.following import level_names
-from themis.inputs.names import names as names_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from

@@ -24,10 +24,10 @@ from themis.inputs.characteristics import (
     listed,
 )
 from themis.inputs.constraints import Constraint, parse_constraint
+from themis.inputs.documents import Names
 from themis.inputs.following import completed, plain_table, ties_of
 from themis.inputs.guesses import guess_table
 from themis.inputs.keys import InputKeys
-from themis.inputs.names import Names
 from themis.inputs.row_files import repeated_names, rows_of
 
 Input: TypeAlias = Characteristic | Sequence[Value] | Names

@@ -1,8 +1,8 @@
-"""The runs of a project: a SQLite file in its `.themis` folder, and a folder for each run.
+"""The runs of a project: a folder for each in its `.themis` folder.
 
-What a run writes itself (its events, its result) is in its folder, so that it is there even if the
-server was killed; the table has what the list of runs shows. Several servers may share one history:
-a run that is not over is held by its server and its process, and by nobody once both are gone.
+It has what the list of runs shows, and what a run writes itself (its events, its result), so that
+it is there even if the server was killed. Several servers may share one history: a run that is not
+over is held by its server and its process, and by nobody once both are gone.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
-import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +29,8 @@ from themis.show.reports.method import digest
 from themis.show.words.verdicts import line
 
 GONE = "The page's server was gone before it ended."
-FOLDER, FILE, RESULT, HELD = "ui", "history.sqlite", "result.json", "held"
+FOLDER, FILE, RESULT, HELD = "ui", "run.json", "result.json", "held"
+NAME = re.compile(r"[\w-]+", re.ASCII)  # of a run, and so of its folder
 KEPT = "*.html", "*.md", "*.csv"  # what an audit writes beside its result
 State = Literal["waiting", "running", "done", "stopped", "failed", "lost", "opened"]
 OVER: tuple[State, ...] = ("done", "stopped", "failed", "lost", "opened")
@@ -74,27 +75,14 @@ class Run:
         )
 
 
-COLUMNS = tuple(each.name for each in fields(Run))
-TABLE = f"CREATE TABLE IF NOT EXISTS runs ({', '.join(COLUMNS)}, PRIMARY KEY (name))"
-
-
 class History:
     """The runs that were made in one folder of a project."""
 
     def __init__(self, project: Path, *, rows: bool = False) -> None:
         """With `rows` what runs learned is kept as it is; else as documents may show it."""
         self.rows = rows
-        self._home = project / ".themis"
-        self._folder = self._home / FOLDER
+        self._folder = project / ".themis" / FOLDER
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._open() as table:
-            table.execute("PRAGMA journal_mode = WAL")
-            table.execute(TABLE)
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self._home / FILE, timeout=30.0)) as table, table:
-            yield table
 
     def folder(self, run: Run) -> Path:
         """Where a run keeps its events and its result."""
@@ -132,38 +120,37 @@ class History:
 
     def keep(self, run: Run) -> Run:
         """Write down what is known of a run."""
-        values = {name: getattr(run, name) for name in COLUMNS}
-        values["seed"] = None if run.seed is None else str(run.seed)  # it may be of any size
-        values["command"] = json.dumps(run.command)
-        marks = ", ".join(f":{name}" for name in COLUMNS)
-        with self._open() as table:
-            table.execute(
-                f"INSERT OR REPLACE INTO runs ({', '.join(COLUMNS)}) VALUES ({marks})", values
-            )
+        write_whole(self.folder(run) / FILE, json.dumps(asdict(run)).encode())
         return run
 
     def runs(self) -> list[Run]:
         """All of them: what runs, then what waits, then the latest."""
-        runs = [self._settled(each) for each in self._select("ORDER BY began DESC")]
+        names = (each.name for each in self._folder.iterdir())
+        known = filter(None, map(self._read, names))
+        runs = sorted(map(self._settled, known), key=lambda each: -each.began)
         return sorted(runs, key=lambda each: each.is_over + (each.state != "running"))
 
     def find(self, name: str) -> Run | None:
         """The run of this name, if there is one."""
-        found = self._select("WHERE name = ?", name)
-        return self._settled(found[0]) if found else None
+        found = self._read(name)
+        return None if found is None else self._settled(found)
 
-    def _select(self, which: str, *values: str) -> list[Run]:
-        with self._open() as table:
-            rows = table.execute(f"SELECT {', '.join(COLUMNS)} FROM runs {which}", values)
-            return [_run(row) for row in rows]
+    def _read(self, name: str) -> Run | None:
+        if not NAME.fullmatch(name):
+            return None
+        try:
+            found = json.loads((self._folder / name / FILE).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return Run(**{**found, "command": tuple(found["command"])})
 
     def _settled(self, run: Run) -> Run:
         """The run; of one that nobody holds any more it is written down how it ended."""
         if run.is_over or (held := self.hold(run)) is None:
             return run
         try:
-            (now,) = self._select("WHERE name = ?", run.name) or [run]
-            with suppress(OSError, sqlite3.Error):  # of a full disk; what is there can be read
+            now = self._read(run.name) or run
+            with suppress(OSError):  # of a full disk; what is there can be read
                 return now if now.is_over else self.end(now, self.without_end(now), GONE)
             return now
         finally:
@@ -176,8 +163,6 @@ class History:
 
     def forget(self, run: Run) -> None:
         """Remove a run and its files."""
-        with self._open() as table:
-            table.execute("DELETE FROM runs WHERE name = ?", (run.name,))
         shutil.rmtree(self.folder(run), ignore_errors=True)
 
     def place_of(self, run: Run) -> Path | None:
@@ -236,10 +221,3 @@ def _written(result: Result, title: str, *, rows: bool) -> bytes:
         problem = "it tells of few people, which may not be kept"
         raise RequestError.one("rows", title, problem, "start the page with --rows") from None
     return text.encode()
-
-
-def _run(row: Sequence[object]) -> Run:
-    values = dict(zip(COLUMNS, row, strict=True))
-    values["command"] = tuple(json.loads(str(values["command"])))
-    values["seed"] = None if values["seed"] is None else int(str(values["seed"]))
-    return Run(**values)  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sqlite3
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -43,7 +42,7 @@ from themis.web.warm import Warm
 HOST = "127.0.0.1"
 PAGES = reading, measuring, running, pairs, combinations, deciding, trying, describing, uploads
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-MISTAKES = (ThemisError, OSError, sqlite3.Error)
+MISTAKES = ThemisError, OSError
 STATIC = files("themis.web").joinpath("static")
 
 
