@@ -99,8 +99,7 @@ _HOMES = {
     "themis.audit.audit": ("Audit",),
     "themis.audit.model_selection": ("scorer",),
     "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
-    "themis.inputs.documents": ("documents",),
-    "themis.inputs.names": ("names",),
+    "themis.inputs.documents": ("documents", "names"),
     "themis.errors": (
         "ColumnsWarning",
         "ConfigError",

@@ -283,13 +283,6 @@ def test_what_is_no_toml_gets_exactly_this_message(tmp_path: Path, number: int) 
     assert messages(tmp_path, text) == [message]
 
 
-def test_of_many_unknown_keys_the_first_fifty_are_named(tmp_path: Path) -> None:
-    keys = "\n".join(f"k{number} = 1" for number in range(1_050))
-    *named, rest = messages(tmp_path, config_text(rest=f"[run]\n{keys}"))
-    assert len(named) == 50
-    assert rest == "59: run.k50: 1,000 more keys are unknown, this one among them; remove them"
-
-
 def test_what_refers_to_a_faulty_characteristic_is_not_reported_with_it(tmp_path: Path) -> None:
     text = config_text(
         inputs='age = { min = 9, max = 1 }\n"odd name" = []\nrace = ["green"]',

@@ -290,12 +290,12 @@ def test_large_columns_are_computed_as_small_ones_are_looked_up() -> None:
 def test_a_huge_characteristic_is_compared_by_its_ends() -> None:
     huge = Integers(0, 10**12, name="huge")
     assert codes_of("huge == -1 or huge in [1000000000001]", huge) == ["not-a-value"]
-    parse("huge == 5 and huge != 7.5", huge)
+    parse("huge == 5 and huge != 7", huge)
 
 
 def test_large_text_characteristic_is_compared_by_value() -> None:
     key = listed("key", (f"k{number}" for number in range(100_001)))
-    constraint = parse('key == "k7" or key in ["k8", "nonsense"]', key)
+    constraint = parse('key == "k7" or key in ["k8", "k9"]', key)
     assert constraint.holds({"key": np.array([6, 7, 8])}).tolist() == [False, True, True]
     assert codes_of("key == 7", key) == ["different-kinds"]
 

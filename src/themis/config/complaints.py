@@ -26,7 +26,6 @@ from themis.subjects.meanings import CODE as LABELS
 from themis.subjects.trained import WEIGHTS
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown
-MOST_UNKNOWN = 50  # keys that are named; a file with more is of another kind
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,9 @@ def find_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     except ValidationError as error:
         faults = [_Fault.of(each) for each in error.errors(include_url=False)]
     unknown = [each for each in faults if each.is_unknown]
-    if rest := unknown[MOST_UNKNOWN:]:
-        faults = [*(each for each in faults if not each.is_unknown), *unknown[:MOST_UNKNOWN]]
-        problem = f"{len(rest):,} more keys are unknown, this one among them"
-        complaints.append(_complaint("unknown-key", rest[0].path, problem, "remove them"))
     misspelt = {
         (*fault.table, near)
-        for fault in unknown[:MOST_UNKNOWN]
+        for fault in unknown
         for near in difflib.get_close_matches(fault.key, fault.keys, n=1)
     }
     told = [

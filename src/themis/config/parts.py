@@ -1,9 +1,11 @@
-"""A themis.toml that is edited part by part: a table of it, or a named one of several."""
+"""A themis.toml that is edited part by part: a table, a named one of several, a decision."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,8 +14,10 @@ from themis.config.edits import BOM, with_value, without
 from themis.config.fields import Key, changed, keys_of, kind_of, kinds_of
 from themis.config.reader import Config, config_of, prefix_of
 from themis.config.told import mark_of
-from themis.config.toml import parse_toml
+from themis.config.toml import KeyPath, parse_toml
 from themis.errors import ConfigError
+from themis.results.model import Measure
+from themis.results.verdicts import Acceptance, Check
 
 EMPTY = "version = 1\n"
 NAMED = ("inputs", "constraints", "outputs")  # sections that hold several parts
@@ -121,6 +125,13 @@ class Source:
             return self
         return replace(self, text=with_value(self.text, part.path, value, prefix=prefix))
 
+    def with_value(self, path: KeyPath, value: Any) -> Self:
+        """The file with a value at a path; raises ConfigError where it has mistakes then."""
+        text = with_value(self.text, path, value, prefix=prefix_of(self.path))
+        new = replace(self, text=text)
+        new.config()
+        return new
+
     def without(self, part: Part) -> Self:
         """The file without a part."""
         return replace(self, text=without(self.text, part.path, prefix=prefix_of(self.path)))
@@ -129,3 +140,66 @@ class Source:
         """The file with another text of plain lines, which will end as they did."""
         lines = text.replace("\n", "\r\n") if "\r\n" in self.text else text
         return replace(self, text=BOM * self.text.startswith(BOM) + lines)
+
+
+# What is decided about findings: limits, and what is accepted for a while
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a decision is about: a set, or every set where it is None."""
+
+    against: tuple[str, ...] | None
+    measure: Measure = "causal"
+    output: str | None = None  # where a subject has several
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """How the file names it."""
+        which = {"search": True} if self.against is None else {"against": list(self.against)}
+        of = {} if self.output is None else {"output": self.output}
+        return {**which, "measure": self.measure, **of}
+
+    def is_of(self, decision: Check | Acceptance, first_output: str | None) -> bool:
+        """Whether the file has decided this one; without a name its first output is meant."""
+        outputs = {each or first_output for each in (decision.output, self.output)}
+        about = (decision.against, decision.measure)
+        return about == (self.against, self.measure) and len(outputs) == 1
+
+
+def with_limit(source: Source, finding: Finding, max_score: str) -> Source:
+    """The file with a limit on a finding, anew or instead of the one that it has."""
+    return _decided(source, "checks", finding, {"max_score": _number(max_score)})
+
+
+def with_acceptance(
+    source: Source, finding: Finding, *, reason: str, until: str, max_score: str = ""
+) -> Source:
+    """The file with a finding accepted, anew or instead of how it is accepted now."""
+    up_to = {"max_score": _number(max_score)} if max_score else {}
+    given = {**up_to, "reason": reason, "until": _parsed(date.fromisoformat, until)}
+    return _decided(source, "accepted", finding, given)
+
+
+def _decided(source: Source, section: str, finding: Finding, given: Mapping[str, Any]) -> Source:
+    config = source.config()
+    first = config.outputs[0].name if config.outputs else None
+    own: Iterable[Check | Acceptance] = getattr(config, section)
+    places = [place for place, each in enumerate(own) if finding.is_of(each, first)]
+    if section == "checks" and places:
+        return source.with_value((section, places[0], "max_score"), given["max_score"])
+    keys = dict(source.data[section][places[0]]) if places else finding.keys
+    keys = {name: each for name, each in keys.items() if name != "max_score"}
+    number = places[0] if places else len([*own])
+    return source.with_value((section, number), {**keys, **given})
+
+
+def _number(text: str) -> Any:
+    return _parsed(float, text)
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """The value of a text; the file says what is wrong with one that is none."""
+    with suppress(ValueError):
+        return parse(text)
+    return text

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError, suggest
-from themis.inputs.numbers import NumberRange, common_mistakes, is_list, is_number, mistake
+from themis.inputs.numbers import (
+    NumberRange,
+    is_list,
+    is_number,
+    missing_mistakes,
+    mistake,
+    weight_mistakes,
+)
 
 Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
@@ -272,8 +279,8 @@ class Characteristic(ABC):
         return other
 
     def _common_mistakes(self) -> Iterator[Mistake]:
-        missing = self.missing, self.missing_as_counterfactual
-        yield from common_mistakes(*missing, self.weights, self.size, self.filled_levels)
+        yield from missing_mistakes(self.missing, self.missing_as_counterfactual)
+        yield from weight_mistakes(self.weights, self.size, self.filled_levels)
         yield from _role_mistakes(self.role, protected=self.protected)
 
 

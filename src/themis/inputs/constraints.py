@@ -106,7 +106,6 @@ class _Checker:
     def __init__(self, reading: Reading, known: Mapping[str, Characteristic]) -> None:
         self._reading = reading
         self._known = known
-        self._values: dict[str, _Values] = {}
         self._nodes: dict[str, Node] = {}  # one for each characteristic: it is decoded once
 
     def condition(self, tree: ast.expr) -> Node:
@@ -167,7 +166,7 @@ class _Checker:
 
     def _explain_unknown(self, name: str) -> str:
         for variable in self._known.values():
-            if not variable.numeric and (Kind.TEXT, name) in self._list(variable).listed:
+            if not variable.numeric and _has(variable, name):
                 return f'put text in quotes: "{name}"'
         for known in self._known:
             if not known.isidentifier() and known in self._reading.text and name in known:
@@ -285,22 +284,16 @@ class _Checker:
         return node
 
     def _check_value(self, variable: Characteristic, kind: Kind, value: Any, source: str) -> None:
-        values = self._list(variable)
-        if values.include(value):
+        if _has(variable, value):
             return
         _check_kinds(kind, _kind_of(value), source)
-        same = values.of_kind(kind)
+        same = _some_values(variable, kind)
         if isinstance(value, str):
-            remedy = suggest(value, [str(each) for each in same[:MOST_NEAR]])
+            remedy = suggest(value, same)
         else:
-            remedy = f"its nearest value is {_show(min(same, key=lambda each: abs(each - value)))}"
+            remedy = f"a value near it is {_show(min(same, key=lambda each: abs(each - value)))}"
         problem = f"{variable.name!r} has no value {_show(value)}"
         raise ExpressionError("not-a-value", problem, remedy)
-
-    def _list(self, variable: Characteristic) -> _Values:
-        if variable.name not in self._values:
-            self._values[variable.name] = _Values(variable)
-        return self._values[variable.name]
 
     def _unsupported(self, tree: ast.AST, source: str) -> ExpressionError:
         what, remedy = _UNSUPPORTED.get(type(tree), ("such an expression", _ALLOWED))
@@ -308,25 +301,18 @@ class _Checker:
         return ExpressionError("unsupported-syntax", problem, remedy)
 
 
-class _Values:
-    """The values of a characteristic; of a very large one only the first and the last."""
+def _has(variable: Characteristic, value: Any) -> bool:
+    """Whether this is one of the values of a characteristic, and of the same kind."""
+    code = variable.encode(value)
+    return code is not None and _kind_of(variable.value(code)) is _kind_of(value)
 
-    def __init__(self, variable: Characteristic) -> None:
-        # Of more values only the first and the last are compared.
-        self._complete = variable.size <= 100_000
-        codes = np.arange(variable.size) if self._complete else np.array([0, variable.size - 1])
-        values = [_as_compared(value) for value in variable.decode(codes).tolist()]
-        self.listed = dict.fromkeys((_kind_of(value), value) for value in values)
 
-    def of_kind(self, kind: Kind) -> list[Any]:
-        return [value for each, value in self.listed if each is kind]
-
-    def include(self, value: Any) -> bool:
-        """Whether this is one of the values, or may be if they aren't all listed."""
-        kind = _kind_of(value)
-        if self._complete or not (same := self.of_kind(kind)):
-            return (kind, value) in self.listed
-        return kind is not Kind.NUMBER or min(same) <= value <= max(same)
+def _some_values(variable: Characteristic, kind: Kind) -> list[Any]:
+    """The first values of a kind, and the last one."""
+    codes = np.minimum(np.arange(MOST_NEAR + 1), variable.size - 1)
+    codes[-1] = variable.size - 1
+    values = dict.fromkeys(map(_as_compared, variable.decode(codes).tolist()))
+    return [each for each in values if _kind_of(each) is kind]
 
 
 def _check_kinds(left: Kind, right: Kind, source: str) -> None:

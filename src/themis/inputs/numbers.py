@@ -145,15 +145,8 @@ def mistake(code: str, problem: str, remedy: str) -> Mistake:
     return Mistake(code=code, where="", problem=problem, remedy=remedy)
 
 
-def common_mistakes(
-    share: Any, as_counterfactual: Any, weights: Any, size: int, levels: int
-) -> Iterator[Mistake]:
-    """What is wrong with the keys that all characteristics have."""
-    yield from _missing_mistakes(share, as_counterfactual)
-    yield from _weight_mistakes(weights, size, levels)
-
-
-def _weight_mistakes(weights: Any, size: int, levels: int) -> Iterator[Mistake]:
+def weight_mistakes(weights: Any, size: int, levels: int) -> Iterator[Mistake]:
+    """What is wrong with weights of so many values, or of their bins."""
     if weights is None:
         return
     if not is_list(weights):
@@ -175,7 +168,8 @@ def _weight_mistakes(weights: Any, size: int, levels: int) -> Iterator[Mistake]:
         yield mistake("weights-zero", "all weights are 0", "make at least one positive")
 
 
-def _missing_mistakes(share: Any, as_counterfactual: Any) -> Iterator[Mistake]:
+def missing_mistakes(share: Any, as_counterfactual: Any) -> Iterator[Mistake]:
+    """What is wrong with the share of inputs without a value."""
     code = "missing-counterfactual"
     if share is not None and not (is_number(share) and 0 < share < 1):
         problem = f"missing must be a share above 0 and below 1, got {share!r}"

@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from themis.config.deciding import Finding, with_acceptance, with_limit
-from themis.config.parts import Source
+from themis.config.parts import Finding, Source, with_acceptance, with_limit
 from themis.config.reader import Config
 from themis.engine.replacing import write_whole
 from themis.results.model import Result
