@@ -223,16 +223,15 @@ NAMES = ["id", "born", "degree", "years"]
 
 
 @pytest.mark.parametrize(
-    ("transformer", "needed"),
+    ("transformer", "needed", "wrap"),
     [
-        ([("a", "passthrough", ["years"])], ["years"]),
-        ([("a", "passthrough", [2, 3]), ("b", "drop", ["id"])], ["degree", "years"]),
-        ([("a", "passthrough", slice("born", "degree"))], ["born", "degree"]),
-        ([("a", StandardScaler(), lambda frame: ["years"])], ["years"]),
-        ([("a", "passthrough", [False, True, False, True])], ["born", "years"]),
+        ([("a", "passthrough", ["years"])], ["years"], "grid"),
+        ([("a", "passthrough", [2, 3]), ("b", "drop", ["id"])], ["degree", "years"], "calibrated"),
+        ([("a", "passthrough", slice("born", "degree"))], ["born", "degree"], None),
+        ([("a", StandardScaler(), lambda frame: ["years"])], ["years"], None),
+        ([("a", "passthrough", [False, True, False, True])], ["born", "years"], None),
     ],
 )
-@pytest.mark.parametrize("wrap", [None, "grid", "calibrated"])
 def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
     transformer: list[Any], needed: list[str], wrap: str | None
 ) -> None:

@@ -36,18 +36,6 @@ def test_linked_columns_make_one_block_also_through_later_constraints() -> None:
     assert [block.size for block in population.blocks] == [2, 2, 2]
 
 
-def test_groups_share_the_blocks_that_they_do_not_restrict() -> None:
-    population = Population.of(wide(6).where("c0 != c1", "c2 != c3"))
-    group = population.restricted({0: (0, 1)})
-    assert group is not None
-    assert [one is other for one, other in zip(population.blocks, group.blocks, strict=True)] == [
-        False,
-        True,
-        True,
-        True,
-    ]
-
-
 def test_streams_among_many_draw_and_keep_little() -> None:
     population = Population.of(wide(20))
     base = BaseInputs(population, 1, branch=(7,), among_many=True)

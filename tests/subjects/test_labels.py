@@ -95,7 +95,7 @@ other = [
   "YES ",
   "fine",
 ]
-third = "text"
+third = [" "]
 [inputs]
 sex = ["f", "m"]
 """
@@ -113,7 +113,7 @@ class TestFile:
             (7, "subject.labels.approved[2]"),
             (8, "subject.labels.refused"),
             (9, "subject.labels.other[1]"),
-            (13, "subject.labels.third"),
+            (13, "subject.labels.third[1]"),
         ]
         assert caught.value.mistakes[0].remedy == "did you mean 'approved'?"
 
@@ -122,13 +122,12 @@ class TestFile:
         text = FILE[: FILE.index("favourable")] + FILE[FILE.index("[inputs]") :]
         path.write_text(f'{text}[outputs.x]\nfavourable = ["y"]\n[outputs.x.labels]\ny = ["y*"]\n')
         assert read_config(path).outputs[0].labels == {"y": ["y*"]}
-        path.write_text(f'{text}[outputs.x]\nfavourable = ["z"]\n[outputs.x.labels]\ny = ["", 1]\n')
+        path.write_text(f'{text}[outputs.x]\nfavourable = ["z"]\n[outputs.x.labels]\ny = [""]\n')
         with pytest.raises(themis.ConfigError) as caught:
             read_config(path)
         found = [(each.line, each.where) for each in caught.value.mistakes]
         assert found == [
             (8, "outputs.x.favourable"),
-            (10, "outputs.x.labels.y[2]"),
             (10, "outputs.x.labels.y[1]"),
         ]
 
