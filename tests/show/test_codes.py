@@ -20,7 +20,7 @@ SOURCE = Path(themis.__file__).parent
 MAKER = re.compile(r"Mistake|\w+Error\.one|ExpressionError")  # of mistakes, given the code first
 # Where codes come from a table, or from an exception that has one.
 FROM_TABLES = {
-    "config.complaints": {words[0] for words in (*_WORDS.values(), _OTHER_WORDS)},
+    "config.complaints": {"unknown-key", *(e[0] for e in (*_WORDS.values(), _OTHER_WORDS))},
     "inputs.constraints": set[str](),
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
