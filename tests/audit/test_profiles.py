@@ -240,28 +240,3 @@ def test_a_result_says_what_the_profile_was() -> None:
     assert result.data["ignored"] == ["id"]
     assert "1 of 400 rows" in str(result.notes[0])
     assert "out of range" in str(result.notes[0])
-
-
-def test_generated_inputs_that_are_unlike_the_rows_are_pointed_at() -> None:
-    schema, rows = skewed()
-    audit = themis.Audit(lambda person: person["gain"] > 9, schema)
-    result = audit.apparent(rows, against=["sex"], measures=["causal"])
-    (note,) = [each for each in result.notes if each.code == "inputs-unlike-rows"]
-    share = sum(row["gain"] < 10_000 for row in rows) / len(rows)
-    assert note.values["name"] == "gain"
-    assert (note.values["low"], note.values["high"]) == (0, 9_999)
-    assert note.values["rows"] == pytest.approx(share)
-    assert note.values["generated"] == pytest.approx(0.1, abs=0.02)
-    assert "gain lies between 0 and 9999 in 89.2 % of the rows" in str(note)
-
-
-@pytest.mark.parametrize("case", ["only the rows", "like the rows", "few rows"])
-def test_inputs_that_are_like_the_rows_or_not_measured_need_no_word(case: str) -> None:
-    schema, rows = skewed()
-    if case == "like the rows":
-        rows = [{**row, "gain": 250 * place} for place, row in enumerate(rows)]
-    audit = themis.Audit(lambda person: person["gain"] > 9, schema)
-    given = rows[:60] if case == "few rows" else rows
-    only = case == "only the rows"
-    result = audit.apparent(given, against=["sex"], measures=["causal"], only_data=only)
-    assert "inputs-unlike-rows" not in [each.code for each in result.notes]

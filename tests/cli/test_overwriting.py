@@ -12,7 +12,7 @@ import pytest
 
 from tests import report_results
 from tests.projects import SMALL, enter, run, write_project
-from themis.cli.earlier import is_no_loss
+from themis.cli.files import is_no_loss
 from themis.show.reports.formats import FORMATS
 
 PEOPLE = "race,sex,income\n" + "green,f,10\npurple,m,40\n" * 20

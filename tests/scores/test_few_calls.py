@@ -12,10 +12,7 @@ import pytest
 
 import themis
 from tests.clocks import Clock
-from themis.audit.notes import other_cost
 from themis.engine import runner as runner_module
-from themis.engine.pace import CallTimes
-from themis.results.notes import Note
 from themis.subjects import base as base_module
 
 MOST = 14  # calls of a score with the default settings, …
@@ -230,34 +227,6 @@ def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
             score = getattr(audit, measure)("race")
             wrong[measure] += not score.low <= true <= score.high
     assert all(count <= 0.15 * runs for count in wrong.values())
-
-
-def notes_of(cost: Any, *calls: tuple[int, float], **options: Any) -> list[Note]:
-    audit = themis.Audit(tabular(12.0)[0], SCHEMA, cost=cost, **options)
-    if cost == "executions" or options:
-        audit.causal("race")
-    audit.runner.pace.calls = CallTimes()
-    for call in calls:
-        audit.runner.pace.calls.add(*call)
-    return list(other_cost(audit.runner))
-
-
-def codes_of(cost: Any, *calls: tuple[int, float]) -> list[str]:
-    return [note.code for note in notes_of(cost, *calls)]
-
-
-def test_expensive_executions_are_a_note_where_calls_are_saved() -> None:
-    in_proportion = (10, 0.1), (500, 5.0)
-    assert codes_of("calls", *in_proportion) == ["executions-take-time"]
-    assert codes_of("calls", (10, 2.0), (500, 5.0)) == []  # a call costs much, and each input less
-    assert codes_of("calls", (10, 0.0001), (500, 0.005)) == []  # nobody waits for that
-    assert codes_of("executions", *in_proportion) == []
-
-
-def test_expensive_calls_are_a_note_where_executions_are_saved() -> None:
-    assert codes_of("executions", (10, 2.0), (500, 2.1)) == ["calls-take-time"]
-    assert codes_of("calls", (10, 2.0), (500, 2.1)) == []
-    assert codes_of("executions", (400, 2.0), (500, 2.1)) == []  # hardly larger: nothing to see
 
 
 # What takes the time -------------------------------------------------------------------------

@@ -30,6 +30,8 @@ from themis.audit.rows import (
     CounterfactualChoice,
     RowRequest,
     favourable_outcomes,
+    measure_rows,
+    people_asked,
     sets_of,
 )
 from themis.audit.run import Sought, Work, start_budget
@@ -505,8 +507,6 @@ class Audit:
         `sensitive_features` are such columns beside the rows: a series, an array, a table or a
         mapping, each a set by itself.
         """
-        from themis.audit.row_results import measure_rows, people_asked
-
         people, sets = people_asked(
             self._apparatus, rows, against, self.default_sets, features=sensitive_features,
             label=label, unknown=unknown, weights=weights,

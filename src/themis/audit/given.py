@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from themis.audit.rows import left_out
+from themis.audit.notes import left_out
 from themis.engine.cache import default_path
 from themis.errors import Mistake, RequestError, RowsWarning
 from themis.events import Listener, ignore

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import numpy
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from themis._version import __version__
 from themis.engine.account import Spent
@@ -19,13 +18,10 @@ from themis.engine.runner import Runner
 from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import Value
 from themis.inputs.constraints import Constraint
-from themis.inputs.people import People
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
-from themis.inputs.streams import BaseInputs
-from themis.results.model import CausalScore, GroupScore, Score, SearchResult
+from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
-from themis.results.parts import TestedSet
 from themis.scores.unchangeable import fixed_share
 from themis.settings import Stopping
 from themis.subjects.base import Prices, Subject, Tokens
@@ -35,15 +31,6 @@ MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
-FELT_SECONDS = 1.0  # of calls, from which on it is worth a word what takes them
-APART = 8  # times as many inputs has the largest call as the smallest, to compare them
-IN_PROPORTION = 0.5  # of the time for one input in a small call is that in a large one, at least
-EXPENSIVE = 1e-3  # seconds for one input
-MANY_CALLS = 24
-UNLIKE = 0.3  # more of the rows than of the generated inputs have some values: worth a word
-MANY_ROWS = 100  # from which on shares among them mean something
-FEW_VALUES, PARTS = 20, 10  # values that are compared one by one; of more, parts of them
-DRAWN = 4_096  # generated inputs that rows are compared with
 FEW_NAMED = 5  # outputs
 
 
@@ -139,9 +126,7 @@ def mostly_same(scores: Iterable[Score]) -> Iterator[Note]:
             )
 
 
-def made_by_constraints(
-    scores: Sequence[Score], searches: Sequence[SearchResult], schema: Schema
-) -> Iterator[Note]:
+def made_by_constraints(scores: Sequence[Score], schema: Schema) -> Iterator[Note]:
     """Which differences between groups may come from constraints, and not from the set itself.
 
     Where nothing links a set to other characteristics, its groups differ by no more than its causal
@@ -149,7 +134,12 @@ def made_by_constraints(
     link it do something: they give the groups other people, or forbid what would change decisions.
     Only causal scores near 0 are spoken of.
     """
-    bounds = _near_zero(scores, searches)
+    bounds = {
+        (each.against, each.output): each.high
+        for each in scores
+        if isinstance(each, CausalScore) and _is_plain(each) and each.score <= NEAR_ZERO
+        if each.distance == "exact"
+    }
     for each in scores:
         if not isinstance(each, GroupScore) or not _is_plain(each) or each.statistic != "rate":
             continue
@@ -184,36 +174,6 @@ def few_counterfactuals(scores: Iterable[Score], sampler: Sampler) -> Iterator[N
             )
 
 
-def _near_zero(
-    scores: Iterable[Score], searches: Iterable[SearchResult]
-) -> dict[tuple[tuple[str, ...], str | None], float]:
-    """The sets with a causal score near 0, by set and output, and what it is at most."""
-    found = {
-        (each.against, each.output): each.high
-        for each in scores
-        if isinstance(each, CausalScore) and _is_plain(each) and each.score <= NEAR_ZERO
-        if each.distance == "exact"
-    }
-    for search in searches:
-        if search.measure == "causal" and search.distance == "exact" and search.conclusive:
-            slack = 0.0 if search.method == "exact" else search.error
-            for tested in search.tested:
-                if tested.decision == "below" and _seen(tested) <= NEAR_ZERO:
-                    key = tested.against, search.output
-                    found.setdefault(key, search.threshold + slack)
-    return found
-
-
-def _seen(tested: TestedSet) -> float:
-    """The share of inputs that a search saw flip, or the exact score; 1 where it tells neither."""
-    for reason in tested.reasons:
-        if reason.code == "exact-score":
-            return float(reason.values["score"])
-        if reason.code == "inputs-flip":
-            return float(reason.values["flips"] / max(reason.values["inputs"], 1))
-    return 1.0
-
-
 def _is_plain(score: Score) -> bool:
     """Whether it was measured on generated inputs, with ends that are certain."""
     certain = score.stopping is Stopping.CERTIFIED
@@ -230,49 +190,6 @@ def linking(schema: Schema, against: Iterable[str]) -> list[Constraint]:
     return [e for e in schema.constraints if reads[e.name] & own and reads[e.name] - own]
 
 
-def unlike_rows(people: People, population: Population) -> Iterator[Note]:
-    """Where generated inputs are least like given rows, if they are very unlike them.
-
-    Of each characteristic the shares of its values are compared, or those of ten parts of them.
-    """
-    drawn = BaseInputs(population, 0).rows(0, DRAWN)
-    gaps = [_widest_gap(people, drawn, column) for column in people.schema.free]
-    gap = max(gaps, key=lambda each: each.size)
-    if gap.size >= UNLIKE and people.rows >= MANY_ROWS:
-        yield Note.of("inputs-unlike-rows", **gap.values)
-
-
-@dataclass(frozen=True)
-class _Gap:
-    """Values that rows have much more often than generated inputs."""
-
-    size: float
-    values: dict[str, Any]
-
-
-def _widest_gap(people: People, drawn: NDArray[Any], column: int) -> _Gap:
-    each = people.schema.characteristics[column]
-    parts = each.size if each.size <= FEW_VALUES else PARTS
-    count = parts + 1  # the last is for no value, and for values that only rows have
-
-    def shares(codes: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
-        places = np.minimum(codes.astype(np.int64) * parts // each.size, parts)
-        return np.asarray(np.bincount(places, weights, count)[:count] / weights.sum())
-
-    of_rows = shares(people.codes[:, column], people.weights)
-    generated = shares(drawn[:, column], np.ones(len(drawn)))
-    part = int(np.argmax((of_rows - generated)[:parts]))
-    first, last = (-(-end * each.size // parts) for end in (part, part + 1))
-    values = {
-        "name": each.name,
-        "low": each.value(first),
-        "high": each.value(last - 1),
-        "rows": float(of_rows[part]),
-        "generated": float(generated[part]),
-    }
-    return _Gap(float(of_rows[part] - generated[part]), values)
-
-
 def about_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
     """How many an earlier run had left, and why there are no more.
 
@@ -286,19 +203,24 @@ def about_answers(runner: Runner, spent: Spent) -> Iterator[Note]:
         yield Note.of("service-unpaid", said=runner.unpaid)
 
 
-def other_cost(runner: Runner) -> Iterator[Note]:
-    """Whether the time of calls speaks against what is saved; it differs from run to run."""
-    times = runner.pace.calls
-    (few, quick), (many, slow) = times.smallest, times.largest
-    if many < APART * few or times.seconds < FELT_SECONDS:
+def left_out(facts: Mapping[str, Any] | None) -> Iterator[Note]:
+    """What each score of given rows says of those that it lacks."""
+    yield from (note for note in fit_notes(facts) if note.code == "rows-left-out")
+
+
+def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
+    """What a reader should know about rows that were left out."""
+    if not facts:
         return
-    grows = (slow / many) / (quick / few) if quick else 1.0  # 1: in proportion to the inputs
-    if runner.saves_calls and grows >= IN_PROPORTION and slow / many >= EXPENSIVE:
-        yield Note.of("executions-take-time", seconds=slow / many)
-    calls = not runner.saves_calls and runner.account.calls >= MANY_CALLS
-    if calls and slow <= quick / IN_PROPORTION:  # many inputs take hardly longer than few
-        cost, limit = runner.traits.cost, runner.max_executions
-        yield Note.of("calls-take-time", few=few, many=many, cost=cost, max_executions=limit)
+    if facts["dropped"]:
+        counts = {name: facts[name] for name in ("file", "rows", "dropped")}
+        reasons = [{**each, "examples": each["examples"][:2]} for each in facts["reasons"]]
+        yield Note.of("rows-left-out", **counts, reasons=reasons)
+    for kept in facts.get("kept", ()):
+        if kept.get("between_steps"):
+            yield Note.of("values-between-steps", name=kept["name"], rows=kept["rows"])
+        else:
+            yield Note.of("values-kept", **kept)
 
 
 USED = ("tokens_in", "tokens_out", "tokens_estimated", "spend")  # by a language model

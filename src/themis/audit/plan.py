@@ -15,19 +15,15 @@ from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.given import check_made_up
 from themis.audit.inventory import inventories
-from themis.audit.notes import sparse, unknown_values
-from themis.audit.rows import fit_notes
-from themis.config.from_model import order_note, word_of
+from themis.audit.notes import fit_notes, sparse, unknown_values
+from themis.config.from_model import order_note
 from themis.engine.account import Budget
-from themis.errors import RequestError, SubjectError
+from themis.errors import SubjectError
 from themis.events import Forecast
 from themis.inputs.characteristics import Value
 from themis.inputs.following import rewrite
-from themis.inputs.people import people_of
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
-from themis.inputs.tables import Table
-from themis.inputs.values import is_missing
 from themis.results.model import Measure
 from themis.results.notes import Note
 from themis.results.parts import Inventory
@@ -100,7 +96,6 @@ class Plan:
     searches: tuple[SearchPlan, ...]  # of the file's checks that search, or of `themis search`
     confidence: float
     error: float
-    mean_errors: Mapping[str, float]  # the same of outputs with means, in their own units
     failure: str | None  # why some trial has no decision
     profile: Mapping[str, Any] | None = None  # whom inputs are drawn from, where not from all
     command: Command | None = None  # that is forecast; None: `score` and `check`
@@ -111,14 +106,12 @@ class Plan:
 def make_plan(
     audit: Audit,
     checks: Sequence[Check] = (),
-    people: Table | None = None,
     *,
     at_once: bool = False,
     wish: Wish = Wish(),
 ) -> Plan:
     """Run a few inputs of an audit's subject; work out what its scores and checks will cost.
 
-    With some rows of the profile, predictions of what they are known for are compared with it.
     How much a search takes depends on what it finds: only how many sets it looks at is known.
     """
     schema, population = audit.schema, audit.all_inputs
@@ -157,7 +150,7 @@ def make_plan(
             *failing,
             *_fit_notes(audit),
             *_warnings(audit, trials),
-            *_order(audit.runner.subject, people),
+            *filter(None, [order_note(audit.runner.subject, None)]),
         ),
         trials=trials,
         seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
@@ -167,7 +160,6 @@ def make_plan(
         command=wish.command,
         confidence=audit.settings.confidence,
         error=settings.error,
-        mean_errors=dict(_mean_errors(audit, settings.error)),
         failure=audit.runner.failure_message() if failed else None,
         profile=audit.profile_facts,
         pilot=None if twice is None else _pilot(audit, twice),
@@ -204,16 +196,6 @@ def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[Sea
     if wish.command == "search":
         measure: Measure = "excess" if "excess" in wish.measures else "causal"
         yield audit.search_plan(wish.threshold, max_size=wish.max_size, measure=measure)
-
-
-def _mean_errors(audit: Audit, error: float) -> Iterator[tuple[str, float]]:
-    for measure, view in audit.score_views():
-        reading = view.sampler.reading
-        if measure == "group" and reading.statistic == "mean":
-            assert reading.output is not None
-            assert reading.output.scale is not None
-            low, high = reading.output.scale
-            yield reading.output.name, error * (high - low)
 
 
 def _fit_notes(audit: Audit) -> Iterable[Note]:
@@ -258,27 +240,6 @@ def _warnings(audit: Audit, trials: tuple[Trial, ...]) -> Iterator[Note]:
         yield Note.of("no-favourable-trial", outputs=list(outputs.values()))
     if not audit.default_sets:
         yield Note.of("nothing-protected")
-
-
-def _order(subject: Subject, rows: Table | None) -> Iterator[Note]:
-    """In which order the subject gets its columns, if that is all it goes by.
-
-    What it predicts is the one column that is no input and has only values that it answers.
-    """
-    schema, answers = subject.schema, subject.possible_outputs() or (0, 1)
-    possible = set(map(word_of, answers))
-    found = {
-        name: {word_of(each) for each in column.values if not is_missing(each)}
-        for name, column in ({} if rows is None else rows.columns).items()
-        if name not in schema.names
-    }
-    labels = [name for name, words in found.items() if len(words) > 1 and words <= possible]
-    people = None
-    if rows is not None and len(labels) == 1:
-        with suppress(RequestError):  # none of these rows fits
-            people = people_of(rows, schema, unknown="drop", label=labels[0])
-    note = order_note(subject, people)
-    yield from [] if note is None else [note]
 
 
 def _size(schema: Schema) -> int:

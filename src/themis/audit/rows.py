@@ -1,26 +1,34 @@
-"""What an audit is asked about given rows, and the scores that answer it, one by one."""
+"""What an audit is asked about given rows: their scores, known outcomes and proxies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from themis.audit.apparatus import Apparatus
+from themis.audit.family import Family
+from themis.audit.given import warn_of
+from themis.audit.run import Work
 from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments
+from themis.inputs.beside import with_features, with_groups
 from themis.inputs.characteristics import Value
 from themis.inputs.outcomes import MOST_VALUES, KnownNumbers
-from themis.inputs.people import People
+from themis.inputs.people import People, Unknown, columns_read, people_of
 from themis.inputs.population import Population
+from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Schema
 from themis.results.model import Measure, Result
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Errors, Outcomes, Proxy
+from themis.results.parts import Naming
 from themis.scores.privacy import of_people
 from themis.scores.question import Scored, charged
 from themis.settings import Settings
@@ -80,6 +88,90 @@ class RowRequest:
         if measure == "group" or self.draws or self.counterfactuals == "generated":
             return ("generated",)
         return ("within",) if self.counterfactuals == "within" else ("generated", "within")
+
+
+def measure_rows(
+    apparatus: Apparatus,
+    people: People,
+    request: RowRequest,
+    settings: Settings,
+    naming: Naming | None,
+) -> Result:
+    """What is wanted of these people, beside all inputs if that is wanted, too."""
+    from themis.scores.people import PeopleRun
+    from themis.scores.proxies import ranked
+
+    asked, sampler, whole = apparatus.asked, apparatus.sampler, apparatus.whole_views
+    apparatus.runner.failures.personal = not apparatus.handling.show_rows
+    family = Family.of(settings, row_measures(request, whole))
+    question = (people.digest, str(request), family.settings)
+
+    def measure_all(work: Work) -> None:
+        work.outcomes, work.errors, work.proxies = asked.observed.get(question, ((), (), ()))
+        work.people_run = asked.runs.get(question)
+        if work.add_known(asked.answers(question)):
+            work.observe(
+                chain.from_iterable(request.sets), output=request.output, rows=work.people_run
+            )
+            return
+        views = drawn_views(people, sampler, whole) if request.draws else whole
+        run = work.people_run = views.people_run or PeopleRun(sampler, people)
+        work.outcomes = row_outcomes(request, run, whole, settings)
+        work.errors = row_errors(request, run, whole)
+        for score in row_scores(request, run, views, whole, family.settings):
+            work.add(score)
+        work.observe(chain.from_iterable(request.sets), output=request.output, rows=run)
+        for proxy in row_proxies(request, run, whole, settings):
+            work.proxies = ranked([*work.proxies, proxy])
+
+    work = Work(apparatus, family, people.facts)
+    work.do(measure_all)
+    result = work.result("apparent", naming)
+    result = replace(result, notes=(*result.notes, *missing_proxies(result, request, people)))
+    if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
+        asked.keep(question, result.scores, settings)
+        asked.observed[question] = result.outcomes, result.errors, result.proxies
+        asked.runs[question] = work.people_run
+    return result
+
+
+def people_asked(
+    apparatus: Apparatus,
+    rows: Any,
+    against: str | Iterable[Any] | None,
+    default_sets: Sequence[Sequence[str]],
+    *,
+    features: Any,
+    label: str | None,
+    unknown: Unknown | None,
+    weights: str | Sequence[float] | None,
+) -> tuple[People, list[list[str]]]:
+    """The people that rows describe, or the profile, and the names of the sets they have.
+
+    `features` are columns beside the rows, each of which is a set.
+    """
+    schema, sets = apparatus.schema, named_sets(default_sets if against is None else against)
+    named = {name for each in sets for name in each}
+    if rows is None and features is not None:
+        problem, remedy = "there are no rows that they stand beside", "give the rows, too"
+        raise RequestError.one("sensitive-features", "sensitive_features", problem, remedy)
+    if rows is None:
+        lacking = named - schema.column_by_name.keys()
+        return apparatus.own_people(label, unknown, weights, lacking), sets
+    given = rows_of(rows, only=columns_read(schema, weights, label) | named)
+    if features is not None:
+        given, names = with_features(given, features)
+        sets = [*(sets if against is not None else []), *([each] for each in names)]
+        named |= {*names}
+    way, own = unknown or "keep", schema.with_extra({})
+    if apparatus.remake is None:  # a ready-made subject is as it is
+        way, own = "drop" if way == "keep" else way, schema
+    own = with_groups(own, given, named)
+    # Otherwise what only a profile's rows have is unknown for others.
+    people = people_of(given, own, weights=weights, unknown=way, label=label)
+    if given is not rows:
+        warn_of(people.facts)
+    return people, sets
 
 
 def row_measures(request: RowRequest, whole: Views) -> Iterator[Measure]:
@@ -239,23 +331,3 @@ def favourable_outcomes(
         problem = "there is no column of known outcomes"
         raise RequestError.one("label-favourable", "label_favourable", problem, "give the label")
     return tuple(given) if isinstance(given, list | tuple | set | frozenset) else (given,)  # type: ignore[return-value]
-
-
-def left_out(facts: Mapping[str, Any] | None) -> Iterator[Note]:
-    """What each score of given rows says of those that it lacks."""
-    yield from (note for note in fit_notes(facts) if note.code == "rows-left-out")
-
-
-def fit_notes(facts: Mapping[str, Any] | None) -> Iterator[Note]:
-    """What a reader should know about rows that were left out."""
-    if not facts:
-        return
-    if facts["dropped"]:
-        counts = {name: facts[name] for name in ("file", "rows", "dropped")}
-        reasons = [{**each, "examples": each["examples"][:2]} for each in facts["reasons"]]
-        yield Note.of("rows-left-out", **counts, reasons=reasons)
-    for kept in facts.get("kept", ()):
-        if kept.get("between_steps"):
-            yield Note.of("values-between-steps", name=kept["name"], rows=kept["rows"])
-        else:
-            yield Note.of("values-kept", **kept)

@@ -16,9 +16,10 @@ from themis.audit.inventory import inventories
 from themis.audit.notes import (
     about_answers,
     few_counterfactuals,
+    fit_notes,
+    left_out,
     made_by_constraints,
     mostly_same,
-    other_cost,
     sparse,
     timing_of,
     unknown_values,
@@ -27,7 +28,6 @@ from themis.audit.notes import (
 )
 from themis.audit.observed import observed
 from themis.audit.precision import Asked, precise_at_once
-from themis.audit.rows import fit_notes, left_out
 from themis.audit.views import View
 from themis.engine.account import Budget
 from themis.engine.failures import TooManyFailuresError
@@ -216,19 +216,15 @@ class Work:
             if note is not None and "conditions" in note.values:
                 yield note
 
-    def result(
-        self, command: str, naming: Naming | None = None, notes: Iterable[Note] = ()
-    ) -> Result:
+    def result(self, command: str, naming: Naming | None = None) -> Result:
         """What was learned; an error that holds it where the subject failed too often."""
         apparatus, runner, failed = self._apparatus, self._runner, self._has_failed
         is_over = self._problem is not None or self._ended is Ending.INTERRUPTED
         if runner.failures.total and not is_over:
             self._failing = tuple(self._told_failing())
         spent = runner.account - self._before
-        slow = list(about_answers(runner, spent))
-        if self._ended is not Ending.INTERRUPTED:
-            slow += other_cost(runner)
         seconds = time.monotonic() - self._clock
+        notes = [*apparatus.cache_notes, *about_answers(runner, spent)]
         result = Result(
             command=command,
             seed=self._settings.seed,
@@ -240,10 +236,8 @@ class Work:
             cache_hits=spent.cache_hits,
             stopped=Ending.FAILED if failed else self._stopped(),
             failures=runner.failures.to_dict(runner.subject),
-            notes=tuple(self._notes(notes)),
-            timing=timing_of(
-                spent, runner.subject, self._started, seconds, [*apparatus.cache_notes, *slow]
-            ),
+            notes=tuple(self._notes()),
+            timing=timing_of(spent, runner.subject, self._started, seconds, notes),
             noise=self._probe.noise(self._settings.confidence),
             data=self._data,
             account=account_of(spent),
@@ -309,19 +303,18 @@ class Work:
         early = (each for each in (Ending.INTERRUPTED, Ending.BUDGET) if each in stops)
         return next(early, Ending.DONE)
 
-    def _notes(self, given: Iterable[Note]) -> Iterator[Note]:
+    def _notes(self) -> Iterator[Note]:
         """What is to be said of the whole."""
         apparatus, subject, schema = self._apparatus, self._runner.subject, self._runner.schema
         yield from self._chosen
         yield from fit_notes(self._data)
-        yield from given
         yield from self._failing
         yield from sparse(apparatus.population)
         yield from self._of_outputs(apparatus.views.notes(apparatus.handling.favourable))
         yield from unknown_values(subject)
         yield from without_effect(subject, self._scores)
         yield from mostly_same(self._scores)
-        yield from made_by_constraints(self._scores, self._searches, schema)
+        yield from made_by_constraints(self._scores, schema)
         yield from few_counterfactuals(self._scores, self._sampler)
         yield from self._of_outputs(self._probe.notes())
 

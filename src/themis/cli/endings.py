@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import signal
@@ -44,8 +43,7 @@ def ends_properly(command: Callable[..., int]) -> Callable[..., None]:
             close_stdout()
             code = Exit.BROKEN_PIPE
         except Exception as error:
-            known = _say_unprintable(error) or _say_too_many_files(error)
-            code = known or _say_bug(error, options.get("verbose"))
+            code = _say_unprintable(error) or _say_bug(error, options.get("verbose"))
         raise typer.Exit(int(code))
 
     return run
@@ -146,14 +144,6 @@ def _say_unprintable(error: Exception) -> Exit | None:
         close_stdout()
         return Exit.BROKEN_PIPE
     return None
-
-
-def _say_too_many_files(error: Exception) -> Exit | None:
-    """Say that the system lets this process open no more files, where that is so."""
-    if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
-        return None
-    remedy = "allow more (ulimit -n 1024), or set a smaller concurrency in [subject]"
-    return say_error(ThemisError(f"too many files are open at once; {remedy}"))
 
 
 def _say_bug(error: Exception, verbose: bool | None) -> Exit:

@@ -1,7 +1,12 @@
-"""The files of a command: those that it must not overwrite, and the one its result comes from."""
+"""The files of a command: those that it must not overwrite, and the one its result comes from.
+
+An earlier file of the same kind, known by how it begins, may be replaced.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,20 +14,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from themis.cli.earlier import is_no_loss, loss
 from themis.errors import Mistake, RequestError
 
 if TYPE_CHECKING:
     from themis.config.reader import Config
 
 Files = Mapping[str, Path | None]
+RESULT_KEYS = {"themis", "command", "executions", "stopped"}
+_PAGE = r'<!doctype html>\s*<html [^>]*><head><meta charset="utf-8"/><meta http-equiv="Content-Sec'
+SIGNATURES = {  # of each format of a report
+    "html": _PAGE,
+    "annex": _PAGE,
+    "md": r"## Themis(: [^\n]+)?\n\n\*\*",
+    "junit": r'<\?xml [^>]*>\s*<testsuites name="themis"',
+    "sarif": r'\{[^{}]*"runs": \[\s*\{\s*"tool": \{\s*"driver": \{\s*"name": "Themis"',
+    "github": r"::(error|warning|notice) ",
+    "csv": r"measure,against,score,low,high,confidence,error,",
+}
 
 
 def check_targets(writes: Files, reads: Files | None = None) -> None:
     """Refuse to overwrite what a command reads, or writes elsewhere: all mistakes at once.
 
     `writes` are paths by option, `reads` by what they are, in words. Files of another kind than
-    what is written are safe anyway: see `earlier`.
+    what is written are safe anyway: see `is_no_loss`.
     """
     taken = {f"{what}, which would be lost": path for what, path in (reads or {}).items()}
     mistakes = []
@@ -107,3 +122,33 @@ def _shown(path: Path) -> str:
     """The path from here on where it leads further down, else as it was given."""
     resolved, here = path.resolve(), Path.cwd()
     return (resolved.relative_to(here) if resolved.is_relative_to(here) else path).as_posix()
+
+
+def is_no_loss(path: Path, kind: str) -> bool:
+    """Whether a file of this kind, a result or the format of a report, may take this place.
+
+    It may where nothing is there, a device or a pipe, an empty file, or one of the same kind.
+    """
+    from themis.engine.replacing import text_at_risk
+
+    text = text_at_risk(path)
+    if kind == "result" and text.startswith("{"):
+        return _is_result(path)
+    return not text or re.match(SIGNATURES.get(kind, r"\Z"), text) is not None
+
+
+def loss(path: Path, what: str) -> tuple[str, str]:
+    """The problem and the remedy where another file would be lost."""
+    problem = f"{str(path)!r} is there already and is no {what}: it would be lost"
+    return problem, "name another file, or remove it"
+
+
+def _is_result(path: Path) -> bool:
+    """A result or a replay, also where others sorted its keys."""
+    from themis.inputs.row_files import encoding_of
+
+    try:
+        data = json.loads(path.read_bytes().decode(encoding_of(path)))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and data.keys() >= RESULT_KEYS

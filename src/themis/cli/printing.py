@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -13,20 +12,6 @@ from typing import TextIO
 from themis.errors import ThemisError
 from themis.show.words.values import one_line
 
-# What stands for signs that an encoding lacks, so that a difference looks unlike none; else `?`.
-SIGNS, LETTERS = "■○█▒┃–→’≥≤…", ("#", "o", "#", ":", "|", "-", ">", "'", ">=", "<=", "...")
-PLAIN = dict(zip(SIGNS, LETTERS, strict=True))
-STAND_IN = "themis.stand-in"
-
-
-def _stand_in(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    signs = error.object[error.start : error.end]
-    return "".join(PLAIN.get(sign, "?") for sign in signs), error.end
-
-
-codecs.register_error(STAND_IN, _stand_in)
-
 
 class UnprintableError(ThemisError):
     """Standard output can't be written, for example because a disk is full."""
@@ -36,7 +21,7 @@ def write(text: str) -> None:
     """Print on stdout, whatever encoding it has; a closed pipe shows at once."""
     encoding = sys.stdout.encoding or "utf-8"
     with printing():
-        sys.stdout.write(text.encode(encoding, STAND_IN).decode(encoding))
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
         sys.stdout.flush()
 
 

@@ -5,28 +5,32 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import ends_properly
 from themis.cli.files import (
     ReportFile,
     check_report,
     check_targets,
+    is_no_loss,
+    loss,
     output_mistake,
     save,
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write, write_document
 from themis.errors import Exit, Mistake, RequestError
-from themis.show.words.values import one_line
+from themis.show.words.values import count, file_size, one_line, visible
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from themis.engine.cache import CacheContents
     from themis.results.model import Result
     from themis.show.reports.formats import Format
 
@@ -252,13 +256,33 @@ Place = Annotated[
 
 def info(place: Place = None) -> int:
     """Show where the cache is, how large, and what it holds."""
-    from themis.cli.cache_page import show_contents
     from themis.engine.cache import read_contents
     from themis.show.terminal.parts import make_console, render
 
     console = make_console(sys.stdout)
-    write(render(show_contents(read_contents(_cache_of(place))), console))
+    write(render(_show_contents(read_contents(_cache_of(place))), console))
     return Exit.DONE
+
+
+def _show_contents(contents: CacheContents) -> Iterator[RenderableType]:
+    """The parts of what a cache holds from top to bottom."""
+    from themis.show.terminal.parts import Sentence, grid, indented, short
+
+    subjects = count(len(contents.subjects), "subject") if contents.subjects else "empty"
+    place, size = visible(str(contents.path)), file_size(contents.bytes)
+    yield Sentence(f"{place}: {size}, {subjects}")
+    if not contents.subjects:
+        return
+    heads = ("kind", "fingerprint", "decisions", "last used")
+    table = grid({}, {}, {"justify": "right"}, {}, heads=heads)
+    for each in contents.subjects:
+        table.add_row(
+            short(visible(each.kind)),
+            short(visible(each.fingerprint)),
+            short(f"{each.decisions:,}"),
+            short(visible(each.last_used.replace("T", " ").removesuffix("+00:00") + " UTC")),
+        )
+    yield indented(table)
 
 
 def clear(

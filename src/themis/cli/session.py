@@ -17,26 +17,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.given import with_columns
-from themis.cli.costs import say_forecast
-from themis.cli.earlier import is_no_loss, loss
 from themis.cli.endings import in_options
 from themis.cli.event_lines import EventLines
-from themis.cli.files import Files, check_targets, output_mistake, save, source_of
+from themis.cli.files import Files, check_targets, is_no_loss, loss, output_mistake, save, source_of
 from themis.cli.options import Options, split_names
 from themis.cli.printing import print_line, say, write
 from themis.config.reader import Config, load_config, placing
 from themis.config.told import check_confirmed
 from themis.errors import Exit, Mistake, RequestError, SubjectError
-from themis.events import Began, Event, Listener, ignore
+from themis.events import FACTOR, Began, Event, Forecast, Listener, ignore
+from themis.inputs.numbers import two_digits
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.withheld import withheld
 from themis.show.terminal.progress import ProgressLine, ReadingLines
-from themis.show.words.values import count, file_size
+from themis.show.words.values import about_duration, at_cost, count, file_size
 
 if TYPE_CHECKING:
     from themis.engine.suites import Suite
@@ -412,31 +411,11 @@ def hosting_subject() -> Iterator[None]:
         gc.freeze()
         gc.enable()
     try:
-        with _stdout_is_stderr(), redirect_stdout(sys.stderr), _no_silent_end():
+        with _stdout_is_stderr(), redirect_stdout(sys.stderr):
             yield
     except SystemExit as error:
-        raise SubjectError(ENDED.format(call=f"exit({error.code!r})")) from None
-
-
-ENDED = "the subject ended the program with {call}; it must return a decision"
-
-
-@contextmanager
-def _no_silent_end() -> Iterator[None]:
-    """Within, `os._exit` of this process says so and tells of no success: nothing was decided."""
-    own, end = os.getpid(), os._exit
-
-    def said(status: int) -> NoReturn:
-        if os.getpid() == own:
-            os.write(2, f"error: {ENDED.format(call=f'os._exit({status!r})')}\n".encode())
-            status = Exit.SUBJECT_FAILED
-        end(status)
-
-    os._exit = said
-    try:
-        yield
-    finally:
-        os._exit = end
+        problem = f"the subject ended the program with exit({error.code!r})"
+        raise SubjectError(f"{problem}; it must return a decision") from None
 
 
 @contextmanager
@@ -461,3 +440,33 @@ def score_exit_code(result: Result) -> Exit:
     """Whether all scores are as precise as asked, and what they found was run again."""
     sure = all(score.conclusive and score.is_checked for score in result.scores)
     return Exit.DONE if sure else Exit.INCONCLUSIVE
+
+
+def forecast_sentence(forecast: Forecast) -> str:
+    """All executions, with those that are repeated, in how many calls, and how long."""
+    parts = [about(forecast.executions, "execution")]
+    if forecast.calls < forecast.executions:
+        parts.append(f"in {about(forecast.calls, 'call')}")
+    if forecast.tokens:
+        guessed = " (estimated)" if forecast.guessed else ""
+        parts.append(f"with {about(forecast.tokens, 'token')}{guessed}{at_cost(forecast.spend)}")
+    give_or_take = f"give or take a factor of {FACTOR}"
+    if forecast.among > 4:  # the cost of a search among more is not foreseen well
+        give_or_take = (
+            f"a search among {forecast.among} characteristics may take many times as many"
+        )
+    time = "" if forecast.seconds is None else f"; {about_duration(forecast.seconds)}"
+    return f"all together {' '.join(parts)} ({give_or_take}){time}"
+
+
+def say_forecast(event: Event) -> None:
+    """Say what a whole audit will cost, once that is known."""
+    if isinstance(event, Forecast):
+        searched = ", a search" if event.among > 1 else ""
+        sets = count(len(event.parts), "set")
+        say(f"{sets}{searched} and noise: {forecast_sentence(event)}")
+
+
+def about(number: int, noun: str) -> str:
+    """So many, as far as is known: "about 31,000 executions"."""
+    return f"about {count(int(two_digits(number)), noun)}"

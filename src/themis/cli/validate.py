@@ -16,20 +16,15 @@ from rich.text import Text
 
 from themis.audit.audit import Audit
 from themis.audit.plan import Pilot, Plan, Trial, Wish, make_plan
-from themis.cli.costs import about, forecast_sentence
 from themis.cli.endings import in_options
 from themis.cli.measure import parse_sets
 from themis.cli.options import Options
 from themis.cli.printing import say, write
-from themis.cli.session import Session, hosting_subject, open_config
-from themis.config.from_rows import some_rows
-from themis.config.reader import Config
+from themis.cli.session import Session, about, forecast_sentence, hosting_subject, open_config
 from themis.errors import Exit
 from themis.events import Began, Part
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Values
 from themis.inputs.numbers import two_digits
-from themis.inputs.row_files import read_table
-from themis.inputs.tables import Table as Rows
 from themis.show.terminal.parts import (
     DIM,
     FOLDED,
@@ -48,7 +43,6 @@ from themis.show.words.values import (
     confidence_text,
     count,
     cut_name,
-    figure,
     percent,
     size,
     tokens_used,
@@ -79,28 +73,20 @@ def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
     ):
         line.listen(Began(lambda: audit.runner.activity))
         leaves_precision = Session(options, make, config).leaves_precision
-        rows = _some_rows(config)
         if against:
             wish = replace(wish, sets=parse_sets(audit, against))
-        plan = make_plan(audit, config.checks, rows, at_once=leaves_precision, wish=wish)
+        plan = make_plan(audit, config.checks, at_once=leaves_precision, wish=wish)
     console = make_console(sys.stdout)
     if options.as_json:
         write(f"{json.dumps(as_dict(plan), indent=2)}\n")
     else:
-        write(render(show_plan(plan, str(config.path), width=console.width), console))
+        write(render(show_plan(plan, str(config.path)), console))
     if plan.failure is not None:
         too_often = audit.runner.fails_too_often
         say(f"{'error' if too_often else 'warning'}: {in_options(plan.failure)}")
         if too_often:
             return Exit.SUBJECT_FAILED
     return Exit.DONE
-
-
-def _some_rows(config: Config) -> Rows | None:
-    """Some rows of the profile, with all of their columns."""
-    if config.profile is None:
-        return None
-    return some_rows(read_table(config.folder / config.profile.data, most=50_000))  # enough to tell
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
@@ -123,7 +109,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
     return {**found, "costs": [each.text for each in costs]}
 
 
-def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
+def show_plan(plan: Plan, name: str) -> Iterator[RenderableType]:
     """The parts of a plan from top to bottom."""
     answered = any(trial.output is not None for trial in plan.trials)
     if answered:
@@ -132,11 +118,11 @@ def show_plan(plan: Plan, name: str, *, width: int) -> Iterator[RenderableType]:
         none = f"the subject answered none of {count(len(plan.trials), 'trial input')}"
         yield Sentence(f"{visible(name)} can be read, but {none}", "bold red")
     yield ""
-    yield indented(_characteristics(plan, width))
+    yield indented(_characteristics(plan))
     yield ""
     yield indented(_domain(plan))
     yield ""
-    yield _title(_trials_title(plan.trials))
+    yield _title(count(len(plan.trials), "trial input"))
     yield indented(_trials(plan.trials))
     yield ""
     if plan.example is not None:
@@ -183,12 +169,10 @@ def _title(text: str) -> Rule:
     return Rule(Text(text, "bold"), align="left", style=DIM)
 
 
-def _characteristics(plan: Plan, width: int) -> Table:
-    which = ["which"] * (width >= 60)  # with fewer columns it is not said which values there are
-    heads = ("characteristic" if which else "name", "values", "bins", "protected", *which)
-    name = {**FOLDED, "max_width": 20 if which else 12}
-    last = [{"no_wrap": False} for _ in which]  # what gives way
-    table = grid(name, {"justify": "right"}, {}, {}, *last, heads=heads)
+def _characteristics(plan: Plan) -> Table:
+    heads = ("characteristic", "values", "bins", "protected", "which")
+    name, last = {**FOLDED, "max_width": 20}, {"no_wrap": False}  # the last is what gives way
+    table = grid(name, {"justify": "right"}, {}, {}, last, heads=heads)
     for each in plan.schema:
         bins = "" if each.bin_starts is None else f"{each.filled_levels}"
         protected = short("protected", MARK) if each.protected else short("–", DIM)
@@ -197,7 +181,7 @@ def _characteristics(plan: Plan, width: int) -> Table:
             short(f"{each.size:,}"),
             short(bins),
             protected,
-            *(short(_describe(each), DIM) for _ in which),
+            short(_describe(each), DIM),
         )
     return table
 
@@ -236,13 +220,6 @@ def _domain(plan: Plan) -> Table:
     return table
 
 
-def _trials_title(trials: tuple[Trial, ...]) -> str:
-    """How many there are, and how many are run: an input that is drawn twice is run once."""
-    different = len({tuple((each.values or {}).items()) for each in trials})
-    is_fewer = different < len(trials) and trials[0].values is not None
-    return f"{len(trials)} trial inputs" + (f", {different} of them different" if is_fewer else "")
-
-
 def _trials(trials: tuple[Trial, ...]) -> Table:
     judged = any(trial.favourable is not None for trial in trials)
     table = grid({"max_width": 20}, *[{}] * judged, FOLDED)
@@ -275,11 +252,7 @@ def _favourable(trial: Trial) -> Text:
 
 def _costs(plan: Plan) -> Iterator[Sentence]:
     forecast = plan.forecast
-    means = [
-        f", means of {cut_name(visible(name))} to ± {figure(error)}"
-        for name, error in plan.mean_errors.items()
-    ]
-    asked = [f"to ± {100 * plan.error:g} points{''.join(means)}", confidence_text(plan.confidence)]
+    asked = [f"to ± {100 * plan.error:g} points", confidence_text(plan.confidence)]
     if forecast.parts and all(each.exact for each in forecast.parts):
         asked = ["exact"]
     duration = f"one execution takes {_tiny(plan.seconds_per_execution)}"

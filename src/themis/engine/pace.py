@@ -36,11 +36,9 @@ class CallTimes:
     smallest: tuple[int, float] = (0, 0.0)  # inputs, seconds
     largest: tuple[int, float] = (0, 0.0)
     quickest: tuple[int, float] = (0, 0.0)  # for each input: a model may be slow at first
-    seconds: float = 0.0  # of all of them
 
     def add(self, inputs: int, seconds: float) -> None:
         """Take note of a call; of two of the same size the quicker one counts."""
-        self.seconds += seconds
         if not self.largest[0]:
             self.smallest = self.largest = self.quickest = inputs, seconds
         self.smallest = min(self.smallest, (inputs, seconds))

@@ -6,7 +6,6 @@ parts are imported when somebody asks for them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -30,10 +29,6 @@ HOOKS = {
     "assert_conclusive": "themis.results.verdicts:assert_conclusive",
     "assert_nothing_found": "themis.results.verdicts:assert_nothing_found",
 }
-
-_OWN_PICTURE = re.compile(
-    r'<svg xmlns="http://www\.w3\.org/2000/svg" role="img" aria-label="[^"]*" viewBox="0 0 640 '
-)
 
 
 def hook(name: str) -> Callable[..., Any]:
@@ -70,18 +65,12 @@ class Plot:
         return f'<div style="max-width:640px">{self.svg}</div>'
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file, an .svg; an earlier one of Themis is replaced."""
+        """Write the picture to a file, an .svg."""
         place = Path(path)
         if place.suffix.lower() != ".svg":
             problem = f"{str(place)!r} can't be written: pictures are SVG"
             remedy = f"name it {place.with_suffix('.svg').name!r}" if place.name else "name a file"
             raise RequestError.one("picture", "path", problem, remedy)
-        if place.is_file():
-            before = place.read_text(encoding="utf-8", errors="replace")
-            if before.strip() and not _OWN_PICTURE.match(before):
-                problem = f"{str(place)!r} is there already and is no picture of Themis"
-                remedy = "name another file, or remove it"
-                raise RequestError.one("overwrite", "path", f"{problem}: it would be lost", remedy)
         place.write_text(self.svg, encoding="utf-8")
 
 

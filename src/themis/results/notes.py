@@ -68,7 +68,7 @@ class Note:
 
 
 AT_ONCE = "precise-at-once"  # says how precise scores are that nobody said that of
-HARMLESS = {"values-kept", "values-between-steps", "inputs-unlike-rows", AT_ONCE}
+HARMLESS = {"values-kept", "values-between-steps", AT_ONCE}
 PREFIXES = ("about", "when")  # any note may say of which set or output it is, or of which result
 
 UNIT = ("measure", "span")  # what tells the unit of a score or a difference: see `in_units`

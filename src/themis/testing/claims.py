@@ -5,7 +5,6 @@ Which audit does a test mean? The audits of a session, made once for all tests t
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -279,27 +278,17 @@ OF_SUBJECT = (
 OF_FILE = (*OF_SUBJECT, "jobs", "trust_pickle")
 
 
-@dataclass(frozen=True)
-class Found:
-    """An audit that tests share, and the settings of the test that asked for it."""
-
-    audit: Audit
-    settings: Mapping[str, Any]
-
-    def for_test(self, record: Record, unsure: Unsure, turns: Turns) -> AuditInTest:
-        """The audit as one test sees it."""
-        return AuditInTest(self.audit, self.settings, record=record, unsure=unsure, turns=turns)
-
-
 class Audits:
     """The audits of a session. Settings given on the command line override all others."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = dict(given)
-        self._audits: OrderedDict[Any, tuple[Audit, Any]] = OrderedDict()
+        self._audits: dict[Any, tuple[Audit, Any]] = {}
 
-    def audit(self, asked: Mapping[str, Any], test: Path, root: Path) -> Found:
-        """The audit that a test asks for: of a subject and its schema, or of a file."""
+    def audit(
+        self, asked: Mapping[str, Any], test: Path, root: Path
+    ) -> tuple[Audit, Mapping[str, Any]]:
+        """The audit that a test asks for, of a subject or a file, and its settings."""
         asked = {**asked, **self._given}
         _refuse_mistakes(asked)
         settings = {name: asked[name] for name in OF_MEASUREMENT if name in asked}
@@ -314,7 +303,7 @@ class Audits:
             key = (path, *_key(options))
             found = self._kept(key, lambda: Audit.from_file(path, **options), asked)
         found.settings.changed(**settings)  # mistakes are the fixture's, not the first assertion's
-        return Found(found, settings)
+        return found, settings
 
     def close(self) -> None:
         """End the processes of all subjects."""
@@ -325,10 +314,6 @@ class Audits:
         """The audit of this key; `alive` is held, so that no other object gets its identity."""
         if key not in self._audits:
             self._audits[key] = make(), alive
-            # Audits; an older one is closed, and made again when a test names it.
-            if len(self._audits) > 16:
-                self._audits.popitem(last=False)[1][0].close()
-        self._audits.move_to_end(key)
         return self._audits[key][0]
 
 

@@ -99,9 +99,7 @@ def themis_audit(request: pytest.FixtureRequest, _themis_audits: Audits) -> Audi
     try:
         if _WHAT.isdisjoint(asked):
             asked["config"] = _configured(request.config)
-        return _themis_audits.audit(asked, request.path, request.config.rootpath).for_test(
-            *_reporting(request)
-        )
+        return _in_test(request, _themis_audits, asked)
     except ThemisError as error:
         problem = error
     return pytest.fail(str(problem), pytrace=False)
@@ -118,10 +116,17 @@ def themis_audit_of(request: pytest.FixtureRequest, _themis_audits: Audits) -> A
         __tracebackhide__ = True
         asked = {**_marked(request.node), "subject": subject, "schema": schema, **settings}
         asked.pop("config", None)
-        found = _themis_audits.audit(asked, request.path, request.config.rootpath)
-        return found.for_test(*_reporting(request))
+        return _in_test(request, _themis_audits, asked)
 
     return audit_of
+
+
+def _in_test(request: pytest.FixtureRequest, audits: Audits, asked: dict[str, Any]) -> AuditInTest:
+    from themis.testing.claims import AuditInTest
+
+    audit, settings = audits.audit(asked, request.path, request.config.rootpath)
+    record, unsure, turns = _reporting(request)
+    return AuditInTest(audit, settings, record=record, unsure=unsure, turns=turns)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -60,7 +60,6 @@ _SEVERAL = {  # specs that write more, or less, than the value of their field
     "amounts": "{low} to {high}",
     "percents": "{low} to {high}",
     "counts": "{fewest} to {most}",
-    "lies": "lies between {low} and {high}",
     **dict.fromkeys(("doubt", "remedy"), ""),
 }
 _CHOICE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
@@ -284,18 +283,6 @@ def _rules(values: Values, name: str) -> str:
     return "; ".join(rules[:SHOWN]) + more
 
 
-def _lies(values: Values, _: str) -> str:
-    low, high = (visible(values[end]) for end in ("low", "high"))
-    return f"is {low}" if low == high else f"lies between {low} and {high}"
-
-
-def _changes(values: Values, _: str) -> str:
-    """What leads to larger calls."""
-    cost = 'with cost = "calls" in [subject]' if values.get("cost") != "calls" else ""
-    budget = "without max_executions" if "max_executions" in values else ""
-    return " and ".join(filter(None, (cost, budget)))
-
-
 def _scale(values: Values, name: str) -> str:
     low, high = values[name]
     return f"{exact_figure(low)} to {exact_figure(high)}"
@@ -345,7 +332,6 @@ SPECS: dict[str, Callable[[Values, str], str]] = {
     "of-rows": lambda values, name: percent(values[name] / values["rows"]),
     "share": _share,
     "confidence": lambda values, name: confidence_text(values[name]),
-    "ms": lambda values, name: f"{1e3 * values[name]:,.0f}",
     "and": lambda values, name: all_of(values[name]),
     "or": lambda values, name: " or ".join(values[name]),
     "list": lambda values, name: ", ".join(values[name]),
@@ -370,7 +356,5 @@ SPECS: dict[str, Callable[[Values, str], str]] = {
     "others": _others,
     "remedy": lambda values, _: favour_remedy(values),
     "rules": _rules,
-    "lies": _lies,
-    "changes": _changes,
     "difference": _difference,
 }
