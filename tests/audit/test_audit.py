@@ -55,13 +55,6 @@ def test_what_is_no_schema_is_said(given: Any, message: str) -> None:
         themis.Audit(loan, given)
 
 
-def test_an_unknown_characteristic_is_answered_with_the_nearest() -> None:
-    with pytest.raises(themis.RequestError, match=r"there is no characteristic 'rase'.*'race'"):
-        themis.Audit(loan, SCHEMA).causal("rase")
-    with pytest.raises(themis.RequestError, match="the set of characteristics is empty"):
-        themis.Audit(loan, SCHEMA).group()
-
-
 def test_the_result_is_plain_json_that_says_the_same_every_time() -> None:
     def once() -> dict[str, Any]:
         data = themis.Audit(loan, SCHEMA, seed=3).score([["race"]]).to_dict()

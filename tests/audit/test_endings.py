@@ -14,7 +14,7 @@ import pytest
 import themis
 from tests.projects import BIASED, Project, process, run
 from themis.results.comparison import compare
-from themis.results.model import CheckResult, Result
+from themis.results.model import Result
 from themis.results.notes import Ending
 from themis.results.saved import read_result, result_from_dict, result_schema
 from themis.show.parts.cautions import cautions
@@ -23,10 +23,7 @@ from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
 from themis.show.terminal.comparisons import render_differences
 from themis.show.words.explanations import counted_people
-from themis.show.words.searches import checks_guarantee
 from themis.show.words.verdicts import verdict
-
-AS_FAR = "It is certain as far as the subject always answers the same."
 
 
 def said(done: Any) -> str:
@@ -101,42 +98,6 @@ def test_checks_without_evidence_are_not_called_exact(
     assert NO_CERTAINTY in shown
     assert "exact" not in shown
     assert NO_CERTAINTY in render_markdown(read_result("result.json"))
-
-
-ROWS = "race,sex,income,savings\ngreen,f,10,5\npurple,f,50,5\ngreen,f,90,5\n"
-
-
-APPARENT = ("apparent", "--data", "rows.csv", "--only-data")
-
-
-def test_rows_that_were_not_run_are_not_called_run(project: Project) -> None:
-    project()
-    Path("rows.csv").write_text(ROWS)
-    options = (*APPARENT, "--against", "race", "--max-executions", "1", "-v")
-    shown = said(run(*options))
-    assert "(exact: every row was run" not in shown
-    assert "not every row was run (1 row;" in shown
-    assert "a single group" not in shown
-    assert "Only one group of race in the rows has a decision to show" in shown
-
-
-def test_the_only_group_of_rows_is_no_distance_from_itself(project: Project) -> None:
-    project("if person['income'] == 10: raise ValueError\nreturn 1", subject="max_failures = 1.0")
-    Path("rows.csv").write_text(ROWS)
-    options = ("--data", "rows.csv", "--only-data", "--against", "sex", "--measure", "group")
-    done = run("apparent", *options, "--json")
-    (score,) = json.loads(done.stdout)["scores"]
-    assert (score["low"], score["score"], score["high"]) == (0, 0, 0)
-    assert "There is a single group of sex" in said(run("apparent", *options, "-v"))
-
-
-def test_failed_executions_are_not_called_exact(project: Project) -> None:
-    project("raise ValueError")
-    Path("rows.csv").write_text(ROWS)
-    done = run(*APPARENT, "--against", "race", "-v")
-    assert done.exit_code == 3
-    assert "exact: every row was run" not in said(done)
-    assert "every row was run, and some executions failed (3 rows;" in said(done)
 
 
 # Failures and odd outputs -----------------------------------------------------------------
@@ -262,19 +223,6 @@ def _fair_and_unmeasured() -> Result:
     )  # fmt: skip
 
 
-def test_only_decided_checks_are_called_exact() -> None:
-    common = {"measure": "causal", "search": False, "max_score": 0.05, "confidence": 0.99}
-    holds = CheckResult(name="a", against=("race",), verdict="holds", **common)  # type: ignore[arg-type]
-    lacking = replace(holds, name="b", against=("sex",), verdict="not enough evidence")
-    result = _fair_and_unmeasured()
-    assert checks_guarantee(replace(result, checks=(holds,))) == (
-        f"Every verdict is exact: every input was run. {AS_FAR}"
-    )
-    assert checks_guarantee(replace(result, checks=(holds, lacking))) == (
-        f"Every verdict, except those undecided, is exact: every input was run. {AS_FAR}"
-    )
-
-
 def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
     def decide(person: dict[str, Any]) -> int:
         return 1 // person["age"]
@@ -282,11 +230,6 @@ def test_the_only_group_of_all_inputs_is_no_distance_from_itself() -> None:
     audit = themis.Audit(decide, themis.Schema(sex=["f"], age=range(9)), max_failures=1.0)
     score = audit.group("sex")
     assert (score.unknown, score.low, score.high) == (1, 0.0, 0.0)
-
-
-def test_an_interrupted_run_is_an_error_of_junit() -> None:
-    result = replace(_fair_and_unmeasured(), stopped=Ending.INTERRUPTED, scores=())
-    assert junit_counts(result) == ("1", "1")
 
 
 def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> None:
@@ -297,27 +240,6 @@ def test_too_many_failures_are_an_error_beside_the_scores(project: Project) -> N
     assert {each.kind for each in cautions(result)} >= {"failed", "ended early"}
     assert junit_counts(result) == ("3", "1")
     assert verdict(result).state == "open"
-
-
-def test_scores_of_all_inputs_that_the_budget_does_not_reach_are_named(project: Project) -> None:
-    project()
-    Path("rows.csv").write_text("race,sex,income,savings\ngreen,f,10,5\npurple,m,50,5\n")
-    options = ("--data", "rows.csv", "--against", "race", "--max-executions", "4", "-v")
-    done = run("apparent", *options)
-    assert done.exit_code == 4
-    assert "of 5 scores: not measured, because the budget ended: " in said(done)
-    assert "The group score of race is unknown: the budget ended" in said(
-        run("apparent", *options[:-1], "-q")
-    )
-
-
-def test_noise_is_not_called_an_early_end(project: Project) -> None:
-    body = "import random\nreturn int(random.random() < 0.5)"
-    project(body, inputs=SMALL_DOMAIN)
-    done = run("score", "-q", "--measure", "causal")
-    assert done.exit_code == 4
-    assert "because of noise)" in said(done)
-    assert "ended early" not in said(done)
 
 
 def test_results_without_scores_are_not_compared() -> None:

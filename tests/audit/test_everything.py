@@ -12,7 +12,6 @@ import themis
 from themis import Audit, Integers, Schema, Values
 from themis.audit.checker import run_checks
 from themis.audit.everything import Everything
-from themis.audit.forecast import Forecaster
 from themis.audit.plan import make_plan
 from themis.errors import RequestError
 from themis.events import FACTOR, Event, Forecast, StepBegun
@@ -354,14 +353,3 @@ def test_scores_by_degrees_are_foreseen(change: int) -> None:
     audit = themis.Audit(themis.batch(price), WIDE, **options)
     audit.score([["sex"], ["race"]])
     assert 1 / FACTOR < foreseen.executions / audit.runner.account.executions < FACTOR
-
-
-def test_a_forecast_of_a_search_among_many_characteristics_takes_no_time() -> None:
-    names = [f"c{place}" for place in range(40)]
-    schema = themis.Schema({name: ["a", "b"] for name in names})
-    with themis.Audit(lambda person: 1, schema) as audit:
-        forecaster = Forecaster(audit.view(), audit.settings)
-        told = forecaster.forecast(
-            [((0,), "causal", audit.view())], among=range(40), max_size=3, threshold=0.05
-        )
-    assert told.search > 0

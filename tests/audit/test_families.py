@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import themis
-from tests.projects import enter, run, write_project
 from themis.audit.checker import run_checks
 from themis.results.comparison import compare
 from themis.results.model import Result
@@ -117,18 +115,6 @@ def test_tests_of_a_session_share_and_claims_of_a_test_take_ever_smaller_parts()
     family = Turns(tests=5).next(asked, "group")
     assert (family.parts, family.members) == (20, 5)
     assert family.settings.confidence == pytest.approx(1 - 0.1 / 20)
-
-
-def test_options_override_the_file_and_are_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_project(tmp_path, extra="[run]\nfamily = true\n")
-    enter(tmp_path, monkeypatch)
-    for options, family in (([], 4), (["--no-family"], None)):
-        done = run("score", "--against", "race", "--against", "sex", *options, "--json")
-        data = json.loads(done.stdout)
-        assert {each.get("family") for each in data["scores"]} == {family}, done.output
-        assert data["source"]["command"].endswith(" ".join(["sex", *options]))
 
 
 def test_a_family_is_saved_and_compared_as_one() -> None:

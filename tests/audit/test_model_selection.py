@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -73,13 +71,6 @@ def test_several_scorers_are_used_together() -> None:
     found = cross_validate(Rule(10), people, [0] * len(people), scoring=scoring, cv=3)
     assert (found["test_both"] <= found["test_sex"]).all()
     assert (found["test_sex"] < 0).all()
-
-
-def test_a_scorer_survives_copies_and_other_processes() -> None:
-    scorer = themis.scorer("sex", schema=table(), favourable=[0])
-    model = Rule(10).fit(table())
-    for other in (deepcopy(scorer), pickle.loads(pickle.dumps(scorer))):
-        assert other(model, table()) == scorer(model, table())
 
 
 def test_what_a_split_lacks_is_tried_where_the_schema_has_it() -> None:

@@ -16,15 +16,6 @@ from themis.inputs.people import people_of
 from themis.inputs.row_files import rows_of
 
 
-def skewed(count: int = 400) -> tuple[themis.Schema, list[dict[str, Any]]]:
-    schema = themis.Schema(sex=["female", "male"], hours=range(10, 60), gain=range(100_000))
-    rng = np.random.default_rng(0)
-    gains = np.where(rng.random(count) < 0.9, 0, rng.integers(0, 100_000, count)).tolist()
-    sexes, hours = rng.choice(["female", "male"], count), rng.integers(10, 60, count)
-    people = zip(sexes.tolist(), hours.tolist(), gains, strict=True)
-    return schema, [{"sex": s, "hours": h, "gain": g} for s, h, g in people]
-
-
 def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:
     weights = "count" if rows.weighted else None
     return rows.case.audit(profile=rows.data, profile_weights=weights, **options)

@@ -170,16 +170,6 @@ def test_a_deterministic_subject_is_run_again_once_unless_few_tests_differ(tmp_p
     assert found.executions <= found.inputs + 4 * 9
 
 
-def test_a_test_without_the_budget_to_run_it_again_and_again_is_unconfirmed(tmp_path: Path) -> None:
-    path = write_tests(tmp_path / "suite.csv")
-    everything = replay(path, unfair(random.Random(1)))
-    assert everything.count("unclear")
-    short = replay(path, unfair(random.Random(1)), max_executions=everything.inputs + 120)
-    assert short.count("new", "still") == 0
-    assert short.count("unconfirmed") > 0
-    assert not short.conclusive
-
-
 def test_failures_in_reruns_are_no_noise(tmp_path: Path) -> None:
     path, draws = write_tests(tmp_path / "suite.csv"), random.Random(1)
 

@@ -264,14 +264,6 @@ def test_unknown_is_heeded_for_the_rows_of_the_profile(
     assert scores[0] == scores[1]
 
 
-def test_weights_without_rows_of_their_own_are_refused(project: Project) -> None:
-    project(extra='[profile]\ndata = "some.csv"\n')
-    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
-    done = run("apparent", "--weights", "income")
-    assert done.exit_code == 2
-    assert "--weights: there are no rows besides those of the profile" in done.stderr
-
-
 def test_small_groups_are_never_presented_as_fair(project: Project) -> None:
     project(body="return 1")
     command = ("apparent", "--data", "people.csv", "--measure", "group", "--only-data", "-q")
@@ -287,14 +279,6 @@ def test_rows_that_do_not_fit_are_an_error_if_wanted(project: Project) -> None:
     assert done.exit_code == 2
     assert "race: unknown value in 1 row: line 6" in done.stderr
     assert "income: out of range in 1 row: line 7" in done.stderr
-
-
-def test_a_profile_that_drops_goes_on_dropping(project: Project) -> None:
-    project(extra='[profile]\ndata = "some.csv"\nunknown = "drop"\n')
-    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
-    assert json.loads(run("apparent", "--json").stdout)["data"]["used"] == 3
-    kept = run("apparent", "--json", "--unknown", "keep")
-    assert json.loads(kept.stdout)["data"]["used"] == 4
 
 
 def test_known_outcomes_of_the_profile_need_no_data(project: Project) -> None:

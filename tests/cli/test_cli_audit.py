@@ -14,12 +14,10 @@ import pytest
 
 from tests.external import PATIENCE, wait_until
 from tests.projects import BIASED, enter, run, write_project
-from themis.events import StepBegun
 from themis.results.model import Result
 from themis.results.saved import read_result
 from themis.show.reports import folder as covers
 from themis.show.reports.method import digest
-from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import file_size
 from themis.show.words.verdicts import verdict
 
@@ -157,14 +155,6 @@ def test_a_signal_while_documents_are_rendered_waits_for_the_last_one(
     assert _told_by_all().seed == 5
 
 
-def test_other_files_in_the_folder_of_an_audit_stay(folder: Path) -> None:
-    Path("out").mkdir()
-    Path("out/notes.txt").write_text("mine")
-    _small_audit(folder)
-    assert {each.name for each in Path("out").iterdir()} == FILES | {"notes.txt"}
-    assert Path("out/notes.txt").read_text() == "mine"
-
-
 def test_an_audit_that_measured_nothing_saves_no_result(folder: Path) -> None:
     write_project(folder, SLOW)
     stderr = _interrupt_after(0)  # while the forecast is made
@@ -212,13 +202,6 @@ def test_an_audit_of_a_program_goes_on_where_another_ended(folder: Path) -> None
     went_on, fresh = (read_result(f"{each}/result.json") for each in ("out", "fresh"))
     assert went_on.executions < fresh.executions - 500
     assert [each.score for each in went_on.scores] == [each.score for each in fresh.scores]
-
-
-def test_the_live_line_shows_the_whole_audit() -> None:
-    line = ProgressLine(enabled=False)
-    assert str(line.line()).startswith("loading")
-    line.listen(StepBegun(3, 7))
-    assert str(line.line()).startswith("step 3 of 7 · loading")
 
 
 FEW = """

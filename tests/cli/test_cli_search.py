@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.projects import FAIR, SMALL, Project, process, run
+from tests.projects import FAIR, SMALL, Project, run
 from tests.report_results import result
 from tests.results.test_checks import SCORE, SEARCHED
 from themis.events import Activity, Began, Progress, SearchProgress
@@ -51,18 +51,6 @@ def test_search_says_which_sets_and_whom_they_hurt(project: Project) -> None:
     assert "race green purple decision 1 0 both: sex " in shown
     assert "15 combinations of 4 characteristics: " in shown
     assert "every set listed is above 5 %, and no set above 15 % is missing" in shown
-
-
-def test_sizes_are_limited(project: Project) -> None:
-    project("return int((person['race'] == 'green') == (person['sex'] == 'f'))", inputs=SMALL)
-    whole, single = (
-        strict_json(run(*SEARCH, "--json", "--max-size", size).stdout)["search"] for size in "31"
-    )
-    assert (whole["minimal_sets"], whole["sets_total"]) == ([["race"], ["sex"]], 7)
-    assert single["sets_total"] == 3
-    assert (
-        "3 combinations of up to 1 of 3 characteristics" in run(*SEARCH, "--max-size", "1").stdout
-    )
 
 
 def test_the_papers_search_is_not_said_to_be_certified(project: Project) -> None:
@@ -202,27 +190,6 @@ def test_an_output_that_is_not_there_is_said_with_the_option(project: Project) -
     assert run(*SEARCH, "--of", "foo").stderr == (
         f"{unknown} 'foo'; declare it in the file as [outputs.foo], or leave --of out\n"
     )
-
-
-def test_ended_budget_says_what_is_open(project: Project) -> None:
-    project()
-    done = process(*SEARCH, "--max-executions", "300", "-v")
-    assert done.returncode == 4
-    shown = words(done.stdout)
-    assert "Not finished (the budget ended)" in shown
-    assert " not checked" in shown
-    assert "any of them may be above as well" in shown
-
-
-def test_both_measures_are_searched_apart(project: Project) -> None:
-    project()
-    arguments = [*SEARCH, "--among", "race,sex", "--measure", "both"]
-    shown = words(run(*arguments, "-v").stdout)
-    assert "causal scores ──" in shown
-    assert "Among race and sex, 1 minimal combination has groups whose rates" in shown
-    assert "highest rate: green" in shown
-    data = strict_json(run(*arguments, "--json").stdout)
-    assert [each["measure"] for each in data["search"]] == ["causal", "group"]
 
 
 def test_a_set_with_an_undecided_part_is_not_called_minimal() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,8 @@ from threading import Event
 import pytest
 
 import themis
-from tests.external import PATIENCE, finish, start
+from tests.external import finish, start
 from tests.projects import SMALL, enter, run, write_project
-from tests.services import serve
 from themis.cli.options import Options
 from themis.cli.session import Session
 
@@ -31,21 +29,6 @@ def test_a_closed_standard_output_is_quiet(tmp_path: Path, monkeypatch: pytest.M
     finish(process)
     assert (tmp_path / "result.json").read_text().startswith("{")  # and nothing was printed into it
     assert themis.read_result(tmp_path / "result.json").scores
-
-
-def test_a_process_that_may_open_few_files_ends_with_one_line(tmp_path: Path) -> None:
-    race, age = '{ values = ["a", "b"], protected = true }', "{ min = 1, max = 99 }"
-    with serve() as service:
-        subject = f'version = 1\n[subject]\nkind = "http"\nurl = "{service.url}"\n'
-        (tmp_path / "themis.toml").write_text(f"{subject}[inputs]\nrace = {race}\nage = {age}\n")
-        process = start(
-            *("score", str(tmp_path), "--no-cache"),
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16)),
-        )
-        _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode in (2, 3), said
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

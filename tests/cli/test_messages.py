@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.show.test_display import Terminal
-from themis.cli.printing import say, write
+from themis.cli.printing import say
 
 LONG = "error: themis.toml:4: inputs.age: minimum 90 exceeds maximum 18 by 72.0 %; swap them"
 
@@ -45,17 +45,3 @@ def test_a_command_to_be_copied_is_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     assert shown == f"interrupted; run it again\n  $ {command}\n"
     shown = said(monkeypatch, io.StringIO(), "interrupted; run it again", command=command)
     assert shown == f"interrupted; run it again: {command}\n"
-
-
-@pytest.mark.parametrize(
-    ("encoding", "shown"),
-    [("latin-1", "# 6.5 %  4.4 - 8.5  green > purple · o 0 % · can't tell ? ?"), ("utf-8", None)],
-)
-def test_signs_that_an_encoding_lacks_have_stand_ins(
-    monkeypatch: pytest.MonkeyPatch, encoding: str, shown: str | None
-) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding=encoding))
-    text = "■ 6.5 %  4.4 – 8.5  green → purple · ○ 0 % · can’t tell △ 日"
-    write(text)
-    assert raw.getvalue().decode(encoding) == (shown or text)

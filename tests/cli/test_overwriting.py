@@ -65,13 +65,6 @@ def test_what_is_read_is_never_overwritten(folder: Path, command: str, words: st
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
-def test_an_earlier_result_or_suite_is_replaced(folder: Path) -> None:
-    for name in ("result.json", "suite.csv"):
-        before = (folder / name).stat().st_ino
-        assert run("score", "-o", "result.json", "--suite", "suite.csv").exit_code == 0
-        assert (folder / name).stat().st_ino != before
-
-
 FOREIGN = {
     "thesis.txt": "what I wrote",
     "table.csv": "race,sex,income\ngreen,f,10\n",
@@ -184,16 +177,3 @@ def test_what_is_no_file_is_written_to(folder: Path) -> None:
     reader.join()
     assert json.loads(read[0])["command"] == "score"
     assert run("report", "result.json", "--format", "md", "-o", "-").stdout.startswith("## Themis")
-
-
-def test_both_files_that_would_be_lost_are_said_at_once(folder: Path) -> None:
-    for name in ("mine.json", "mine.csv"):
-        (folder / name).write_text("mine")
-    done = run("score", "-o", "mine.json", "--suite", "mine.csv")
-    assert done.stderr.splitlines() == [
-        "error[output]: --output: 'mine.json' is there already and is no result of Themis: "
-        "it would be lost; name another file, or remove it",
-        "error[suite]: --suite: 'mine.csv' is there already and is no suite: "
-        "it would be lost; name another file, or remove it",
-        "2 mistakes; themis explain CODE tells more",
-    ]

@@ -65,10 +65,6 @@ def test_limits_that_make_no_sense_are_refused(limit: Any) -> None:
         causal().assert_below(limit)
 
 
-def test_a_score_of_nothing_is_no_evidence() -> None:
-    assert verdict(causal(samples=0, low=0.0, high=0.0), 0.5) == "open"
-
-
 def test_a_run_that_was_cut_off_is_not_conclusive() -> None:
     causal().assert_conclusive()
     with pytest.raises(themis.InconclusiveError, match="the budget ended"):

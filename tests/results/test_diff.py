@@ -28,7 +28,6 @@ from themis.results.quantities import Bounds, Quantity, has_risen, known
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, judge_search
 from themis.settings import Stopping
-from themis.show.words.comparisons import differences_headline
 from themis.show.words.searches import verdict_words
 
 RACE = Quantity("causal", ("race",))
@@ -77,13 +76,6 @@ def set_change(before: SearchResult, after: SearchResult, *scores: CausalScore) 
 
 
 # Scores -----------------------------------------------------------------------------------
-def test_only_intervals_apart_are_a_change() -> None:
-    low, middle, high = (between(*ends) for ends in ((0.1, 0.2), (0.15, 0.25), (0.21, 0.3)))
-    assert change(result(low), result(high)) == "risen"
-    assert change(result(high), result(low)) == "fallen"
-    assert change(result(low), result(middle)) == "no significant change"
-    assert change(result(middle), result(high)) == "no significant change"
-    assert change(result(low), result(between(0.2, 0.3))) == "no significant change"
 
 
 def test_equal_exact_scores_are_the_same_although_rounded() -> None:
@@ -179,13 +171,6 @@ def test_scores_of_something_else_are_not_compared(
     assert f"{name} was measured after and not before" in texts(found.open)
 
 
-def test_what_was_not_measured_again_is_open() -> None:
-    both = result(between(0, 0.1), between(0, 0.1, "sex"))
-    found = compare(both, result(between(0, 0.1)))
-    assert texts(found.open) == ("causal sex was measured before and not after",)
-    assert found.verdict == "inconclusive"
-
-
 def test_rise_counts_although_a_budget_ended() -> None:
     ended = result(between(0.5, 0.9, stopped=Ending.BUDGET), stopped=Ending.BUDGET)
     found = compare(result(between(0, 0.1)), ended)
@@ -253,11 +238,6 @@ def test_undecided_sets_leave_the_answer_open() -> None:
     assert compare(whole, whole).verdict == "nothing new"
     cut = result(searches=(searched(undecided=(("race",),)),))
     assert compare(whole, cut).verdict == "inconclusive"
-
-
-def test_search_on_one_side_only_is_open() -> None:
-    found = compare(result(between(0, 0.1)), result(searches=(searched(),)))
-    assert "causal scores were searched after and not before" in texts(found.open)
 
 
 # What else differs ------------------------------------------------------------------------
@@ -387,20 +367,6 @@ def test_inconclusive_difference_ends_with_4(project: Project) -> None:
     assert "unseen: after: the budget ended" in done.stdout
 
 
-def test_exact_scores_hide_no_rise() -> None:
-    found = compare(result(between(0.1, 0.1)), result(between(0.1, 0.1)))
-    assert differences_headline(found) == "No difference has grown"
-
-
-@pytest.mark.parametrize("name", ["nothing.json", "themis.toml"])
-def test_what_is_no_result_ends_with_2(project: Project, name: str) -> None:
-    project()
-    run("score", "-o", "one.json")
-    done = run("diff", "one.json", name)
-    assert done.exit_code == 2
-    assert name in done.stderr
-
-
 # Baselines --------------------------------------------------------------------------------
 def marked(before: Result, score: CausalScore, limit: float = 0.1) -> str | None:
     answer = judge_score(check(limit, "race"), score, 0.99)
@@ -469,10 +435,6 @@ def test_what_a_baseline_left_undecided_is_not_new_and_the_check_speaks_for_itse
     assert "it is not in the baseline" in answer.reason
 
 
-def test_what_holds_is_not_compared() -> None:
-    assert marked(result(between(0, 0.01)), between(0.05, 0.09)) is None
-
-
 def test_missing_evidence_beside_a_baseline_may_be_nothing_new() -> None:
     assert marked(result(between(0.05, 0.15)), between(0.06, 0.16)) == "known"
     assert marked(result(between(0, 0.05)), between(0.06, 0.16)) == "new"
@@ -525,11 +487,6 @@ def test_baseline_that_is_no_result_ends_with_2_before_anything_runs(project: Pr
 
 
 # What a result knows ----------------------------------------------------------------------
-def test_interval_of_a_score_goes_before_what_a_search_implies() -> None:
-    both = result(between(0.12, 0.2), searches=(searched(("race",)),))
-    bounds = known(both, RACE)
-    assert bounds is not None
-    assert (bounds.low, bounds.high, bounds.error) == (0.12, 0.2, pytest.approx(0.01))
 
 
 def test_supersets_of_what_was_found_are_above_the_zone() -> None:

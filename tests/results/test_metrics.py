@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import themis
-from tests.report_results import saved
-from tests.show.test_notebook import causal, result
 
 SCHEMA = themis.Schema(sex=["f", "m"], town=["A", "B"], age=range(20, 40))
 PEOPLE = [{"sex": "fm"[i % 2], "town": "AB"[i % 3 > 1], "age": 20 + i % 20} for i in range(60)]
@@ -62,11 +59,6 @@ def test_what_was_not_measured_has_no_key() -> None:
     assert set(never.to_metrics()) == {f"causal/sex/{end}" for end in ("score", "low", "high")}
 
 
-def test_the_same_score_twice_counts_once() -> None:
-    first, second = causal(), replace(causal(), score=0.9)
-    assert result(first, second).to_metrics() == result(first).to_metrics()
-
-
 def test_what_documents_may_not_show_is_in_no_metric() -> None:
     pay = themis.Output(name="pay", min=0, max=100)
     schema = themis.Schema(race=["a", "b", "c"], age=range(40))
@@ -81,11 +73,6 @@ def test_what_documents_may_not_show_is_in_no_metric() -> None:
 
     assert metrics(show_rows=False) == {}  # it would tell the mean of three people
     assert metrics(show_rows=True)["pay/group-mean/race/rows/score"] == pytest.approx(0.047)
-
-
-def test_a_result_that_was_saved_has_the_same_metrics() -> None:
-    measured = themis.Audit(hire, SCHEMA).apparent(PEOPLE, ["sex"])
-    assert saved(measured).to_metrics() == pytest.approx(measured.to_metrics())
 
 
 def test_what_the_program_is_never_given_has_no_causal_score() -> None:

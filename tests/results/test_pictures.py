@@ -23,13 +23,3 @@ def test_a_picture_of_another_kind_is_refused(tmp_path: Path, name: str) -> None
     with pytest.raises(RequestError, match=r"pictures are SVG; name it 'a(\.svg)?\.svg'"):
         causal().plot().save(tmp_path / name)
     assert not (tmp_path / name).exists()
-
-
-@pytest.mark.parametrize(
-    "content", ["mine", '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>']
-)
-def test_another_file_is_not_replaced_by_a_picture(tmp_path: Path, content: str) -> None:
-    (tmp_path / "a.svg").write_text(content)
-    with pytest.raises(RequestError, match=r"no picture of Themis: it would be lost; name another"):
-        causal().plot().save(tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text() == content
