@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +14,6 @@ from themis.results.model import Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 from themis.settings import Settings
-from themis.show.reports.markdown import render_markdown
-from themis.show.words.headlines import headline
 from themis.show.words.scores import how_sure_together
 from themis.show.words.searches import checks_guarantee
 from themis.testing.claims import Turns
@@ -125,18 +122,3 @@ def test_a_family_is_saved_and_compared_as_one() -> None:
     assert audit().score(SETS).to_dict()["scores"][0]["family"] is None
     assert compare(together, together).confidence == pytest.approx(0.98)
     assert compare(audit().score(SETS), together).confidence == pytest.approx(1 - 0.04 - 0.01)
-
-
-def test_every_sentence_says_whose_confidence_it_is() -> None:
-    together, alone = audit(family=True).score(SETS), audit().score(SETS)
-    assert "99 % confidence for all 4 together" in headline(together.scores[0])
-    assert "99 % confidence" in headline(alone.scores[0])
-    assert how_sure_together(together) == (
-        "All 4 scores and their groups' rates hold together with 99 % confidence."
-    )
-    line = "Each interval holds with 99 % confidence; for all together: --family."
-    assert how_sure_together(alone) == line
-    assert how_sure_together(replace(alone, scores=alone.scores[:1])) is None
-    assert how_sure_together(replace(together, scores=together.scores[:1])) is not None
-    assert "hold together with 99" in render_markdown(together)
-    assert "for all 4 together" in str(together.scores[0])

@@ -63,16 +63,6 @@ def test_a_grid_search_finds_the_candidate_that_discriminates_least() -> None:
     assert means[0] < means[2] < means[1] == 0
 
 
-def test_several_scorers_are_used_together() -> None:
-    from sklearn.model_selection import cross_validate
-
-    people = table()
-    scoring = {"sex": themis.scorer("sex"), "both": themis.scorer(["sex", "age"])}
-    found = cross_validate(Rule(10), people, [0] * len(people), scoring=scoring, cv=3)
-    assert (found["test_both"] <= found["test_sex"]).all()
-    assert (found["test_sex"] < 0).all()
-
-
 def test_what_a_split_lacks_is_tried_where_the_schema_has_it() -> None:
     people, model = table(), Rule(10).fit(table())
     women = people[people["sex"] == "f"]

@@ -97,28 +97,6 @@ def test_a_domain_that_is_exact_anyway_is_no_choice() -> None:
     assert {each.method for each in result.scores} == {"exact"}
 
 
-def test_the_choice_is_the_same_in_processes() -> None:
-    here = measured(by_table, schema(free=FREE), seed=3)
-    there = measured(by_table, schema(free=FREE), seed=3, executor="processes:2")
-    assert chosen(here) == chosen(there) == [{"error": 0.01}]
-    assert [each.score for each in here.scores] == [each.score for each in there.scores]
-
-
-def test_all_given_people_are_run_where_a_table_is_decided_at_once() -> None:
-    rng = np.random.default_rng(0)
-    rows = [
-        {"sex": "fm"[rng.integers(2)], "income": int(rng.integers(2_000)), "age": 7}
-        for _ in range(20_000)
-    ]
-    result = measured(by_table, schema(), profile=rows)
-    gap = result.scores[1]
-    assert gap.method == "exact"
-    rates = {sex: np.mean([by_row(row) for row in rows if row["sex"] == sex]) for sex in ("f", "m")}
-    assert gap.score == pytest.approx(abs(rates["f"] - rates["m"]), abs=1e-12)
-    changed = [900 < row["income"] <= 950 for row in rows]
-    assert result.scores[0].score == pytest.approx(np.mean(changed), abs=1e-12)
-
-
 def test_a_whole_audit_chooses_for_its_scores_and_not_for_its_search() -> None:
     inputs = schema(free=FREE, race=themis.Values(["x", "y"], protected=True))
     with themis.Audit(by_table, inputs) as audit:

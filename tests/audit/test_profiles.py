@@ -211,15 +211,6 @@ def test_beside_a_profile_all_inputs_are_drawn_as_without_one() -> None:
     assert {score for _, population, score in scores if population == "inputs"} == {0.0}
 
 
-def test_small_groups_of_a_profile_are_marked_when_sampled_too() -> None:
-    data = {**correlated(3_000), "more": [0] * 3_000}
-    data["race"][:] = "green"
-    data["race"][:10] = "purple"
-    audit = themis.Audit(themis.batch(by_savings), schema(10**6), profile=data, error=0.2)
-    for score in (audit.group("race"), audit.group("race", error=0.01)):
-        assert {g.values["race"]: g.few for g in score.groups} == {"green": False, "purple": True}
-
-
 def test_a_result_says_what_the_profile_was() -> None:
     data = {**correlated(), "more": [0] * 400, "id": range(400)}
     data["savings"][3] = 1_000

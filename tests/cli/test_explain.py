@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from typer.testing import CliRunner
 
 from themis.cli import app
@@ -34,12 +32,6 @@ def test_a_note_is_explained_beside_its_sentence_and_the_names_of_its_values() -
     assert "What helps" not in said
 
 
-def test_a_code_of_a_mistake_and_of_a_note_is_explained_as_both() -> None:
-    said = explain("not-an-input")[1]
-    assert "not-an-input (mistakes in what is asked for)\n" in said
-    assert "not-an-input (notes on scores)\n" in said
-
-
 def test_an_unknown_code_is_a_mistake_that_suggests_the_nearest() -> None:
     problem = "CODE: there is no code 'unknown-kee'; did you mean 'unknown-key'?"
     assert explain("unknown-kee") == (2, f"error[unknown-code]: {problem}\n")
@@ -52,11 +44,3 @@ def test_without_a_code_every_one_has_a_line_below_its_group() -> None:
     assert len([each for each in lines if each.endswith(":")]) == len(
         {each.group for each in known_codes()}
     )
-
-
-def test_a_program_can_read_them_all() -> None:
-    read = json.loads(explain("--json")[1])
-    assert [each["code"] for each in read] == [each.code for each in known_codes()]
-    (one,) = json.loads(explain("too-deep", "--json")[1])
-    assert (one["kind"], one["about"]) == ("mistake", "in constraints")
-    assert (one["page"], one["values"]) == ("schema-and-constraints.md", [])

@@ -67,10 +67,3 @@ def test_a_cache_that_can_not_be_written_is_put_elsewhere_or_left_out(folder: Pa
     assert "; name another file (--cache FILE), or use --no-cache\n" in done.stderr
     assert run("score", "--no-cache").exit_code == 0
     assert run("score", "--cache", "other.sqlite").exit_code == 0
-
-
-def test_a_report_that_can_not_be_written_is_not_called_an_output(folder: Path) -> None:
-    assert run("score", "-o", "result.json").exit_code == 0
-    done = run("diff", "result.json", "result.json", "--report", "nowhere/page.md")
-    assert done.exit_code == 2
-    assert done.stderr.startswith("error[output]: --report: 'nowhere/page.md' can't be written")

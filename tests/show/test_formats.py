@@ -27,7 +27,7 @@ from tests.report_results import notes
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
 from themis.errors import SubjectError
-from themis.results.baselines import beside_baseline
+from themis.results.comparison import beside_baseline
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Noise, Placebo, Region
 from themis.results.saved import result_from_dict, result_schema

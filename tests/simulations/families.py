@@ -16,8 +16,7 @@ from tests.simulations.counting import Run
 from tests.simulations.fake_time import fake_time
 from tests.simulations.noisy import checked
 from themis.audit.checker import run_checks
-from themis.results.baselines import beside_baseline
-from themis.results.comparison import compare
+from themis.results.comparison import beside_baseline, compare
 from themis.results.verdicts import Check
 
 TENTHS = 3  # of the contexts depend on a characteristic, of those at the limit

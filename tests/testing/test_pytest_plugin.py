@@ -458,34 +458,6 @@ def test_scores_without_the_fixture_have_the_same_outcomes(run: Run) -> None:
     assert run(source, "--themis-inconclusive=skip").ret == 0
 
 
-def test_one_of_several_outputs_is_asserted_by_its_name(project: pytest.Pytester) -> None:
-    source = """
-        import pytest, themis
-        SCHEMA = themis.Schema(race=["green", "purple"], income=range(10))
-
-        def loan(person):
-            limit = 3 if person["race"] == "green" else 5
-            return {"granted": person["income"] > limit, "sum": person["income"]}
-
-        OUTPUTS = [
-            themis.Output(name="granted", at="/granted", favourable=[True]),
-            themis.Output(name="sum", at="/sum", min=0, max=10, distance="relational"),
-        ]
-        pytestmark = pytest.mark.themis(subject=loan, schema=SCHEMA, outputs=OUTPUTS)
-
-        def test_sum(themis_audit):
-            themis_audit.causal("race", output="sum").assert_below(0.01)
-
-        def test_granted(themis_audit):
-            themis_audit.causal("race", output="granted").assert_below(0.01)
-    """
-    right, wrong = reports(project, source)
-    assert right.passed, right.longreprtext
-    assert properties(right)["themis.causal.race.sum.score"] == 0
-    assert properties(wrong)["themis.causal.race.granted.score"] == 0.2
-    assert "causal race of granted 0.200 exact is above 0.01" in wrong.longreprtext
-
-
 def test_audits_of_other_people_are_others(tmp_path: Path) -> None:
     schema = themis.Schema(race=["green", "purple"], age=range(90))
     people = [[{"race": "green", "age": age} for age in range(n)] for n in (3, 3)]

@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.family import Family
-from themis.audit.notes import USED
+from themis.audit.notes import timing_of
 from themis.errors import SubjectError
 from themis.results.model import CheckResult, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.parts import Account
 from themis.results.verdicts import (
     NOTHING_ACCEPTED,
     Acceptances,
@@ -27,12 +27,12 @@ from themis.results.verdicts import (
     not_judged,
     precisions,
 )
+from themis.scores.question import account_of
 from themis.search.searcher import weigh_search
 from themis.search.walk import SEARCH_ASSIGNMENTS
 from themis.settings import Settings
 
 Outcome = TypeVar("Outcome", Score, SearchResult, "Score | SearchResult | None")
-SUMMED = ("seconds", "calls", *USED)  # of a timing, over rounds
 OUT_OF_BUDGET = Note.of("run-ended", ended=Ending.BUDGET)
 
 
@@ -62,7 +62,6 @@ def run_checks(
     for check in checks:
         run.decide(check)
     run.reconsider(checks)
-    run.doubt(checks)
     if run.problem is not None:
         raise SubjectError(str(run.problem), result=run.result())
     return run.result()
@@ -107,8 +106,9 @@ class _Run:
     out_of_budget: bool = False
 
     def __post_init__(self) -> None:
-        self._used_before = self.audit.runner.used
-        self._deadline = time.monotonic() + (self.settings.max_seconds or 0.0)
+        runner = self.audit.runner
+        self._used_before, self._before = runner.used, runner.account
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
 
     def decide(self, check: Check) -> None:
         """Ask ever more precisely until the check is decided, and keep the best answer."""
@@ -130,23 +130,25 @@ class _Run:
 
     def reconsider(self, checks: Sequence[Check]) -> None:
         """Judge again what was judged before noise was found."""
+        probe = self.audit.probe
         for place, (check, each) in enumerate(zip(checks, self.kept, strict=True)):
             if not each.is_decided or not self._is_noisy(each):
                 continue
-            weigh, confidence = self.audit.probe.weigh, self.settings.confidence
-            settings = replace(self.settings, confidence=each.confidence or confidence)
-            if isinstance(each.outcome, SearchResult):
-                search = weigh_search(each.outcome, self.audit.probe, settings, may_run=False)
-                scores = tuple(
-                    weigh(score, settings, most=SEARCH_ASSIGNMENTS, may_run=False)
-                    for score in each.scores
+            settings = replace(
+                self.settings, confidence=each.confidence or self.settings.confidence
+            )
+            most, outcome = None, each.outcome
+            if isinstance(outcome, SearchResult):
+                outcome, most = (
+                    weigh_search(outcome, probe, settings, may_run=False),
+                    SEARCH_ASSIGNMENTS,
                 )
-                verdict = judge_search(check, search, confidence, self.accepted)
-                self.kept[place] = _Round(verdict, search, scores)
-            elif each.outcome is not None:
-                score = weigh(each.outcome, settings, may_run=False)
-                verdict = judge_score(check, score, confidence, self.accepted)
-                self.kept[place] = _Round(verdict, score, (score,))
+            scores = tuple(
+                probe.weigh(score, settings, most=most, may_run=False) for score in each.scores
+            )
+            if outcome is not None:
+                whole = isinstance(outcome, SearchResult)
+                self.kept[place] = self._judged(check, outcome if whole else scores[0], scores)
 
     def _is_noisy(self, each: _Round) -> bool:
         """Whether noise was found that may change an answer."""
@@ -156,18 +158,6 @@ class _Run:
         probe, answer = self.audit.probe, each.answer
         return probe.found or (of_groups and probe.finds_in(answer.output, answer.statistic))
 
-    def doubt(self, checks: Sequence[Check]) -> None:
-        """Take back that a search found no groups apart where no output was favourable at all.
-
-        Of a single score its groups' rates tell.
-        """
-        for check, each in zip(checks, self.kept, strict=True):
-            of_groups = check.search and check.measure == "group"
-            holds = each.answer.verdict == "holds"
-            if of_groups and holds and self.audit.view(check.output).lacks_favourable:
-                reasons = (Note.of("never-favourable"),)
-                each.answer = replace(each.answer, verdict="not enough evidence", reasons=reasons)
-
     def _left(self) -> dict[str, Any] | None:
         """What is left of the budget, as settings; None when nothing is."""
         left: dict[str, Any] = {
@@ -176,7 +166,7 @@ class _Run:
             if (limit := getattr(self.settings, name)) is not None
         }
         if self.settings.max_seconds is not None:
-            left["max_seconds"] = self._deadline - time.monotonic()
+            left["max_seconds"] = self.settings.max_seconds - (time.monotonic() - self._clock)
         if all(value > 0 for value in left.values()):
             return left
         self.out_of_budget = True
@@ -198,18 +188,29 @@ class _Run:
         return replace(self._judge(check, result), confidence=precision.confidence)
 
     def _judge(self, check: Check, result: Result) -> _Round:
+        found = result.searches if check.against is None else result.scores
+        if found:
+            return self._judged(check, found[0], result.scores)
+        reasons = (self.ended or OUT_OF_BUDGET,)
+        return _Round(not_judged(check, reasons, self.settings.confidence))
+
+    def _judged(
+        self, check: Check, outcome: Score | SearchResult, scores: tuple[Score, ...]
+    ) -> _Round:
+        """The verdict on what was measured.
+
+        No search finds groups apart where no output was favourable at all; of a single score its
+        groups' rates tell.
+        """
         confidence = self.settings.confidence
-        if check.against is None and result.searches:
-            search = result.searches[0]
-            return _Round(
-                judge_search(check, search, confidence, self.accepted), search, result.scores
-            )
-        if check.against is not None and result.scores:
-            score = result.scores[0]
-            return _Round(
-                judge_score(check, score, confidence, self.accepted), score, result.scores
-            )
-        return _Round(not_judged(check, (self.ended or OUT_OF_BUDGET,), confidence))
+        if not isinstance(outcome, SearchResult):
+            return _Round(judge_score(check, outcome, confidence, self.accepted), outcome, scores)
+        answer = judge_search(check, outcome, confidence, self.accepted)
+        lacking = check.measure == "group" and self.audit.view(check.output).lacks_favourable
+        if lacking and answer.verdict == "holds":
+            reasons = (Note.of("never-favourable"),)
+            answer = replace(answer, verdict="not enough evidence", reasons=reasons)
+        return _Round(answer, outcome, scores)
 
     @contextmanager
     def _settings(self, **changes: Any) -> Iterator[None]:
@@ -241,13 +242,11 @@ class _Run:
 
     def result(self) -> Result:
         """Everything as one result that can be saved."""
-        first, last = self.results[0], self.results[-1]
+        last = self.results[-1]
         outcomes = [self._as_asked(each.outcome) for each in self.kept]
-        timing = {**last.timing, "started": first.timing["started"]}
-        for name in SUMMED:
-            total = sum(each.timing.get(name, 0) for each in self.results)
-            timing |= {name: round(total, 3)} if total else {}
-        timing |= {"ahead": ahead} if (ahead := self.audit.runner.account.ahead) else {}
+        runner = self.audit.runner
+        spent, seconds = runner.account - self._before, time.monotonic() - self._clock
+        notes = last.timing.get("notes", ())
         stopped = Ending.BUDGET if self.out_of_budget else Ending.DONE
         if last.stopped in (Ending.INTERRUPTED, Ending.FAILED):
             stopped = last.stopped
@@ -260,10 +259,10 @@ class _Run:
             searches=tuple(each for each in outcomes if isinstance(each, SearchResult)),
             checks=checks,
             stopped=stopped,
-            executions=sum(each.executions for each in self.results),
-            account=sum((each.spent for each in self.results), start=Account()),
-            cache_hits=sum(each.cache_hits for each in self.results),
-            timing=timing,
+            executions=spent.executions,
+            account=account_of(spent),
+            cache_hits=spent.cache_hits,
+            timing=timing_of(spent, runner.subject, self._started, seconds, notes),
         )
         return self.family.whole(whole)
 

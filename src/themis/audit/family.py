@@ -60,25 +60,22 @@ class Family:
         several = len(result.scores) + len(result.searches) if known is None else known
         return replace(
             result,
-            scores=tuple(self.score(each, several) for each in result.scores),
+            scores=tuple(self.shared(each, several) for each in result.scores),
             searches=tuple(self.search(each, several) for each in result.searches),
-            checks=tuple(self._shared(each, several) for each in result.checks),
+            checks=tuple(self.shared(each, several) for each in result.checks),
         )
-
-    def score(self, score: Score, members: int = 1) -> Score:
-        """A score of the family."""
-        return self._shared(score, members)
 
     def search(self, search: SearchResult, members: int | None = None) -> SearchResult:
         """A search of the family, with the scores of what it found."""
         several = members or 1 + len(search.minimal_sets)
-        found = tuple(self._shared(each, several) for each in search.minimal_sets)
+        found = tuple(self.shared(each, several) for each in search.minimal_sets)
         if not self.asked.family:
             return search
         whole = self.asked.confidence
         return replace(search, minimal_sets=found, confidence=whole, family=several)
 
-    def _shared(self, each: Shares, members: int) -> Shares:
+    def shared(self, each: Shares, members: int = 1) -> Shares:
+        """A score or check of the family."""
         if not self.asked.family:
             return each
         return replace(each, confidence=self.asked.confidence, family=members)

@@ -14,8 +14,7 @@ from themis.audit.everything import MEASURES, THRESHOLD
 from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.given import check_made_up
-from themis.audit.inventory import inventories
-from themis.audit.notes import fit_notes, sparse, unknown_values
+from themis.audit.notes import fit_notes, inventories, sparse, unknown_values
 from themis.config.from_model import order_note
 from themis.engine.account import Budget
 from themis.errors import SubjectError

@@ -8,15 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any, Literal
 
 from themis.audit.apparatus import Apparatus, question_of
 from themis.audit.family import Family
-from themis.audit.inventory import inventories
 from themis.audit.notes import (
     about_answers,
     few_counterfactuals,
     fit_notes,
+    inventories,
     left_out,
     made_by_constraints,
     mostly_same,
@@ -26,7 +27,6 @@ from themis.audit.notes import (
     with_commands,
     without_effect,
 )
-from themis.audit.observed import observed
 from themis.audit.precision import Asked, precise_at_once
 from themis.audit.views import View
 from themis.engine.account import Budget
@@ -34,6 +34,7 @@ from themis.engine.failures import TooManyFailuresError
 from themis.engine.runner import Runner
 from themis.errors import RequestError, SubjectError
 from themis.inputs.characteristics import Value
+from themis.inputs.schema import Schema
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.observed import Observed, observed_of_noise
@@ -42,12 +43,15 @@ from themis.results.parts import Account, Naming
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.failing import failed_inputs
 from themis.scores.noise import NoiseProbe
+from themis.scores.observed import Counted, observed_rates
 from themis.scores.privacy import marked_notes, outputs_in
 from themis.scores.question import Part, Scored, account_of, asked_again, ending_early, metered
 from themis.scores.reruns import ENOUGH
 from themis.settings import Settings
+from themis.statistics.proportions import ProportionRule
 
 if TYPE_CHECKING:
+    from themis.scores.people import PeopleRun
     from themis.search.searcher import Accepted
 
 
@@ -177,7 +181,7 @@ class Work:
             raise KeyboardInterrupt
 
     def observe(self, columns: Iterable[int] = (), **what: Any) -> None:
-        """Count the observed rates; `audit.observed` says of whom, and what may be run for them."""
+        """Count the observed rates; see `observed`."""
         self.observed = observed(self._apparatus, columns, self._family.asked, **what)
 
     def do(self, measure: Callable[[Work], None]) -> None:
@@ -265,7 +269,7 @@ class Work:
     def only_score(self, naming: Naming | None) -> Score:
         """The one that was measured, in an audit's words; an error that holds it if all failed."""
         self._refuse_nothing(self._scores)
-        score = self._family.score(self._with_example(self._scores[0]))
+        score = self._family.shared(self._with_example(self._scores[0]))
         return self._alone(in_words(score, naming))
 
     def only_search(self, naming: Naming | None) -> SearchResult:
@@ -419,3 +423,47 @@ def start_budget(runner: Runner, settings: Settings, probe: NoiseProbe | None = 
     runner.reserved = 0 if probe is None else probe.reruns.reserve(settings)
     if probe is not None:
         probe.open_with(settings)
+
+
+def observed(
+    apparatus: Apparatus,
+    columns: Iterable[int],
+    settings: Settings,
+    *,
+    output: str | None = None,
+    rows: PeopleRun | None = None,
+    may_run: bool = False,
+) -> tuple[Observed, ...]:
+    """The rates by protected characteristic and pairs of them; of these columns if none is.
+
+    Counted are all given people, or the whole domain, where they were run. Otherwise, if anything
+    may be run for it, the first base inputs: as many as a share takes at most at this precision.
+    Nothing where neither is possible, or the budget ends before.
+    """
+    views, schema = apparatus.views, apparatus.schema
+    counted = _known(apparatus, rows)
+    if counted is None and may_run and rows is None:
+        count = ProportionRule(settings.confidence, settings.error).max_samples
+        counted = Counted.of_first(apparatus.sampler, count, views.people_run)
+    sets = _sets(schema, columns)
+    if counted is None or not sets:
+        return ()
+    readings = [view.sampler.reading for _, view in views.measured(["group"], output)]
+    return observed_rates(counted, readings, sets, settings.confidence)
+
+
+def _known(apparatus: Apparatus, rows: PeopleRun | None) -> Counted | None:
+    """What was run whole."""
+    kind: Literal["profile", "rows"] = "profile" if rows is None else "rows"
+    run = rows or apparatus.views.people_run
+    if run is not None:
+        return Counted.of_people(run, kind)
+    domain = apparatus.views.whole_domain
+    return None if domain is None else Counted.of_domain(apparatus.schema, domain)
+
+
+def _sets(schema: Schema, columns: Iterable[int]) -> list[tuple[int, ...]]:
+    """Single characteristics and pairs: of the protected ones, or of these columns."""
+    protected = [c for c in schema.free if schema.names[c] in schema.protected]
+    chosen = protected or sorted(set(columns))
+    return [*chain(combinations(chosen, 1), combinations(chosen, 2))]

@@ -11,7 +11,7 @@ import typer
 
 from themis.cli.files import ReportFile, check_report, save
 from themis.cli.options import TALK, WHERE, Options, with_options
-from themis.errors import ConfigError, Exit, Mistake, RequestError
+from themis.errors import ConfigError, Exit, Mistake
 
 if TYPE_CHECKING:
     from themis.audit.audit import Audit
@@ -31,7 +31,8 @@ def check(
     """Run the [[checks]] of the file; ends with 1 if one is violated."""
     from themis.audit.checker import run_checks
     from themis.cli.session import Session
-    from themis.results.baselines import beside_baseline
+    from themis.results.comparison import beside_baseline
+    from themis.results.saved import read_result
     from themis.results.verdicts import Acceptances
     from themis.show.terminal.checks import render_check_lines, render_checks
 
@@ -41,7 +42,7 @@ def check(
     _require_checks(rules)
     first = next((each.name for each in rules.outputs), None)
     accepted = Acceptances(rules.accepted, date.today(), first)
-    before = None if baseline is None else _read_baseline(baseline)
+    before = None if baseline is None else read_result(baseline)
 
     def work(audit: Audit) -> Result:
         result = run_checks(audit, rules.checks, accepted=accepted)
@@ -57,22 +58,6 @@ def _require_checks(config: Config) -> None:
         remedy = f"add [[checks]] with, for example, against = [{name!r}] and max_score = 0.05"
         problem = "there is nothing to check"
         raise ConfigError([Mistake("no-checks", "checks", problem, remedy, str(config.path))])
-
-
-def _read_baseline(path: Path) -> Result:
-    from themis.results.saved import read_result
-
-    try:
-        return read_result(path)
-    except RequestError as error:
-        raise RequestError(
-            replace(
-                each,
-                where=f"--baseline {each.where}",
-                remedy=each.remedy.replace("themis score -o", "themis check -o"),
-            )
-            for each in error.mistakes
-        ) from None
 
 
 def _check_exit_code(result: Result) -> Exit:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,13 +18,15 @@ from themis._version import __version__
 from themis.cli.audit import audit
 from themis.cli.check import check, replay
 from themis.cli.endings import end_undisturbed, ends_properly, run_printing
-from themis.cli.explain import explain
 from themis.cli.measure import Against, Measured, apparent, measures_of, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import open_streams, print_line, spell_program, write
 from themis.cli.saved import cache_app, diff, report
-from themis.cli.ui import ui
-from themis.errors import Exit
+from themis.errors import Exit, RequestError, suggest
+
+if TYPE_CHECKING:
+    from themis.show.words.codes import Code
+
 
 app = typer.Typer(
     name="themis",
@@ -174,6 +182,96 @@ def schema(
     from themis.results.saved import result_schema
 
     write(f"{json.dumps(result_schema() if of_result else format_schema(), indent=2)}\n")
+    return Exit.DONE
+
+
+def _names() -> list[str]:
+    from themis.show.words.codes import known_codes
+
+    return [*dict.fromkeys(each.code for each in known_codes())]
+
+
+def explain(
+    code: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE", help="As in error[CODE], or in JSON.", autocompletion=_names
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> int:
+    """Explain the code of a mistake or note; without one, list all."""
+    from themis.show.words.codes import known_codes
+
+    found = [each for each in known_codes() if code in (None, each.code)]
+    if not found:
+        problem = f"there is no code {code!r}"
+        raise RequestError.one("unknown-code", "CODE", problem, suggest(str(code), _names()))
+    if as_json:
+        write(f"{json.dumps([asdict(each) for each in found], indent=2, ensure_ascii=False)}\n")
+    elif code is None:
+        write("\n".join(_listed(found)) + "\n")
+    else:
+        for line in (line for each in found for line in _lines(each)):
+            print_line(line)
+    return Exit.DONE
+
+
+def _lines(each: Code) -> Iterator[str]:
+    yield f"{each.code} ({each.group.lower()})"
+    if each.says:
+        yield f"It says: {each.says}"
+    yield each.means
+    if each.helps:
+        yield f"What helps: {each.helps}"
+    if each.values:
+        yield f"In JSON: {', '.join(each.values)}"
+    yield f"More: docs/{each.page}"
+
+
+def _listed(codes: Iterable[Code]) -> Iterator[str]:
+    """A line for each code; on a terminal it is cut where that ends."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for group, own in groupby(codes, lambda each: each.group):
+        yield f"{group}:"
+        for each in own:
+            line = f"  {each.code:24} {each.means.partition('. ')[0].removesuffix('.')}"
+            yield line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def ui(
+    config: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONFIG",
+            help="The themis.toml, or its folder; need not be there yet.",
+            show_default=False,
+        ),
+    ] = Path(),
+    port: Annotated[int, typer.Option(help="Where it listens; 0 takes a free one.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show results; run and change nothing.")
+    ] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Show rows of people.")] = False,
+    trust_pickle: Annotated[bool, typer.Option("--trust-pickle", help=TRUST)] = False,
+) -> int:
+    """Open the page: describe, measure, try and read in a browser."""
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        problem = "the page needs starlette and uvicorn, which are not installed"
+        remedy = "pip install 'themis-fairness[web]'"
+        raise RequestError.one("missing-extra", "themis ui", problem, remedy)
+    from themis.web.serving import serve
+
+    serve(
+        config,
+        print_line,
+        port=port,
+        opens=not no_open,
+        read_only=read_only,
+        rows=rows,
+        trust_pickle=trust_pickle,
+    )
     return Exit.DONE
 
 

@@ -24,7 +24,7 @@ from themis.cli.files import (
 )
 from themis.cli.options import Options, with_options
 from themis.cli.printing import print_line, say, write, write_document
-from themis.errors import Exit, Mistake, RequestError
+from themis.errors import Exit, RequestError
 from themis.show.words.values import count, file_size, one_line, visible
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ def diff(
 ) -> int:
     """Show what changed significantly between two saved results."""
     from themis.results.comparison import compare
+    from themis.results.saved import read_result
     from themis.results.withheld import withheld
     from themis.show.reports.comparisons import render_comparison, topic_of
     from themis.show.terminal.comparisons import render_differences
@@ -203,7 +204,7 @@ def diff(
 
     options.check()
     check_report(report, {"a result that is compared": before, "the later result": after})
-    results = _read_both(before, after)
+    results = read_result(before), read_result(after)
     found = compare(*results, tolerance=tolerance)
     shown = withheld(found)
     if report is not None:
@@ -217,22 +218,6 @@ def diff(
     if found.verdict == "inconclusive":
         return Exit.INCONCLUSIVE
     return Exit.DISCRIMINATES if found.verdict == "new discrimination" else Exit.DONE
-
-
-def _read_both(*paths: Path) -> tuple[Result, Result]:
-    """Two results; raises RequestError with what is wrong with either."""
-    from themis.results.saved import read_result
-
-    read: list[Result] = []
-    mistakes: list[Mistake] = []
-    for path in paths:
-        try:
-            read.append(read_result(path))
-        except RequestError as error:
-            mistakes += error.mistakes
-    if mistakes:
-        raise RequestError(dict.fromkeys(mistakes))
-    return read[0], read[1]
 
 
 CONFIG_NAMES = (".toml",)

@@ -24,7 +24,7 @@ HOOKS = {
     "limit": "themis.show.terminal.checks:limit_text",
     "withheld": "themis.results.withheld:withheld",
     "frame": "themis.results.frames:to_frame",
-    "metrics": "themis.results.metrics:to_metrics",
+    "metrics": "themis.results.frames:to_metrics",
     "assert_below": "themis.results.verdicts:assert_below",
     "assert_conclusive": "themis.results.verdicts:assert_conclusive",
     "assert_nothing_found": "themis.results.verdicts:assert_nothing_found",

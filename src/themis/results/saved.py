@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,9 +87,8 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
     if faults:
         raise RequestError(Mistake("result", *each, REMEDY) for each in faults.items())
     own = {each.name: getattr(saved, each.name) for each in fields(Result)}
-    own |= {"timing": {}, **{name: data[name] for name in _CHECKED if name in data}}
-    if saved.timing.notes:
-        own["timing"] = {**data["timing"], "notes": list(saved.timing.notes)}
+    notes = {"notes": list(saved.timing.notes)} if saved.timing.notes else {}
+    own["timing"] = {**data.get("timing", {}), **notes}
     own["searches"] = tuple(_with_scores(each, saved.scores) for each in saved.searches)
     return Result(**own)
 
@@ -126,71 +125,7 @@ def _kind(score: Score) -> tuple[object, ...]:
     return score.measure, score.output, statistic
 
 
-# What may stand where: of what is free, the keys that are read --------------------------------
-@dataclass(frozen=True)
-class _Failure:
-    count: int
-    message: str
-    input: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Timing:
-    started: str = ""
-    seconds: float = 0.0
-    loading: float = 0.0
-    calls: int = 0
-    ahead: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_estimated: int = 0
-    spend: float = 0.0
-    notes: tuple[Note, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Subject:
-    kind: str = ""
-    fingerprint: str | None = None
-
-
-@dataclass(frozen=True)
-class _Source:
-    file: str | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
-    command: str | None = None
-    checks: tuple[int | None, ...] | None = None
-
-
-@dataclass(frozen=True)
-class _Kept:
-    name: str
-    rows: int
-    values: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Reason:
-    where: str
-    reason: str
-    rows: int
-    examples: tuple[Mapping[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class _Data:
-    file: str = ""
-    rows: int = 0
-    used: int = 0
-    dropped: int = 0
-    distinct: int = 0
-    weightless: int = 0
-    weights: str = ""
-    ignored: tuple[str, ...] = ()
-    kept: tuple[_Kept, ...] = ()
-    reasons: tuple[_Reason, ...] = ()
-
-
+# What may stand where ------------------------------------------------------------------------
 def _measure(score: Any) -> str:
     found = score.get("measure") if isinstance(score, Mapping) else None
     return found if found in ("group", "excess") else "causal"
@@ -202,7 +137,6 @@ _AnyScore = Annotated[
     | Annotated[ExcessScore, Tag("excess")],
     Discriminator(_measure),
 ]
-_CHECKED = ("failures", "timing", "subject", "source", "data")  # and kept with all their keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,15 +144,16 @@ class _Written(Result):
     scores: tuple[_AnyScore, ...]
 
 
+@dataclass(frozen=True)
+class _Timing:
+    notes: tuple[Note, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Saved(_Written):
     __pydantic_config__ = ConfigDict(allow_inf_nan=False)
 
-    failures: Mapping[str, _Failure]
     timing: _Timing = _Timing()  # type: ignore[assignment]
-    subject: _Subject  # type: ignore[assignment]
-    source: _Source | None = None  # type: ignore[assignment]
-    data: _Data | None = None  # type: ignore[assignment]
 
 
 @cache
