@@ -292,6 +292,9 @@ class Work:
         return replace(part, notes=(*part.notes, *self._probe.reruns.examples()))
 
     def _alone(self, part: Part) -> Part:
+        """All that was run is this answer's; an error that holds it where the subject failed."""
+        account = account_of(self._runner.account - self._before)
+        part = replace(part, executions=account.total, account=account)
         if self._has_failed:
             raise SubjectError(str(self._problem or self._runner.failure_message()), result=part)
         return part
