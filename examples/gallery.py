@@ -51,6 +51,8 @@ def make(name: str, into: Path) -> Path:
         page = into.resolve() / f"{name}.html"
         report = [*THEMIS, "report", "result.json", "--format", "html", "-o", str(page)]
         subprocess.run(report, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace(folder, f"examples/{name}"), encoding="utf-8")
     return page
 
 
