@@ -1,10 +1,12 @@
 """Ahead: inputs that are run before they are asked for, in slots that would stand idle.
 
-For subjects outside of this process; `FullSlots` runs them together with what is asked for.
+For subjects outside of this process. Whoever drives a run says what comes next (`looking`). An
+input counts as executed when it is asked for; until then it is `ahead` in the ledger.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
+WINDOW, WINDOWS = 64, 64  # later rows that are looked at together, and how often at most
 
 
 class Held(NamedTuple):
@@ -34,67 +37,21 @@ class Held(NamedTuple):
     failure: Failure | None
 
 
-class Again(NamedTuple):
-    """Inputs that are run for the time-th time; the first is 0."""
-
-    codes: NDArray[Any]
-    time: int
-
-
-class More(NamedTuple):
-    """Inputs to run in idle slots, the key of each, and for which time it is run."""
-
-    codes: NDArray[Any]
-    keys: list[Any]
-    times: Places
-
-
-# The outcome under each key, None where there is none.
-LookUp: TypeAlias = Callable[[Sequence[Any]], list[Held | None]]
-# Inputs that will be asked for next, the most likely ones first, given what was run ahead.
-Coming: TypeAlias = Callable[[LookUp], Generator[NDArray[Any]]]
+# Inputs that will be asked for next, the most likely ones first.
+Coming: TypeAlias = Callable[[], Generator[NDArray[Any]]]
 Sort: TypeAlias = Callable[[Answers], Answers]  # those of the answers that were asked for
 
 
-@dataclass(frozen=True)
-class Mixed:
-    """A batch of inputs that are needed and of others, in random order."""
-
-    needed: int
-    order: Places  # of the needed ones and then the others
-
-    def split(self, answers: Answers) -> tuple[Answers, Answers]:
-        """The answers to those that are needed, and to the others."""
-        back = np.argsort(self.order).tolist()
-        return chosen_answers(answers, back[: self.needed]), chosen_answers(
-            answers, back[self.needed :]
-        )
-
-
-def chosen_answers(answers: Answers, places: Sequence[int]) -> Answers:
-    """The answers at these places, in this order."""
-    failures = {
-        new: answers.failures[old] for new, old in enumerate(places) if old in answers.failures
-    }
-    return Answers([answers.outputs[place] for place in places], failures)
-
-
 class Ahead:
-    """Holds what was run ahead until it is asked for, and says what to run in idle slots.
-
-    Whoever drives a run says what comes next (`looking`). An input counts as executed when it is
-    asked for; until then it is `ahead` in the ledger.
-    """
+    """Holds what was run ahead until it is asked for, and says what to run in idle slots."""
 
     def __init__(self, keys: InputKeys, slots: int, ledger: Ledger) -> None:
         self._input_keys, self._slots, self._ledger = keys, slots, ledger
         self._held: dict[Any, Held] = {}
         self._numbers: dict[str, int] = {}  # of outputs, by their representation
-        self._request: Again | None = None  # what is asked for now; its keys, once needed
-        self._requested: frozenset[Any] | None = None
+        self._request = np.empty((0, 0))  # what is asked for now
         self._coming: Coming | None = None
-        self._needed: Sequence[Again] = ()  # what is needed for certain, before all that may come
-        self._rng = np.random.default_rng(0)
+        self._rng = np.random.default_rng(0)  # for orders that have nothing to do with inputs
         self.start(allowed=False)
 
     def start(self, *, allowed: bool) -> None:
@@ -103,102 +60,73 @@ class Ahead:
         self._before = self._ledger.spent
 
     @contextmanager
-    def looking(
-        self, coming: Coming | None, rng: Callable[[], np.random.Generator]
-    ) -> Iterator[None]:
-        """Within, these inputs come next; batches are mixed in an order drawn from `rng`.
-
-        What somebody else foresees comes after them.
-        """
-        before = self._coming, self._rng
+    def looking(self, coming: Coming | None) -> Iterator[None]:
+        """Within, these inputs come next."""
+        before = self._coming
         if self._allowed and coming is not None:
-            self._coming, self._rng = _one_after_other(coming, self._coming), rng()
+            self._coming = coming
         try:
             yield
         finally:
-            self._coming, self._rng = before
+            self._coming = before
 
-    @contextmanager
-    def needing(self, parts: Sequence[Again], rng: np.random.Generator) -> Iterator[None]:
-        """Within, these are needed for certain after what is run now: they come before all else."""
-        before = self._needed, self._rng
-        if self._allowed and parts:
-            self._needed, self._rng = parts, rng
-        try:
-            yield
-        finally:
-            self._needed, self._rng = before
-
-    def begin(self, codes: NDArray[Any], time: int = 0) -> None:
+    def begin(self, codes: NDArray[Any]) -> None:
         """These inputs are asked for together, in one batch or several; none of them is to come."""
-        self._request, self._requested = Again(codes, time), None
+        self._request = codes
 
     def concerns(self, count: int) -> bool:
         """Whether a batch of so many inputs may take what is held, or leave slots idle."""
         return bool(self._held) or (self._allowed and count < FULL_ROUNDS * self._slots)
 
-    def keys(self, codes: NDArray[Any], time: int = 0) -> list[Any]:
-        """The keys of these inputs when they are run for the time-th time."""
+    def keys(self, codes: NDArray[Any]) -> list[Any]:
+        """The keys of these inputs."""
         keys: list[Any] = self._input_keys.of(codes).tolist()
-        return [(time, key) for key in keys] if time else keys
+        return keys
 
     def look_up(self, keys: Sequence[Any]) -> list[Held | None]:
         """What is held under these keys; of the same input asked for twice only the first."""
-        if not self._held:
-            return [None] * len(keys)
         first = {key: place for place, key in reversed(list(enumerate(keys)))}
         return [
             self._held.get(key) if first[key] == place else None for place, key in enumerate(keys)
         ]
 
-    def more(self, needed: int, known: Callable[[Again], NDArray[np.bool_]]) -> More | None:
+    def more(
+        self, needed: int, known: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    ) -> NDArray[Any] | None:
         """What to run in the slots that a batch of so many leaves idle, if anything.
 
         Those that somebody else holds are `known`.
         """
         room = self._room(needed)
-        if room <= 0 or self._request is None or not (self._needed or self._coming):
+        if room <= 0 or self._coming is None:
             return None
-        new: dict[Any, tuple[NDArray[Any], int]] = {}
-        if self._requested is None:
-            self._requested = frozenset(self.keys(*self._request))
-        taken = self._requested | self._held.keys()
-        with closing(self._likely()) as likely:
-            for part in likely:
-                codes = part.codes[~known(part)]
-                for key, row in zip(self.keys(codes, part.time), codes, strict=True):
+        new: dict[Any, NDArray[Any]] = {}
+        taken = self._held.keys() | self.keys(self._request)
+        with closing(self._coming()) as coming:
+            for part in coming:
+                codes = part[~known(part)]
+                for key, row in zip(self.keys(codes), codes, strict=True):
                     if key not in taken and len(new) < room:
-                        new.setdefault(key, (row, part.time))
+                        new.setdefault(key, row)
                 if len(new) >= room:
                     break
-        if not new:
-            return None
-        rows, times = zip(*new.values(), strict=True)
-        return More(np.stack(rows), list(new), np.array(times))
+        return np.stack([*new.values()]) if new else None
 
-    def _likely(self) -> Generator[Again]:
-        """What will be asked for, the most certain ones first."""
-        yield from self._needed
-        if self._coming is not None:
-            with closing(self._coming(self._peek)) as coming:
-                for codes in coming:
-                    yield Again(codes, 0)
+    def mixed(self, count: int) -> Places:
+        """A random order of so many inputs."""
+        return self._rng.permutation(count)
 
-    def mixed(self, needed: int, others: int) -> Mixed:
-        """The order in which so many inputs that are needed are run with others."""
-        return Mixed(needed, self._rng.permutation(needed + others))
-
-    def hold(self, keys: Sequence[Any], answers: Answers) -> None:
+    def hold(self, codes: NDArray[Any], answers: Answers) -> None:
         """Keep what inputs gave that nobody has asked for yet."""
-        for place, key in enumerate(keys):
+        for place, key in enumerate(self.keys(codes)):
             self._held[key] = Held(answers.outputs[place], answers.failures.get(place))
-        self._ledger.run_ahead(len(keys))
+        self._ledger.run_ahead(len(codes))
 
-    def consume(self, codes: NDArray[Any], time: int = 0) -> int:
+    def consume(self, codes: NDArray[Any]) -> int:
         """These were asked for: those of them that were run ahead count as executed, how many."""
         if not self._held:
             return 0
-        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes, time))
+        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes))
         self._ledger.take_ahead(count)
         return count
 
@@ -211,24 +139,19 @@ class Ahead:
 
     def cells(self, codes: NDArray[Any]) -> list[int]:
         """The numbers of outputs that are held: NOT_RUN where none is, FAILED if not known."""
-        return [
-            NOT_RUN
-            if each is None
-            else FAILED
-            if each.failure is not None
-            else self._numbers.get(repr(each.output), FAILED)
-            for each in self._peek(self.keys(codes))
-        ]
+        held = (self._held.get(key) for key in self.keys(codes))
+        return [NOT_RUN if each is None else self._number(each) for each in held]
 
-    def _peek(self, keys: Sequence[Any]) -> list[Held | None]:
-        return [self._held.get(key) for key in keys]
+    def _number(self, held: Held) -> int:
+        known = held.failure is None
+        return self._numbers.get(repr(held.output), FAILED) if known else FAILED
 
     def _room(self, needed: int) -> int:
         """How many inputs to run with so many that are needed: the slots that they leave idle.
 
         No more than one for each slot and a share of the executions are held at any time.
         """
-        if not needed or needed >= FULL_ROUNDS * self._slots:
+        if needed >= FULL_ROUNDS * self._slots:
             return 0
         now, rooms = self._ledger.spent, [-needed % self._slots]
         for spent in (now, now - self._before):
@@ -236,23 +159,25 @@ class Ahead:
         return min(rooms)
 
 
-def _one_after_other(first: Coming, second: Coming | None) -> Coming:
-    def coming(look_up: LookUp) -> Generator[NDArray[Any]]:
-        yield from first(look_up)
-        if second is not None:
-            yield from second(look_up)
+def in_windows(
+    inputs: Callable[[int, int], NDArray[Any]], start: int, end: float = math.inf
+) -> Coming:
+    """What is needed of the rows from `start` on, some rows after others."""
+
+    def coming() -> Generator[NDArray[Any]]:
+        last = int(min(start + WINDOWS * WINDOW, end))
+        for first in range(start, last, WINDOW):
+            yield inputs(first, min(first + WINDOW, last))
 
     return coming
 
 
-def answered(answers: Answers) -> Places:
-    """The places of those that have an answer, or a failure instead."""
-    places = [
-        place
-        for place, output in enumerate(answers.outputs)
-        if output is not None or place in answers.failures
-    ]
-    return np.array(places, dtype=np.int64)
+def chosen_answers(answers: Answers, places: Sequence[int]) -> Answers:
+    """The answers at these places, in this order."""
+    failures = {
+        new: answers.failures[old] for new, old in enumerate(places) if old in answers.failures
+    }
+    return Answers([answers.outputs[place] for place in places], failures)
 
 
 def merged(held: Sequence[Held | None], new: Answers) -> Answers:
@@ -281,57 +206,56 @@ class FullSlots:
     known: Callable[[NDArray[Any]], Cells]
     run: Callable[[Batch, Sort | None], Answers]
 
-    def answers(self, codes: NDArray[Any], time: int) -> Answers:
-        """The answers to inputs; idle slots run what comes next.
+    def answers(self, codes: NDArray[Any]) -> Answers:
+        """The answers to inputs; what was run ahead is not run again.
 
-        What was run ahead for this time is not run again.
+        Slots that they leave idle run what comes next.
         """
         if not self.ahead.concerns(len(codes)):
             return self.run(self.subject.load(codes), None)
-        held = self.ahead.look_up(self.ahead.keys(codes, time))
+        held = self.ahead.look_up(self.ahead.keys(codes))
         new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
         if not len(new):
             return merged(held, Answers([]))
         part = codes if len(new) == len(codes) else codes[new]
-        more = self.ahead.more(len(new), self._is_known)
         try:
-            answers = self._run_mixed(part, more)
+            answers = self._run_mixed(part, self.ahead.more(len(new), self._is_known))
         except BaseException:
             if (unfinished := self.subject.unfinished) is not None:
                 self.subject.unfinished = merged(held, unfinished)
             raise
         return answers if len(new) == len(codes) else merged(held, answers)
 
-    def _is_known(self, part: Again) -> NDArray[np.bool_]:
+    def _is_known(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of these inputs need not be run: this process knows them, or a cache file."""
-        codes, time = part
-        known = np.zeros(len(codes), dtype=bool) if time else self.known(codes) != NOT_RUN
-        return known if self.recall is None else known | self.recall.knows(codes, time=time)
+        known: NDArray[np.bool_] = self.known(codes) != NOT_RUN
+        return known if self.recall is None else known | self.recall.knows(codes)
 
-    def _run_mixed(self, codes: NDArray[Any], more: More | None) -> Answers:
-        """The answers to these inputs, run together with others that are laid aside."""
+    def _run_mixed(self, codes: NDArray[Any], more: NDArray[Any] | None) -> Answers:
+        """The answers to these inputs, run among others in random order; those are laid aside."""
         if more is None:
             return self.run(self.subject.load(codes), None)
-        mixed = self.ahead.mixed(len(codes), len(more.codes))
+        order = self.ahead.mixed(len(codes) + len(more))
 
         def sort(answers: Answers) -> Answers:
-            needed, others = mixed.split(answers)
-            all_places = range(len(more.keys))
-            places = answered(others) if answers is self.subject.unfinished else all_places
-            self._lay_aside(more, others, [*places])
-            return needed
+            back = np.argsort(order).tolist()
+            others = chosen_answers(answers, back[len(codes) :])
+            places = [*range(len(more))]
+            if answers is self.subject.unfinished:
+                places = _answered(others)
+            self._lay_aside(more[places], chosen_answers(others, places))
+            return chosen_answers(answers, back[: len(codes)])
 
-        both = np.concatenate([codes, more.codes])[mixed.order]
-        return self.run(self.subject.load(both), sort)
+        return self.run(self.subject.load(np.concatenate([codes, more])[order]), sort)
 
-    def _lay_aside(self, more: More, answers: Answers, places: list[int]) -> None:
+    def _lay_aside(self, codes: NDArray[Any], answers: Answers) -> None:
         """Keep the answers to what was run ahead, here and in the cache file."""
-        chosen = chosen_answers(answers, places)
-        self.ahead.hold([more.keys[place] for place in places], chosen)
-        if self.recall is None:
-            return
-        codes, times = more.codes[places], more.times[places]
-        for number in np.unique(times).tolist():
-            here = np.flatnonzero(times == number)
-            own = chosen_answers(chosen, here.tolist())
-            self.recall.keep(codes[here], own, self.labels, time=number)
+        self.ahead.hold(codes, answers)
+        if self.recall is not None:
+            self.recall.keep(codes, answers, self.labels)
+
+
+def _answered(answers: Answers) -> list[int]:
+    """The places of those that have an answer, or a failure instead."""
+    outputs = enumerate(answers.outputs)
+    return [place for place, each in outputs if each is not None or place in answers.failures]

@@ -2,184 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import Coming, Held, LookUp
-from themis.engine.variants import Rows, Variants, mark_impossible, spread_order
+from themis.engine.ahead import Coming, in_windows
+from themis.engine.variants import Rows, Variants, mark_impossible, own_columns, spread_order
 from themis.inputs.assignments import Places
-from themis.inputs.keys import InputKeys
+from themis.statistics.intervals import Flags
 from themis.subjects.decisions import NOT_RUN, Cells
+from themis.subjects.readings import FLIP, Reading
+
+if TYPE_CHECKING:
+    from themis.engine.tables import Tables
 
 LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
-WINDOW = 64  # later rows that are looked at together
-WINDOWS = 64  # of them, at most
+STEPS = 32  # cells of a later row that are looked at
 
 
-class LaterRows(NamedTuple):
-    """Rows of the same stream behind those that are run now."""
+class GoingOn(NamedTuple):
+    """What a table will need after the rows that are run now, if the answer is not in before."""
 
-    rows: Callable[[int, int], tuple[Rows, Cells]]  # with what is known of them
-    end: float  # there are no rows from here on, or none that will be needed
-    whole_to: float = 0  # rows before this one are run whole, the others until they flip
-
-
-def in_windows(rows: Callable[[int, int], NDArray[Any]], start: int) -> Coming:
-    """The inputs of later rows from `start` on, all of which are needed."""
-
-    def coming(_: LookUp) -> Generator[NDArray[Any]]:
-        for first in range(start, start + WINDOWS * WINDOW, WINDOW):
-            yield rows(first, first + WINDOW)
-
-    return coming
+    whole_to: float = math.inf  # rows before this one are run whole, the others until they flip
+    end: float = math.inf  # of the rows
 
 
-class FlipChances:
-    """How often an open row flips by its next cell, as seen so far.
-
-    Cells of about the same number in their rows are counted together.
-    """
-
-    def __init__(self) -> None:
-        self._opened = np.full(64, 2)
-        self._flipped = np.full(64, 1)
-
-    def learn(self, tried: int, opened: int, flipped: int) -> None:
-        """Of so many open rows, so many had flipped after so many cells."""
-        self._opened[tried.bit_length()] += opened
-        self._flipped[tried.bit_length()] += flipped
-
-    def learn_whole(self, cells: Cells) -> None:
-        """The same of rows that were run whole; their cells stand in the order of trying."""
-        differs = (cells != cells[:, :1]) & (cells >= 0)
-        width = cells.shape[1]
-        flips = np.where(differs.any(axis=1), differs.argmax(axis=1), width)
-        for tried in range(2, width + 1):
-            opened, flipped = int((flips >= tried - 1).sum()), int((flips == tried - 1).sum())
-            self.learn(tried, opened, flipped)
-
-    def stays(self, tried: int) -> float:
-        """The chance that a row stays open by its last one of so many cells."""
-        place = tried.bit_length()
-        return float(1 - self._flipped[place] / self._opened[place])
-
-
-@dataclass
+@dataclass(frozen=True)
 class ComingCells:
-    """What a block of a table needs next: further cells of its open rows, and cells of later rows.
+    """What a block of a table needs next, and then later rows."""
 
-    Rows that are run until they flip try the columns in the same order, each beginning elsewhere.
-    """
-
+    tables: Tables
     variants: Variants
-    keys: InputKeys
-    chances: FlipChances
-    start: int  # of the later rows
-    later: LaterRows
-    beginnings: Callable[[int, int], Places]
-    chosen: Places  # columns of a row that is run whole
-    rows: Rows  # of this block
-    cells: Cells
-    begin: Places  # where each row of this block begins
-    own: Callable[[Rows], Places] | None = None  # the column that is run before all others
-    opened: Places = field(default_factory=lambda: np.empty(0, np.int64))
-    tried: int = 0  # cells of the opened rows, with those that are run now
-    _windows: list[_Window] = field(default_factory=list)
+    reading: Reading
+    active: Flags | None
+    going_on: GoingOn
 
-    def __call__(self, look_up: LookUp) -> Generator[NDArray[Any]]:
-        """Inputs that are likely to be needed, the nearest ones first."""
-        chance, width = 1.0, self.variants.width
-        order = spread_order(width)
-        for tried in range(self.tried, width if len(self.opened) else 0):
-            chance *= self.chances.stays(tried)
-            if chance < LIKELY:
-                break
-            column = order[(self.begin[self.opened] + tried) % width]
-            missing = self.cells[self.opened, column] == NOT_RUN
-            yield self.rows.inputs(self.variants, self.opened[missing], column[missing])
-        for number in range(WINDOWS):
-            if self.start + number * WINDOW >= self.later.end:
-                return
-            if number == len(self._windows):
-                self._windows.append(self._window(self.start + number * WINDOW))
-            yield self._windows[number].likely(look_up, self.chances)
+    def after(self, start: int, rows: Rows, cells: Cells) -> Coming:
+        """What comes after what is run now of these rows, whose cells are filled meanwhile."""
 
-    def learn_whole(self) -> None:
-        """Learn from the rows of this block, which were run whole."""
+        def coming() -> Generator[NDArray[Any]]:
+            yield self._needed(start, rows, cells, self.variants.width)
+            yield from in_windows(self._later, start + len(rows), self.going_on.end)()
+
+        return coming
+
+    def _later(self, start: int, stop: int) -> NDArray[Any]:
+        """What is needed of rows that were not asked for yet."""
+        rows, cells = self.tables.known_rows(self.variants, start, stop, self.reading)
+        mark_impossible(self.tables.schema, self.variants, rows, cells)
+        return self._needed(start, rows, cells, min(self.variants.width, STEPS))
+
+    def _needed(self, start: int, rows: Rows, cells: Cells, steps: int) -> NDArray[Any]:
+        """What is missing of these rows: all of those that are run whole, of others the next."""
         width = self.variants.width
-        columns = spread_order(width)[(self.begin[:, None] + np.arange(width)) % width]
-        self.chances.learn_whole(np.take_along_axis(self.cells, columns, axis=1))
-
-    def _window(self, start: int) -> _Window:
-        stop = int(min(start + WINDOW, self.later.end))
-        rows, cells = self.later.rows(start, stop)
-        mark_impossible(self.variants.assignments.schema, self.variants, rows, cells)
-        stop = start + len(rows)
-        width, count = self.variants.width, len(rows)
-        # Of a later row so many cells are looked at.
-        order, steps = spread_order(width), np.arange(min(width, 32))
-        columns = order[(self.beginnings(start, stop)[:, None] + steps) % width]
-        if self.own is not None:
-            columns = np.concatenate([self.own(rows)[:, None], columns], axis=1)
-        row = np.repeat(np.arange(count), columns.shape[1])
-        whole = np.arange(start, stop) < self.later.whole_to
-        row, column = row[~whole[row]], columns.ravel()[~whole[row]]
-        every = np.flatnonzero(whole)
-        row = np.concatenate([np.repeat(every, len(self.chosen)), row])
-        column = np.concatenate([np.tile(self.chosen, len(every)), column])
+        chosen = np.arange(width) if self.active is None else np.flatnonzero(self.active)
+        whole = np.arange(int(min(max(self.going_on.whole_to - start, 0), len(rows))))
+        row, column = np.repeat(whole, len(chosen)), np.tile(chosen, len(whole))
+        if len(whole) < len(rows):
+            next_row, next_column = self._next(start, rows, cells, steps)
+            later = next_row >= len(whole)
+            row = np.concatenate([row, next_row[later]])
+            column = np.concatenate([column, next_column[later]])
         missing = cells[row, column] == NOT_RUN
-        row, column = row[missing], column[missing]
-        codes = rows.inputs(self.variants, row, column)
-        return _Window(codes, self.keys.of(codes).tolist(), row.tolist(), whole, count)
+        return rows.inputs(self.variants, row[missing], column[missing])
+
+    def _next(self, start: int, rows: Rows, cells: Cells, steps: int) -> tuple[Places, Places]:
+        """The next cells of each row that does not flip, by what was run ahead, and the first two.
+
+        They are as many as are likely to be needed, in the order in which they are tried.
+        """
+        own, width = own_first(self.variants, rows, self.reading), self.variants.width
+        begin = self.tables.base.beginnings(start, start + len(rows), width)
+        columns = spread_order(width)[(begin[:, None] + np.arange(steps)) % width]
+        if own is not None:
+            columns = np.concatenate([own[:, None], columns], axis=1)
+        row, place = np.nonzero(np.take_along_axis(cells, columns, axis=1) == NOT_RUN)
+        column, cells = columns[row, place], cells.copy()
+        cells[row, column] = self.tables.runner.held(rows.inputs(self.variants, row, column))
+        opened = ~flipped(cells, np.arange(len(rows)), self.reading, own)
+        missing = (np.take_along_axis(cells, columns, axis=1) == NOT_RUN) & opened[:, None]
+        is_first = np.arange(columns.shape[1]) < 2 + (own is not None)
+        tries, flips = self.tables.tried[self.variants.assignments.columns]
+        likely = 1 + math.log(LIKELY) / math.log(1 - flips / tries)
+        row, place = np.nonzero(missing & (is_first | (missing.cumsum(axis=1) <= likely)))
+        return row, columns[row, place]
 
 
-@dataclass
-class _Window:
-    """The cells of some later rows that are not known, row by row in the order of trying."""
-
-    codes: NDArray[Any]
-    keys: list[Any]
-    row: list[int]
-    whole: NDArray[np.bool_]
-    count: int
-
-    def likely(self, look_up: LookUp, chances: FlipChances) -> NDArray[Any]:
-        """The inputs of those that are needed with some certainty, given what was run ahead."""
-        held = look_up(self.keys)
-        chosen: list[int] = []
-        trials = [_Trial(bool(whole)) for whole in self.whole]
-        for place, (row, each) in enumerate(zip(self.row, held, strict=True)):
-            if trials[row].takes(each, chances):
-                chosen.append(place)
-        return self.codes[chosen]
+def own_first(variants: Variants, rows: Rows, reading: Reading) -> Places | None:
+    """The column of each base input itself, where it is run first: others are compared with it."""
+    first = reading.graded or variants.assignments.holds_followers
+    return own_columns(variants, rows) if first else None
 
 
-class _Trial:
-    """One later row as it is tried, cell by cell."""
+def flipped(cells: Cells, places: Places, reading: Reading, own: Places | None) -> Flags:
+    """Which rows of a table at these places flip by now, as far as they can."""
+    seen = reading.cells(_rows_of(cells, places))
+    here = own[places] if own is not None and reading.graded else None
+    flips: Flags = reading.settled_states(seen, here) == FLIP
+    return flips
 
-    def __init__(self, whole: bool) -> None:
-        self._chance = 1.0
-        self._whole = whole
-        self._tried = 0
-        self._sure = True  # whether the last cell's output is known
-        self._outputs: list[Any] = []
 
-    def takes(self, held: Held | None, chances: FlipChances) -> bool:
-        """Whether the next cell is to be run ahead, which is not held."""
-        if self._whole:
-            return held is None
-        if self._tried >= 2 and not self._sure:
-            self._chance *= chances.stays(self._tried)
-        self._tried += 1
-        self._sure = held is not None
-        if held is None:
-            return self._chance >= LIKELY
-        if held.failure is None:
-            if self._outputs and self._outputs[0] != held.output:
-                self._chance = 0.0  # it flips
-            self._outputs.append(held.output)
-        return False
+def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:
+    """Some rows of a table, column by column like the table: rows are looked at as a whole."""
+    if len(places) == len(cells):
+        return cells
+    return np.take(cells.T, places, axis=1).T

@@ -185,8 +185,7 @@ def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
 class TableMemory:
     """What is kept of the tables on common base inputs, and of those inputs themselves."""
 
-    def __init__(self, schema: Schema, dtype: np.dtype[Any], ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, schema: Schema, dtype: np.dtype[Any]) -> None:
         self._base = StoredRows(Assignments(schema, ()), dtype)  # of no set: they stand as they are
         self._stored: dict[tuple[int, ...], StoredRows] = {}
 
@@ -223,14 +222,6 @@ class TableMemory:
 
         The table of another set that can't know more than `least` outputs is not asked.
         """
-        before = int((cells != NOT_RUN).sum())
-        if self.peek(variants, codes, start, cells, least):
-            self._ledger.remember(int((cells >= FAILED).sum()) - before)
-
-    def peek(
-        self, variants: Variants, codes: NDArray[Any], start: int, cells: Cells, least: int = 0
-    ) -> bool:
-        """The same, and nothing counts as remembered; whether any table was asked."""
         mine = variants.assignments
         stored = [
             each
@@ -242,7 +233,6 @@ class TableMemory:
         for each in stored:
             known = each.rows(start, start + len(codes))
             _borrow(variants, codes[: len(known)], each.assignments, known, cells)
-        return bool(stored)
 
     def keep(self, variants: Variants, start: int, cells: Cells) -> None:
         """Keep rows of a set's table from `start` on, unless there is a gap or too little room."""

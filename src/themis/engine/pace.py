@@ -88,7 +88,6 @@ class Pace:
     calls: CallTimes = field(default_factory=CallTimes)
     seconds: float = 0.0  # of executions that are not for noise
     executions: int = 0
-    finding: float = 0.0  # seconds with what a cache file held, and nothing was run
 
     def add(self, answers: Answers, seconds: float) -> None:
         """Take note of a batch that was run."""
@@ -104,29 +103,26 @@ class Pace:
         """Whether it tells what many inputs take: calls with one alone do not."""
         return not self.traits.is_one_call or self.calls.largest[0] != 1
 
-    def for_each(self, asked: int) -> float | None:
-        """How long one execution takes, of so many that were asked for.
+    @property
+    def for_each(self) -> float | None:
+        """How long one execution takes."""
+        return self.seconds / self.executions if self.executions else None
 
-        Where a cache file held all of them: how long it takes to find one there.
-        """
-        if self.executions:
-            return self.seconds / self.executions
-        return self.finding / max(asked, 1) if self.finding else None
-
-    def for_more(self, asked: int) -> float | None:
+    @property
+    def for_more(self) -> float | None:
         """How long one execution more takes; a call that is larger may take hardly longer."""
         if self.traits.is_one_call and self.calls.largest[0] > 1:
             return self.calls.seconds_each
-        return self.for_each(asked)
+        return self.for_each
 
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Within, what is run tells nothing of executions; calls are calls."""
-        before = self.seconds, self.executions, self.finding
+        before = self.seconds, self.executions
         try:
             yield
         finally:
-            self.seconds, self.executions, self.finding = before
+            self.seconds, self.executions = before
 
     def longest_call(self, left: float) -> float:
         """How many inputs a call in this process may have, with so many seconds left."""

@@ -15,7 +15,7 @@ import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,7 @@ class Decided:
     values: list[Any]
 
 
-@dataclass(frozen=True)
-class Recalled:
+class Recalled(NamedTuple):
     """The cells of some inputs, and the answers behind those that were run."""
 
     cells: Cells
@@ -127,20 +126,20 @@ class Recall:
         self._put(keys, known, _decided(answers, labels))
         return Recalled(number_answers(labels, answers), answers)
 
-    def knows(self, codes: NDArray[Any], *, time: int = 0) -> NDArray[np.bool_]:
+    def knows(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of these inputs have a decision of their own in the cache."""
         if not self._by_input or not len(codes):
             return np.zeros(len(codes), dtype=bool)
-        known: NDArray[np.bool_] = self._find(codes, time)[1].numbers != UNKNOWN
+        known: NDArray[np.bool_] = self._find(codes, 0)[1].numbers != UNKNOWN
         return known
 
-    def keep(self, codes: NDArray[Any], answers: Answers, labels: Labels, *, time: int = 0) -> None:
+    def keep(self, codes: NDArray[Any], answers: Answers, labels: Labels) -> None:
         """Store answers that nobody has asked for yet, unless only whole batches are stored.
 
         They become durable with the next that were asked for, and not before those.
         """
         if self._by_input:
-            keys, known, _ = self._find(codes, time)
+            keys, known, _ = self._find(codes, 0)
             self._put(keys, known, _decided(answers, labels), commit=False)
 
     def _find(self, codes: NDArray[Any], time: int) -> tuple[list[bytes], Decided, int]:

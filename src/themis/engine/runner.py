@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Budget, Ledger, Purpose, Spent
-from themis.engine.ahead import Again, Ahead, FullSlots
+from themis.engine.ahead import Ahead, FullSlots
 from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
 from themis.engine.combining import run_combined
 from themis.engine.drawn import Inputs, codes_of
@@ -228,7 +228,7 @@ class Runner:
     @property
     def seconds_per_execution(self) -> float | None:
         """How long the subject takes for one input, as measured so far."""
-        return self.pace.for_each(self.asked)
+        return self.pace.for_each
 
     @property
     def batch_size(self) -> int:
@@ -249,7 +249,7 @@ class Runner:
     @property
     def seconds_for_more(self) -> float | None:
         """How long one execution more takes."""
-        return self.pace.for_more(self.asked)
+        return self.pace.for_more
 
     @property
     def _seconds_each(self) -> float | None:
@@ -348,7 +348,7 @@ class Runner:
         cells = np.empty(len(codes), dtype=self.labels.dtype)
         first = 0
         if self.traits.external:
-            self.ahead.begin(codes_of(codes), again * self.runs)
+            self.ahead.begin(codes_of(codes))
         with nullcontext() if self.traits.external else self.ending_together():
             while first < len(codes):
                 if first and self.must_not_begin:
@@ -390,24 +390,6 @@ class Runner:
             self.ledger.planned = max(self.ledger.planned or 0, self.runs * len(codes))
             return self.perform(codes, again=again) if again else self.run(codes)
 
-    def repeat_each(self, parts: Sequence[Again], rng: np.random.Generator) -> Iterator[Cells]:
-        """Run several parts again, one after the other; idle slots run what later ones need.
-
-        These are mixed with the others in an order drawn from `rng`.
-        """
-        with self._counting_apart():
-            self.ledger.planned = self.runs * sum(len(each.codes) for each in parts)
-        for number, (codes, again) in enumerate(parts):
-            with self.repeating(parts[number + 1 :], rng):
-                cells = self.repeat(codes, again=again)
-            yield cells
-
-    def repeating(
-        self, parts: Sequence[Again], rng: np.random.Generator
-    ) -> AbstractContextManager[None]:
-        """Within, idle slots run these inputs again: that comes next."""
-        return self.ahead.needing([Again(each, time * self.runs) for each, time in parts], rng)
-
     @contextmanager
     def _counting_apart(self) -> Iterator[None]:
         """Within, executions are made for noise: nothing is planned from their number or speed."""
@@ -440,31 +422,25 @@ class Runner:
         if not outer and failed > max(before, EARLY_FAILURES - 1) and self.fails_too_often:
             raise TooManyFailuresError(self.failure_message())
 
-    def _settle(self, codes: NDArray[Any], time: int) -> Cells:
-        """The outputs of these inputs of an external subject, run for the time-th time."""
+    def _settle(self, codes: NDArray[Any], number: int) -> Cells:
+        """The outputs of these inputs of an external subject, run for the number-th time."""
+        needed = self._needed
+
+        def run(part: NDArray[Any]) -> Answers:
+            again = number > 0
+            return self._run(self.subject.load(part)) if again else self._slots.answers(part)
+
         if self.recall is None:
-            needed = self._needed
-            answers = self._slots.answers(codes, time)
+            answers = run(codes)
             cells = number_answers(self.labels, answers)
         else:
-            cells, answers, needed = self._recall(self.recall, codes, time)
-        ahead = self.ahead.consume(codes, time)
+            cells, answers = self.recall.settle(codes, run, self.labels, time=number)
+        ahead = 0 if number else self.ahead.consume(codes)
         self.ahead.learn(answers, cells)
         self.ledger.ask(len(codes))
         self.ledger.find(len(codes) - ahead - (self._needed - needed))
         self._log(cells, answers, codes.__getitem__)
         return cells
-
-    def _recall(
-        self, recall: Recall, codes: NDArray[Any], number: int
-    ) -> tuple[Cells, Answers, int]:
-        started, run, needed = time.perf_counter(), self.pace.executions, self._needed
-        recalled = recall.settle(
-            codes, lambda part: self._slots.answers(part, number), self.labels, time=number
-        )
-        if self.pace.executions == run:
-            self.pace.finding += time.perf_counter() - started
-        return recalled.cells, recalled.answers, needed
 
     def _run(self, batch: Batch, sort: Callable[[Answers], Answers] | None = None) -> Answers:
         """Execute a batch; `sort` gives those of the answers that were asked for."""

@@ -9,7 +9,6 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.keys import first_places
 from themis.inputs.population import Population
-from themis.inputs.streams import AHEAD, MIXING, BaseInputs
+from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import Reading
 
@@ -167,7 +166,7 @@ class Sampler:
         Idle slots of a subject may run what is `coming`.
         """
         answers = np.empty(len(inputs), dtype=self.runner.labels.dtype)
-        with self.runner.ahead.looking(coming, partial(self.base.generator, AHEAD, block)):
+        with self.runner.ahead.looking(coming):
             if self.runner.traits.vectorised:
                 answers[:] = self.runner.run(inputs)
             else:

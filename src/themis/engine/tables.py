@@ -6,7 +6,6 @@ another: a variant of a subset is also a variant of every superset.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.ahead import Coming
 from themis.engine.batches import RunnerBatch
-from themis.engine.coming import ComingCells, FlipChances, LaterRows
+from themis.engine.coming import ComingCells, GoingOn, flipped, own_first
 from themis.engine.drawn import Drawn, Inputs, base_rows
 from themis.engine.memory import TableMemory
 from themis.engine.runner import Runner
@@ -25,16 +25,15 @@ from themis.engine.variants import (
     Rows,
     Variants,
     mark_impossible,
-    own_columns,
     spread_order,
     waves,
 )
 from themis.inputs.assignments import Assignments
 from themis.inputs.schema import Schema
-from themis.inputs.streams import AHEAD, MIXING, BaseInputs
+from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.base import BudgetEndedError
-from themis.subjects.decisions import NOT_RUN, Cells
-from themis.subjects.readings import FLIP, Reading
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
+from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:
     from themis.engine.suites import Suite
@@ -68,13 +67,6 @@ class _Opened:
         return _Opened(self.places[chosen], self.rows.take(chosen), self.start, loaded)
 
 
-class GoingOn(NamedTuple):
-    """What a table will need after the rows that are run now, if the answer is not in before."""
-
-    whole_to: float = math.inf  # rows before this one are run whole, the others until they flip
-    end: float = math.inf  # of the rows
-
-
 class Asked(NamedTuple):
     """Inputs that are to be run, and what is made of their answers."""
 
@@ -89,8 +81,11 @@ class Tables:
         self.base = base
         self.runner = runner
         self.suite: Suite | None = None
-        self.memory = TableMemory(runner.schema, runner.labels.dtype, runner.ledger)
-        self._chances: defaultdict[tuple[int, ...], FlipChances] = defaultdict(FlipChances)
+        self.memory = TableMemory(runner.schema, runner.labels.dtype)
+        # By set, how often an open row was tried further, and flipped.
+        self.tried: defaultdict[tuple[int, ...], NDArray[np.int64]] = defaultdict(
+            lambda: np.array([2, 1])
+        )
 
     @property
     def schema(self) -> Schema:
@@ -124,10 +119,10 @@ class Tables:
         """
         reading = reading or Reading(self.runner.labels)
         rows, cells = self._begun(variants, start, stop, reading)
-        later = None
+        coming = None
         if going_on is not None:
-            known = partial(self._known_rows, variants, reading)
-            later = LaterRows(known, going_on.end, going_on.whole_to)
+            foreseen = ComingCells(self, variants, reading, active, going_on)
+            coming = foreseen.after(start, rows, cells)
         try:
             self.complete(
                 variants,
@@ -137,7 +132,7 @@ class Tables:
                 block=start,
                 active=active,
                 until_flip=until_flip,
-                later=later,
+                coming=coming,
             )
         finally:
             self.note("base", variants, rows, start, cells)
@@ -188,7 +183,15 @@ class Tables:
     def _begun(
         self, variants: Variants, start: int, stop: int, reading: Reading
     ) -> tuple[Rows, Cells]:
-        """Rows of a table with what is known of them."""
+        """Rows of a table with what is known of them, which counts as remembered."""
+        rows, cells = self.known_rows(variants, start, stop, reading)
+        self.runner.ledger.remember(int((cells >= FAILED).sum()))
+        return rows, cells
+
+    def known_rows(
+        self, variants: Variants, start: int, stop: int, reading: Reading
+    ) -> tuple[Rows, Cells]:
+        """Rows of a table with what the tables of all sets know of them."""
         rows = self.rows(variants.assignments, start, stop, reading)
         cells = self.empty(len(rows), variants.width)
         if variants.complete and not self.runner.remembers:
@@ -225,22 +228,17 @@ class Tables:
         block: int,
         active: NDArray[np.bool_] | None = None,
         until_flip: bool = False,
-        later: LaterRows | None = None,
+        coming: Coming | None = None,
     ) -> None:
         """Execute the cells that are still missing, in place; `block` is where the rows begin.
 
-        Idle slots of a subject may run cells of `later` rows.
+        Idle slots of a subject may run what is `coming`.
         """
         mark_impossible(self.schema, variants, rows, cells)
-        own = None
-        if until_flip and (reading.graded or variants.assignments.holds_followers):
-            own = own_columns(variants, rows)  # is run first: it is what others are compared with
+        own = own_first(variants, rows, reading) if until_flip else None
         if not self.runner.traits.vectorised:
-            coming = self._coming(variants, rows, cells, block, active, own, later)
-            with self.runner.ahead.looking(coming, partial(self.base.generator, AHEAD, block)):
-                self._complete_mixed(
-                    variants, rows, cells, reading, block, active, own, until_flip, coming
-                )
+            with self.runner.ahead.looking(coming):
+                self._complete_mixed(variants, rows, cells, reading, block, active, own, until_flip)
             return
         opened = _Opened(np.arange(len(rows)), rows, rows.start)
         if not until_flip:
@@ -250,7 +248,7 @@ class Tables:
         if own is not None:
             self._run_cells_of(variants, rows, cells, opened.places, own)
         for places in waves(variants.width, calls=self.runner.saves_calls):
-            opened = opened.keep(~_flipped(cells, opened.places, reading, own))
+            opened = opened.keep(~flipped(cells, opened.places, reading, own))
             self._run(variants, rows, cells, opened, places)
 
     def _complete_mixed(
@@ -263,7 +261,6 @@ class Tables:
         active: NDArray[np.bool_] | None,
         own: NDArray[np.int64] | None,
         until_flip: bool,
-        coming: ComingCells | None,
     ) -> None:
         """The same for subjects that run input by input, and may remember what came before.
 
@@ -279,63 +276,21 @@ class Tables:
         if not until_flip:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             run(np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows)))
-            if coming is not None and active is None:
-                coming.learn_whole()
             return
         if own is not None:
             run(everyone, own)
         order = spread_order(variants.width)
         begin = self.base.beginnings(block, block + len(rows), variants.width)
         start, opened = 0, everyone
-        chances = self._chances[variants.assignments.columns]
         while start < variants.width:
-            flipped = _flipped(cells, opened, reading, own)
-            chances.learn(start, len(opened), int(flipped.sum()))
-            opened = opened[~flipped]
+            flips = flipped(cells, opened, reading, own)
+            if start > 2:
+                self.tried[variants.assignments.columns] += len(opened), flips.sum()
+            opened = opened[~flips]
             step = np.arange(start, min(start + (1 if start else 2), variants.width))
-            if coming is not None:
-                coming.opened, coming.tried = opened, start + len(step)
             row = np.repeat(opened, len(step))
             run(row, order[(begin[row] + np.tile(step, len(opened))) % variants.width])
             start += len(step)
-
-    def _coming(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        block: int,
-        active: NDArray[np.bool_] | None,
-        own: NDArray[np.int64] | None,
-        later: LaterRows | None,
-    ) -> ComingCells | None:
-        """What will be needed after this block, as far as that can be foreseen."""
-        if later is None:
-            return None
-        end = block + len(rows)
-        return ComingCells(
-            variants,
-            self.runner.memory.keys,
-            self._chances[variants.assignments.columns],
-            end,
-            later,
-            lambda start, stop: self.base.beginnings(start, stop, variants.width),
-            np.arange(variants.width) if active is None else np.flatnonzero(active),
-            rows,
-            cells,
-            self.base.beginnings(block, end, variants.width),
-            None if own is None else partial(own_columns, variants),
-        )
-
-    def _known_rows(
-        self, variants: Variants, reading: Reading, start: int, stop: int
-    ) -> tuple[Rows, Cells]:
-        """Rows that are not asked for yet, with what is known of them."""
-        rows = self.rows(variants.assignments, start, stop, reading)
-        cells = self.empty(len(rows), variants.width)
-        if variants.complete and not self.runner.remembers:
-            self.memory.peek(variants, rows.codes, start, cells)
-        return rows, cells
 
     def _run(
         self,
@@ -441,20 +396,3 @@ def _mixed(places: NDArray[np.int64], rng: np.random.Generator, size: int) -> ND
         return rng.permutation(places)
     parts = np.split(places, range(size, len(places), size))
     return np.concatenate([rng.permutation(part) for part in parts])
-
-
-def _flipped(
-    cells: Cells, places: NDArray[np.int64], reading: Reading, own: NDArray[np.int64] | None
-) -> NDArray[np.bool_]:
-    """Which rows of a table at these places flip by now, as far as they can."""
-    seen = reading.cells(_rows_of(cells, places))
-    here = own[places] if own is not None and reading.graded else None
-    flips: NDArray[np.bool_] = reading.settled_states(seen, here) == FLIP
-    return flips
-
-
-def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:
-    """Some rows of a table, column by column like the table: rows are looked at as a whole."""
-    if len(places) == len(cells):
-        return cells
-    return np.take(cells.T, places, axis=1).T

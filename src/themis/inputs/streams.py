@@ -29,7 +29,7 @@ SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 Draw = Callable[[int], NDArray[Any]]  # the rows of a chunk, by its number
 
 # What a generator is for: no two share their numbers.
-INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS, MIXING, RERUNS, AHEAD = range(9)
+INPUTS, MEMBERS, ORDER, VARIANTS, TOLERANCES, PROOFS, MIXING, RERUNS = range(8)
 
 
 class Branch(IntEnum):

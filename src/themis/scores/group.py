@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.coming import in_windows
+from themis.engine.ahead import in_windows
+from themis.engine.coming import GoingOn
 from themis.engine.sampler import COARSE_CELLS, Sampler
-from themis.engine.tables import Asked, GoingOn
+from themis.engine.tables import Asked
 from themis.engine.variants import Variants, mark_impossible
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value

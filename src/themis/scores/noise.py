@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.engine.variants import TRIED
 from themis.inputs.keys import Keys, first_places
-from themis.inputs.streams import AHEAD
 from themis.results.finding import by_construction
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Ending, Note
@@ -68,7 +66,6 @@ class NoiseProbe:
         dtype = self._runner.labels.dtype
         self._runs: list[Cells] = [np.empty(0, dtype) for _ in range(2)]  # first and again
         self._opened: Cells = np.full(1, NOT_RUN, dtype)  # what the first got before all others
-        self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
     def found(self) -> bool:
@@ -263,9 +260,7 @@ class NoiseProbe:
         first = self._sampler.tables.known_outputs(codes[:count], start)[new]
         codes, missing = codes[new], np.flatnonzero(first == NOT_RUN)
         if len(missing):
-            others = Again(np.delete(codes, missing, axis=0), 1)
-            with self._runner.repeating([others], self._mixing):
-                first[missing] = self._runner.repeat(codes[missing], again=0)
+            first[missing] = self._runner.repeat(codes[missing], again=0)
         second = self._again(codes, first, start) if len(codes) else first
         if len(new):
             self._last_new = start + int(new[-1])

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import Again
 from themis.engine.sampler import Sampler
 from themis.inputs.keys import InputKeys, each_once, numbered
-from themis.inputs.streams import AHEAD, RERUNS
+from themis.inputs.streams import RERUNS
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
@@ -81,7 +80,6 @@ class Rerunner:
         self._known: dict[bytes, Cells] = {}  # the answers of what was run again
         self._lasting: dict[object, GroupInputs] = {}  # of scores whose reruns all were the same
         self._example: Example | None = None  # of an answer that did not last
-        self._mixing = sampler.base.generator(AHEAD, 0, 2)
 
     @property
     def neighbours(self) -> bool:
@@ -226,10 +224,8 @@ class Rerunner:
             orders = [rng.permutation(part) for part in self._calls_of(codes, calls, spread)]
             time = 1 if first else 2
             # The first ten are numbered for other purposes.
-            runs = [Again(codes[order], time + 10 * n) for n, order in enumerate(orders)]
-            answers = zip(orders, self._runner.repeat_each(runs, self._mixing), strict=True)
-            for number, (order, answer) in enumerate(answers):
-                cells[order] = answer
+            for number, order in enumerate(orders):
+                cells[order] = self._runner.repeat(codes[order], again=time + 10 * number)
                 if random and not number:
                     others = self._sampler.base.rows(0, min(self._runner.asked, AMONG))
                     self.calls.doubt(codes[order], cells[order], before[order], reading, others)

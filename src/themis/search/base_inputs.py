@@ -5,24 +5,20 @@ Which levels of a characteristic go with favourable decisions? It orders what is
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import Coming
-from themis.engine.coming import FlipChances
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
-from themis.inputs.streams import AHEAD
 from themis.statistics.intervals import Flags, Floats
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NOT_RUN, Cells
@@ -99,19 +95,6 @@ class Turn(NamedTuple):
     start: int = 0  # so many of the order were tried, or are tried now
 
 
-class Stretch(NamedTuple):
-    """Base inputs that a set will probably need."""
-
-    mask: int
-    start: int
-    stop: int
-    settles: bool = False  # whether it is found out of each of them whether it flips
-
-
-def _no_more() -> int:
-    return 0
-
-
 @dataclass
 class AtHand:
     """What a search is at: for those who foresee what it will need."""
@@ -121,10 +104,8 @@ class AtHand:
     turn: Turn | None = None
     settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
     settles: bool = False  # whether those that come will be
-    end: Callable[[], int] = _no_more  # inputs before this one will probably be needed under it
-    later: Callable[[], Iterable[Stretch]] = tuple  # what other sets need after it
-    tried: defaultdict[int, FlipChances] = field(default_factory=lambda: defaultdict(FlipChances))
-    proved: FlipChances = field(default_factory=FlipChances)  # of inputs that are settled
+    end: Callable[[], int] = int  # inputs before this one will probably be needed under it
+    later: Callable[[], Iterable[int]] = tuple  # the sets that come after it
 
     def begin(self, mask: int, stop: int) -> None:
         """The inputs before `stop` are tried under this set now."""
@@ -137,7 +118,6 @@ class SearchedInputs:
     def __init__(self, sampler: Sampler, columns: tuple[int, ...]) -> None:
         self.sampler = sampler
         self.coming: Coming | None = None  # what a search will need next
-        self._batches = 0
         self.outputs: Cells = np.empty(0, sampler.runner.labels.dtype)
         self.rates = LevelRates(sampler.population.schema, columns)  # of favourable outputs
 
@@ -195,15 +175,20 @@ class SearchedInputs:
         flips = reading.differs(own, outputs, _tolerances(wanted))
         return list(zip(np.split(outputs, ends), np.split(flips, ends), strict=True))
 
-    def foresee(self, stop: int) -> None:
-        """Take the outputs of base inputs before `stop` that were run ahead for known."""
-        start = len(self.outputs)
+    @contextmanager
+    def foreseeing(self, stop: int) -> Iterator[None]:
+        """Within, base inputs before `stop` that were run ahead are as if they were known."""
+        before, start = self.outputs, len(self.outputs)
         if stop > start:
             codes = self.sampler.base.rows(start, stop)
             cells = self.sampler.reading.cells(self.sampler.runner.held(codes))
             missing = np.flatnonzero(cells == NOT_RUN)
             end = missing[0] if len(missing) else len(cells)
-            self.outputs = np.concatenate([self.outputs, cells[:end]])
+            self.outputs = np.concatenate([before, cells[:end]])
+        try:
+            yield
+        finally:
+            self.outputs = before
 
     def held(
         self, rows: Rows, places: Places, row: Places, codes: NDArray[Any]
@@ -216,9 +201,7 @@ class SearchedInputs:
 
     def looking(self) -> AbstractContextManager[None]:
         """Within, idle slots run what comes next."""
-        self._batches += 1
-        rng = partial(self.sampler.base.generator, AHEAD, self._batches, 1)
-        return self.sampler.runner.ahead.looking(self.coming, rng)
+        return self.sampler.runner.ahead.looking(self.coming)
 
     def _write_down(self, wanted: Wanted, cells: Cells) -> None:
         suite, memory = self.sampler.tables.suite, self.sampler.tables.memory

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
 from themis.scores.reruns import Finding
-from themis.search.base_inputs import FIRST_TRIES, Stretch
+from themis.search.base_inputs import FIRST_TRIES
 from themis.search.deciding import Decider, SearchRequest
 from themis.search.estimates import (
     TRIES_SHARE,
@@ -92,19 +92,8 @@ class CausalDecider(Decider):
         self._decided[own] = counts, decision
         return True
 
-    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
-        def later() -> Iterator[Stretch]:
-            near = []
-            for mask, delta in sets():
-                own = self._own(mask)
-                rule = self._rule(delta, self._spot(own))
-                near.append((own, rule, rule.safe_steps(0, 0, 0)))
-            yield from (Stretch(own, 0, least) for own, _, least in near)
-            for own, rule, least in near:
-                end = _likely_end(rule, known_counts(self.book, own))
-                yield Stretch(own, least, end)
-
-        self.book.at_hand.later = later
+    def expect(self, sets: Callable[[], Iterable[int]]) -> None:
+        self.book.at_hand.later = lambda: map(self._own, sets())
 
     def looking(self) -> AbstractContextManager[None]:
         return self.book.looking()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
-from themis.engine.variants import Rows, Variants
+from themis.engine.variants import Rows, Variants, all_variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
@@ -211,7 +211,6 @@ class CellStore:
         self.cap = cap
         self.inputs = SearchedInputs(sampler, columns)
         self._cells: dict[int, FlipCells] = {}
-        self._spare: dict[int, FlipCells] = {}  # cells in which nothing was tried
         self._counts: dict[int, int] = {}
         self._of = Parts(sampler.population.schema, columns)
 
@@ -222,7 +221,7 @@ class CellStore:
 
     def is_exhaustive(self, mask: int) -> bool:
         """Whether all variants of a set are tried, so that a row can be called constant."""
-        return self.cell(mask).complete
+        return self._count(mask) <= self.cap and self._of.changed(mask).bit_count() <= WIDEST
 
     def proof_cost(self, mask: int) -> int:
         """The executions that prove that an input does not flip, if nothing is known of it."""
@@ -286,15 +285,10 @@ class CellStore:
 
     def cell(self, mask: int) -> FlipCells:
         """What is known of the variants that change exactly this part."""
-        if mask not in self._cells and mask in self._spare:
-            self._cells[mask] = self._spare.pop(mask)
         if mask not in self._cells:
             assignments = self._assignments(mask)
-            complete = assignments.count <= self.cap and len(assignments.columns) <= WIDEST
-            limit = self.cap if complete else 2
-            variants = Variants.of(assignments, limit=limit, base=self.sampler.base)
-            if not complete:
-                variants = self._sampled(assignments)
+            complete = self.is_exhaustive(mask)
+            variants = all_variants(assignments) if complete else self._sampled(assignments)
             self._cells[mask] = FlipCells(variants, complete=complete)
         return self._cells[mask]
 

@@ -86,7 +86,7 @@ class Decider(ABC):
         """Whether a set is decided without running anything more."""
         return False
 
-    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
+    def expect(self, sets: Callable[[], Iterable[int]]) -> None:
         """Take note of how to know which sets come next: idle slots may run something of them."""
         return
 

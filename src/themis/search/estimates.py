@@ -21,7 +21,7 @@ from themis.results.notes import Ending
 from themis.scores.explanations.regions import SeenRows
 from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.scores.question import Question, account_of, ending_early
-from themis.search.base_inputs import FIRST_TRIES, Stretch
+from themis.search.base_inputs import FIRST_TRIES
 from themis.search.cells import UNTRIED
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
@@ -320,7 +320,7 @@ def _by_all_proofs(
 ) -> None:
     """Settle every input, until the share of those that flip is known well enough."""
     rule = ProportionRule(settings.confidence, settings.error)
-    book.at_hand.end = lambda: _likely_end(rule, found.flips, found.count, found.count)
+    book.at_hand.end = lambda: _likely_end(rule, found.flips, found.count)
     large, settled = book.in_large_calls(mask, rule.max_samples), np.empty(0, np.int8)
     for target in rule.looks():
         start = found.count
@@ -334,24 +334,13 @@ def _by_all_proofs(
             return
 
 
-def _likely_end(rule: ProportionRule, flips: int, count: int, start: int = 0) -> int:
-    """After how many inputs from `start` on a proportion is known, if all are like these."""
+def _likely_end(rule: ProportionRule, flips: int, count: int) -> int:
+    """After how many inputs a proportion is known, if all are like these."""
     if not count:
         return rule.first_look
-    looks = (look for look in rule.looks() if look > start)
+    looks = (look for look in rule.looks() if look > count)
     ends = (look for look in looks if rule.done(round(flips * look / count), look))
     return next(ends, rule.max_samples)
-
-
-def likely_stretch(book: FlipBook, mask: int, settings: Settings) -> Stretch:
-    """The base inputs that the score of a found set will need, as far as that can be foreseen."""
-    if _is_expensive(book, mask, settings):
-        stages = SpotRule(settings.confidence, settings.error).stages()
-        return Stretch(mask, 0, stages[0].rows)
-    counts = known_counts(book, mask)
-    rule = ProportionRule(settings.confidence, settings.error)
-    end = _likely_end(rule, counts.hits, counts.total)
-    return Stretch(mask, 0, end, settles=True)
 
 
 def _is_expensive(book: FlipBook, mask: int, settings: Settings) -> bool:

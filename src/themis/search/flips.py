@@ -9,8 +9,8 @@ What follows a characteristic of T is part of a cell, too (`parts`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +128,6 @@ class FlipBook(CellStore):
         settled = states.copy()
         settled[chosen] = self.known(mask, stop)[start + chosen]
         self.at_hand.settling = chosen[:0]
-        self.at_hand.proved.learn(1, len(chosen), int((settled[chosen] == FLIP).sum()))
         self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
@@ -283,9 +282,7 @@ class FlipBook(CellStore):
             chosen = orders[self.order_of(places), start : start + size]
             self.at_hand.turn = Turn(mask, places, orders, start + size)
             budget -= self._try_assignments(mask, chosen, places, states)
-            flips = int((states[places] == FLIP).sum())
             start += size
-            self.at_hand.tried[mask].learn(start, len(places), flips)
         self.at_hand.turn = None
 
     def best_orders(self, mask: int, count: int) -> Places:
@@ -360,17 +357,6 @@ class FlipBook(CellStore):
         """Within, nothing is at hand; idle slots may run what other sets will need."""
         self.at_hand.begin(0, 0)
         return self.inputs.looking()
-
-    @contextmanager
-    def foreseeing(self) -> Iterator[None]:
-        """Within, what is foreseen may be looked at; nothing is changed by it."""
-        before, outputs = set(self._cells), self.inputs.outputs
-        try:
-            yield
-        finally:
-            self.inputs.outputs = outputs
-            for mask in self._cells.keys() - before:
-                self._spare[mask] = self._cells.pop(mask)
 
     def _learn_flips(self, mask: int, places: Places) -> None:
         """Count, for inputs that were found to flip, the assignment of the set that did it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,11 +16,10 @@ from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.privacy import search_of_people
 from themis.scores.question import asked_again, charged, ending_early
 from themis.scores.scorer import Scorer
-from themis.search.base_inputs import Stretch
 from themis.search.causal_decider import CausalDecider
 from themis.search.coming_tries import ComingTries
 from themis.search.deciding import Decider, KnownScores, SearchRequest, check_request
-from themis.search.estimates import likely_stretch, measure_found
+from themis.search.estimates import measure_found
 from themis.search.excess_decider import ExcessDecider
 from themis.search.flips import FlipBook
 from themis.search.found_sets import explain_found
@@ -250,9 +249,8 @@ class Searcher:
             return result
         scores, interrupted = dict[int, Score](), False
         found = [self.sampler.population.schema.columns_of(names) for names in result.found]
-        for number, columns in enumerate(found):
-            later = found[number + 1 :] if search.request.measure == "causal" else []
-            self.book.at_hand.later = partial(self._stretches, search, later)
+        self.book.at_hand.later = tuple
+        for columns in found:
             mask = sum(1 << search.request.columns.index(column) for column in columns)
             score = search.scores.get(mask)
             if score is None and result.stopped is Ending.DONE:
@@ -284,13 +282,6 @@ class Searcher:
             return {}
         found = explain_found(self.sampler, self.book, [*sets.values()])
         return dict(zip(sets, found, strict=True))
-
-    def _stretches(self, search: Search, found: list[tuple[int, ...]]) -> Iterator[Stretch]:
-        """The base inputs that the scores of found sets will need."""
-        for columns in found:
-            mask = sum(1 << search.request.columns.index(column) for column in columns)
-            own = sum(1 << column for column in columns)
-            yield likely_stretch(self.book, own, search.settings_for(mask))
 
     def _shown_again(self, search: Search, result: SearchResult) -> SearchResult:
         """The result without pairs that do not come out the same when they are run again."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal
 
 from themis.engine.sampler import Cost, Sampler
@@ -29,6 +30,7 @@ from themis.subjects.base import BudgetEndedError
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 
+FORESEEN = 4  # sets of which idle slots may run something before their turn
 LATEST = 20  # of the sets found, that an event names
 
 
@@ -73,8 +75,6 @@ class Search:
     measured: dict[int, Measured] = field(default_factory=dict)  # scores to be explained
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
     _next: list[int] = field(default_factory=list)  # sets that are prepared together
-    _scout: Iterator[int] | None = None  # goes through the sets before they are decided
-    _ahead: list[int] = field(default_factory=list)  # what it found
     _followed: int = 0  # sets that follow from others, known when all is decided
     _next_look: int = 0  # at whether to run all: so many sets are decided then
 
@@ -163,18 +163,10 @@ class Search:
                 tested = doubted(tested, Note.of("not-checked-for-noise"))
             self._take(mask, tested)
 
-    def _to_come(self) -> list[tuple[int, float]]:
+    def _to_come(self) -> Iterator[int]:
         """The next sets to decide, if nothing more is learned before."""
-        if self._scout is None:
-            self._scout = self.lattice.by_cost(lambda mask: self.border.pruned_by(mask) is not None)
-        self._ahead = list(filter(self._is_open, self._ahead))
-        while len(self._ahead) < 4:  # sets of which idle slots may run something before their turn
-            mask = next(self._scout, None)
-            if mask is None:
-                break
-            if self._is_open(mask):
-                self._ahead.append(mask)
-        return [(mask, self._delta(mask)) for mask in self._ahead]
+        sets = self.lattice.by_cost(lambda mask: self.border.pruned_by(mask) is not None)
+        return islice(filter(self._is_open, sets), FORESEEN)
 
     def _is_open(self, mask: int) -> bool:
         """Whether a set is still to be decided."""
