@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 import themis
 from tests.engine.test_constrained_tables import CONDITIONS, schema_of
-from tests.engine.test_executors import SCHEMA, Elsewhere, audit, everything, table
+from tests.engine.test_executors import SCHEMA, audit, everything, table
 from tests.joint_worlds import plain_world
 from themis.engine import memory, tables
 from themis.engine.drawn import Drawn, base_rows
 from themis.engine.executors import spread, travel
 from themis.engine.executors.travel import Missing, Packed, pack, run_task
 from themis.engine.variants import Variants
+from themis.errors import RequestError
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
@@ -107,7 +108,7 @@ class Noting(Executor):
 
     def submit(self, function: Any, /, *args: Any, **_: Any) -> Future[Any]:
         _, packed, inputs = args
-        codes = not isinstance(inputs, Drawn) or inputs.given is not None
+        codes = not isinstance(inputs, Drawn) or inputs.with_streams
         self.tasks.append((len(pickle.dumps(args)), packed is not None, codes, len(inputs)))
         return self._threads.submit(function, *args)
 
@@ -196,14 +197,14 @@ def test_results_are_the_same_whether_inputs_are_drawn_or_sent(
     assert len(made) == count
 
 
-def test_a_process_that_draws_other_inputs_gets_codes() -> None:
-    """As with another version of what draws them."""
+def test_a_process_asks_for_what_it_lacks_and_refuses_another_numpy() -> None:
     schema = Schema(race=["green", "purple"], income=range(10**6))
     base = BaseInputs(Population.of(schema), 1)
     variants = Variants.of(Assignments(schema, (0,)), limit=10, base=base)
     drawn = Drawn.of(base, 0, np.arange(50), variants, np.arange(2))
     subject = BatchFunction(lambda people: people["income"], schema)
     expected = drawn.codes()[:, 1].tolist()
+    sent = replace(drawn, with_streams=True)
 
     def answers(packed: Packed | None, inputs: Drawn) -> Any:
         done = run_task("draws", packed, pickle.loads(pickle.dumps(inputs)))
@@ -211,14 +212,13 @@ def test_a_process_that_draws_other_inputs_gets_codes() -> None:
 
     try:
         assert answers(None, drawn) is Missing.SUBJECT
+        with pytest.raises(RequestError, match=r"NumPy is 1\.0 here"):
+            answers(replace(pack(subject), numpy="1.0"), drawn)
         assert answers(pack(subject), drawn) is Missing.STREAM
-        other = replace(drawn.for_strangers(), streams=(BaseInputs(base.population, 2),))
-        assert answers(None, other) == expected
-        assert answers(None, drawn) is Missing.STREAM, "it is not kept"
-        assert answers(None, drawn.for_strangers()) == expected
+        assert answers(None, sent) == expected
         assert answers(None, drawn) == expected
         for number in range(travel.MOST_STREAMS):
-            answers(None, replace(drawn.for_strangers(), name=str(number)))
+            answers(None, replace(sent, name=str(number)))
         assert answers(None, drawn) is Missing.STREAM, "few are kept"
     finally:
         travel._known.clear()
@@ -228,19 +228,3 @@ def failing(people: themis.InputTable) -> Any:
     if (people["income"] == 17).any():
         raise ValueError("no rule")
     return table(people)
-
-
-def dying(people: themis.InputTable) -> Any:
-    if Elsewhere.inside and (people["income"] == 17).any():
-        raise GeneratorExit  # which that pool takes for the death of its process
-    return table(people)
-
-
-@pytest.mark.usefixtures("small_columns")
-def test_an_input_that_kills_its_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("themis.engine.executors.pools.pool_of", lambda _: Elsewhere())
-    with audit(themis.batch(dying), "elsewhere", max_failures=0.5) as asked:
-        document = asked.score([("race",)]).to_dict()
-    crash = document["failures"]["crash"]
-    assert crash["input"]["income"] == 17
-    assert "the process that ran this input died" in crash["message"]

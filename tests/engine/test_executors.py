@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import decimal
 import importlib
-import itertools
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -21,16 +19,15 @@ from typing import Any
 import loky
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import themis
 from tests.external import PATIENCE
 from tests.projects import enter, run
 from tests.services import serve
-from themis.engine.executors import pools, spread, travel
+from themis.engine.executors import spread
 from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import Pool, pool_of
-from themis.errors import RequestError
+from themis.errors import RequestError, SubjectError
 from themis.subjects.functions import RowFunction
 
 SCHEMA = themis.Schema(
@@ -120,7 +117,6 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "model": (Model(), {}),
     "raises for all of a call": (themis.batch(raising), {"max_failures": 0.99, "error": 0.2}),
     "leaves out what it can't decide": (themis.batch(leaving_out), {"max_failures": 1.0}),
-    "answers what can't be sent": (unsendable, {"max_failures": 0.5}),
     "answers in parts": (themis.batch(structured), {"outputs": OUTPUTS}),
     "answers differently there": (changing(os.getpid()), {}),
 }
@@ -181,37 +177,6 @@ def test_threads_of_libraries_are_as_many_as_before() -> None:
     assert [each["num_threads"] for each in threadpoolctl.threadpool_info()] == before
 
 
-def test_no_process_is_forked_while_another_thread_sets_limits() -> None:
-    """As of two audits at once, of which one gets a `ProcessPoolExecutor` that forks."""
-    within, go_on = threading.Event(), threading.Event()
-
-    def set_limits() -> None:
-        with travel._lock:
-            within.set()
-            go_on.wait(PATIENCE)
-
-    def call() -> None:
-        with travel.one_thread():
-            pass
-
-    process = multiprocessing.get_context("fork").Process(target=call, daemon=True)
-    setting = threading.Thread(target=set_limits)
-    forking = threading.Thread(target=process.start)
-    setting.start()
-    within.wait(PATIENCE)
-    forking.start()
-    forking.join(0.2)
-    early = process.pid is not None
-    go_on.set()
-    setting.join()
-    forking.join()
-    process.join(1 if early else PATIENCE)
-    process.kill()
-    process.join()
-    assert not early
-    assert process.exitcode == 0
-
-
 def test_an_executor_that_was_shut_down_is_said() -> None:
     threads = ThreadPoolExecutor(1)
     threads.shutdown()
@@ -219,11 +184,11 @@ def test_an_executor_that_was_shut_down_is_said() -> None:
         audit(row, threads).causal("race")
 
 
-def dying(mark: Path, *, always: bool) -> Subject:
-    """Kills its process at one input: once, or each time."""
+def dying(mark: Path) -> Subject:
+    """Kills its process at one input, once."""
 
     def decide(person: dict[str, Any]) -> str:
-        if person["income"] == 0 and person["savings"] == 0 and (always or not mark.exists()):
+        if person["income"] == 0 and person["savings"] == 0 and not mark.exists():
             with mark.open("a") as file:
                 file.write("x")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -245,23 +210,10 @@ def of_small(subject: Any, executor: Any = None, **options: Any) -> dict[str, An
 
 def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    found = of_small(dying(mark, always=False), "processes:2")
+    found = of_small(dying(mark), "processes:2")
     assert mark.read_text() == "x"
-    expected = of_small(dying(mark, always=False))  # the mark is there: nobody dies
+    expected = of_small(dying(mark))  # the mark is there: nobody dies
     assert found == expected
-
-
-@pytest.mark.long
-def test_an_input_that_kills_its_process_each_time_is_a_failure_of_its_own(tmp_path: Path) -> None:
-    subject = dying(tmp_path / "mark", always=True)
-    found = of_small(subject, "processes:2", max_failures=0.05)
-    (causal, _) = found["scores"]
-    assert causal["unknown"] == 1  # of 100 contexts the one in which both die
-    assert causal["score"] == pytest.approx(0.1)
-    assert len((tmp_path / "mark").read_text()) < 20  # once found, they are not run again
-
-
-_tried_here: list[int] = []  # incomes
 
 
 class Elsewhere(Pool):
@@ -269,7 +221,6 @@ class Elsewhere(Pool):
 
     name, workers = "elsewhere", 1
     inside = False
-    calls = itertools.count()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -285,82 +236,30 @@ class Elsewhere(Pool):
     def renew(self) -> None: ...
 
 
-@pytest.mark.parametrize("kind", [lambda each: each, themis.batch])
-def test_an_input_is_not_to_blame_for_processes_that_somebody_kills(
-    kind: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a slow subject each task is one input: the same one may be killed more than once."""
-    monkeypatch.setattr(pools, "pool_of", lambda _: Elsewhere())
-    monkeypatch.setattr(spread, "MOST", 1)
-    Elsewhere.calls = itertools.count()
+def run_elsewhere(deadly: int) -> tuple[list[Any], bool]:
+    """The answers to 200 inputs, one of which kills processes, and whether a difference is told."""
 
-    def decide(given: Any) -> Any:
-        if Elsewhere.inside and next(Elsewhere.calls) in (40, 41, 42, 60, 61):
-            raise GeneratorExit
-        return np.asarray(given["income"]) > 4 if kind is themis.batch else given["income"] > 4
-
-    assert of_small(kind(decide), "elsewhere") == of_small(kind(decide))
-    assert next(Elsewhere.calls) > 62
-
-
-def dying_elsewhere(deadly: set[int], different: set[int]) -> Subject:
     def decide(person: dict[str, Any]) -> int:
-        income = int(person["income"])
-        if not Elsewhere.inside:
-            _tried_here.append(income)
-        elif income in deadly:
+        if Elsewhere.inside and person["income"] == deadly:
             raise GeneratorExit
-        return -1 if Elsewhere.inside and income in different else income
+        return int(person["income"])
 
-    return decide
-
-
-@pytest.mark.some_slow(core=3)
-@pytest.mark.parametrize(
-    ("deadly", "different", "differs", "failed"),
-    [
-        ({100}, set(), False, {100}),  # nobody knows whether it would end this process
-        ({3}, set(), True, set()),  # it was answered here
-        ({3, 100}, set(), True, set()),  # what happens there says nothing of here
-        ({100}, {3}, True, set()),
-        ({100}, {101}, False, {100}),  # which was not compared
-    ],
-)
-def test_who_was_answered_here_and_kills_its_process_there_is_a_difference(
-    deadly: set[int], different: set[int], differs: bool, failed: set[int]
-) -> None:
-    told: list[bool] = []
-    function = RowFunction(dying_elsewhere(deadly, different), SCHEMA)
-    subject = spread.SpreadSubject(function, Elsewhere(), lambda: told.append(True))
-    _tried_here.clear()
-    for _ in range(2):  # what was found is kept
-        answers = subject.load(some(0, 200)).run()
-        assert set(answers.failures) == set(failed)
-        given = [each for place, each in enumerate(answers.outputs) if place not in failed]
-        expected = [-1 if each in different and not differs else each for each in range(200)]
-        assert given == [each for each in expected if each not in failed]
-    assert told == [True] * differs
-    assert _tried_here[:16] == list(range(16))
-    assert not failed & set(_tried_here)
-    assert len(_tried_here) == 16 + differs * 2 * (200 - len(failed))
+    told = list[bool]()
+    subject = spread.SpreadSubject(
+        RowFunction(decide, SCHEMA), Elsewhere(), lambda: told.append(True)
+    )
+    codes = np.zeros((200, 4), dtype=SCHEMA.dtype, order="F")
+    codes[:, 2] = range(200)
+    return list(subject.load(codes).run().outputs), bool(told)
 
 
-@pytest.mark.parametrize(("first", "every"), [(16, 1), (140, 10), (16, 10)])
-def test_many_that_kill_their_processes_are_told_from_the_others(every: int, first: int) -> None:
-    """Unless most of them do: then all that were not found innocent count as failed."""
-    count = 350
-    deadly = set(range(first, 160)) | set(range(160, count, every))
-    function = RowFunction(dying_elsewhere(deadly, set()), SCHEMA)
-    subject = spread.SpreadSubject(function, Elsewhere(), lambda: None)
-    _tried_here.clear()
-    answers = subject.load(some(0, count)).run()
-    failed = set(answers.failures)
-    assert list(answers.outputs) == [None if at in failed else at for at in range(count)]
-    alone = {place for place, each in answers.failures.items() if each.alone}
-    assert alone <= deadly <= failed
-    if len(deadly) < count / 2.5:
-        assert failed == deadly
-    assert not deadly & set(_tried_here)
+def test_what_was_answered_here_and_kills_processes_there_stays_here() -> None:
+    assert run_elsewhere(3) == (list(range(200)), True)
+
+
+def test_an_input_that_kills_its_process_each_time_ends_the_run() -> None:
+    with pytest.raises(SubjectError, match="died 5 times"):
+        run_elsewhere(100)
 
 
 def test_what_cannot_travel_is_said(processes: Executor) -> None:
@@ -370,8 +269,10 @@ def test_what_cannot_travel_is_said(processes: Executor) -> None:
         with lock:
             return row(person)
 
-    with pytest.raises(RequestError, match=r"can't be sent to other processes.*lock"):
+    with pytest.raises(RequestError, match=r"the subject can't be sent to other processes.*lock"):
         audit(decide, processes).causal("race")
+    with pytest.raises(RequestError, match=r"an answer of the subject can't be sent.*generator"):
+        audit(unsendable, processes, max_failures=0.5).causal("race")
 
 
 @pytest.mark.slow
@@ -382,13 +283,6 @@ def test_two_processes_save_what_they_should_of_a_slow_function() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "| met |" in ended.stdout
-
-
-def some(first: int, count: int) -> NDArray[Any]:
-    """Inputs that have their numbers as incomes."""
-    codes = np.zeros((count, 4), dtype=SCHEMA.dtype, order="F")
-    codes[:, 2] = range(first, first + count)
-    return codes
 
 
 def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
@@ -547,21 +441,3 @@ def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
             time.sleep(0.05)
         driver.kill()
     assert not any(_is_alive(pid) for pid in pids)
-
-
-def test_a_subject_that_dies_in_every_process_but_this_one_stays_here(tmp_path: Path) -> None:
-    driver = os.getpid()
-
-    def decide(person: dict[str, Any]) -> str:
-        if os.getpid() != driver:
-            (tmp_path / str(os.getpid())).touch()
-            os._exit(1)
-        return row(person)
-
-    here, there = audits = [audit(decide, where) for where in (None, "processes:2")]
-    assert there.causal("race") == here.causal("race")
-    assert not there.runner.failures.total
-    assert [each.code for each in there.cache_notes] == ["executor-differs"]
-    assert 1 <= len([*tmp_path.iterdir()]) <= 4, "two pools of two"
-    for each in audits:
-        each.close()

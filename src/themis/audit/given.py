@@ -220,7 +220,6 @@ def spread(subject: Subject, executor: str | Executor | None, notes: list[Note])
     if subject.traits.external:
         notes.append(Note.of("executor-not-used", executor=pool.name))
         return subject
-    pool.knock()
     different = Note.of("executor-differs", executor=pool.name)
     return SpreadSubject(subject, pool, lambda: notes.append(different))
 

@@ -32,7 +32,7 @@ class Drawn:
 
     Or the same rows of one stream after another, as they are. Places give codes, a slice gives
     fewer inputs. It is pickled without its streams, which those who have them know by a name,
-    unless it goes to one who has not: then with its codes, too.
+    unless it goes to one who has not.
     """
 
     streams: Streams | None
@@ -46,7 +46,7 @@ class Drawn:
     levels: NDArray[Any]  # one row for each assignment
     first: int  # of rows × assignments: the first input
     count: int
-    given: NDArray[Any] | None = None  # the codes, by which another process checks what it draws
+    with_streams: bool = False  # when it is pickled
 
     @classmethod
     def of(
@@ -79,7 +79,7 @@ class Drawn:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | ({"streams": None} if self.given is None else {})
+        return self.__dict__ | ({} if self.with_streams else {"streams": None})
 
     def __len__(self) -> int:
         return self.count
@@ -113,10 +113,6 @@ class Drawn:
                 part[:, column] = changed
             done += end - begin
         return codes
-
-    def for_strangers(self) -> Drawn:
-        """The same for a process that does not have the streams."""
-        return replace(self, given=self.codes())
 
     def _part(self, first: int, last: int) -> Drawn:
         before, after = first // self.rows, -(-last // self.rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import threading
 import time
 import weakref
@@ -18,14 +17,13 @@ from urllib.parse import urlsplit
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
 from themis.engine.executors.own_cluster import OwnCluster
-from themis.engine.executors.pool import Pool
+from themis.engine.executors.pools import Pool
 from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"
 # Seconds until a scheduler that does not answer counts as lost. Half of it is short for one that is
 # busy; twice as long somebody waits for a wrong address.
 PATIENCE = 10
-KNOCK_SECONDS = 2.0  # for its port to be found closed; one that is slow has `PATIENCE` later
 CLOSE_SECONDS = 2.0  # for Dask to leave; half or twice is hardly seen
 # Without any worker, after which none is expected any more: one takes some seconds to start. With
 # half of it a machine that boots comes too late.
@@ -43,26 +41,11 @@ class DaskPool(Pool):
     def __init__(self, name: str) -> None:
         self.name = name
         self.shares_files = name == LOCAL
+        self._address = _address_of(name)
         self.lost: tuple[type[BaseException], ...] = (CancelledError,)
         self._link: _Link | None = None
         self._end: Callable[[], object] = lambda: None
         self._alone_since: float | None = None  # when it was first seen that there is no worker
-
-    def knock(self) -> None:
-        """Raise SubjectError where its port is closed, or its host unknown: long before it is used.
-
-        One that is slow to answer has until then.
-        """
-        if (address := self._address) is None:
-            return
-        place = urlsplit(address)
-        try:
-            port = place.port or 8786  # of a scheduler
-            socket.create_connection((place.hostname or "", port), KNOCK_SECONDS).close()
-        except TimeoutError:
-            return
-        except OSError as error:
-            raise self._unreachable(error.strerror or error) from None
 
     def open(self, seconds: float | None) -> bool:
         """Whether it is there, or is within these seconds; raises what keeps it from that."""
@@ -140,20 +123,6 @@ class DaskPool(Pool):
         return count
 
     @property
-    def _address(self) -> str | None:
-        """As Dask writes it, None for one of our own; certificates are those of its settings."""
-        if self.name == LOCAL:
-            return None
-        scheme, _, place = self.name.partition("://")
-        address = f"{'tls' if scheme == 'dask+tls' else 'tcp'}://{place}"
-        try:
-            _ = urlsplit(address).port
-        except ValueError as error:
-            problem, remedy = f"{self.name} is no address: {error}", "write dask://host:8786"
-            raise RequestError.one("executor", "executor", problem, remedy) from None
-        return address
-
-    @property
     def _client(self) -> Any:
         self.open(None)
         assert self._link is not None
@@ -186,6 +155,20 @@ class DaskPool(Pool):
             f"the Dask scheduler at {self.name} does not answer ({error}); {remedy}"
             "run it here without an executor"
         )
+
+
+def _address_of(name: str) -> str | None:
+    """As Dask writes it, None for one of our own; certificates are those of its settings."""
+    if name == LOCAL:
+        return None
+    scheme, _, place = name.partition("://")
+    address = f"{'tls' if scheme == 'dask+tls' else 'tcp'}://{place}"
+    try:
+        _ = urlsplit(address).port
+    except ValueError as error:
+        problem, remedy = f"{name} is no address: {error}", "write dask://host:8786"
+        raise RequestError.one("executor", "executor", problem, remedy) from None
+    return address
 
 
 class _Link:

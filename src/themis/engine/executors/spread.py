@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.drawn import Drawn, Inputs, codes_of
-from themis.engine.executors.pool import Pool
+from themis.engine.executors.pools import Pool
 from themis.engine.executors.travel import Missing, Packed, one_thread, pack, run_task
+from themis.errors import SubjectError
 from themis.inputs.characteristics import Codes
-from themis.subjects.base import Answers, Batch, CulpritSearch, Subject, heed
-from themis.subjects.decisions import CRASH, INVALID, Failure
+from themis.subjects.base import Answers, Batch, Subject, heed
+from themis.subjects.decisions import Failure
 from themis.subjects.door import Around
 from themis.subjects.labels import OutputColumns
 
@@ -30,6 +31,7 @@ LEAST_SECONDS = 0.005  # a shorter one costs more than it saves
 FEWEST, MOST = 16, 65_536  # inputs that are compared where none was run here, and of a task
 COMPARED, COMPARED_SECONDS = 1_000, 0.5  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
+DEATHS = 5  # rounds of tasks in which processes may die
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
 
 Part = Sequence[int]  # places of a batch, one after another
@@ -39,7 +41,7 @@ class SpreadSubject(Around):
     """A subject of this process that runs in a pool's, with the same answers in the same order.
 
     The first second of work is done here. After that each batch is cut by what an input takes. A
-    process that dies is replaced; an input that kills it each time is a failure of its own.
+    process that dies is replaced.
     """
 
     def __init__(self, subject: Subject, pool: Pool, tell: Callable[[], None]) -> None:
@@ -50,7 +52,6 @@ class SpreadSubject(Around):
         self.traits = replace(subject.traits, executor=pool.name)
         self._name = uuid4().hex  # of the subject, in processes that have it
         self._seconds, self._inputs = 0.0, 0  # of work so far, wherever
-        self._deadly: set[bytes] = set()  # inputs that killed processes, not run again
         self._seen: tuple[NDArray[Any], Answers] | None = None  # a call here, to compare
         self._agrees: bool | None = None  # whether it answers there as here; None: not yet known
 
@@ -81,9 +82,8 @@ class SpreadSubject(Around):
             self.unfinished = gathered.answers()
             self._pool.stop()
             raise
-        # Which of many culprits are found depends on the call, and some answers can't be sent.
-        isolated = self.traits.vectorised and gathered.isolated
-        unfit = (isolated or gathered.unsent) and not self._deadly  # which would end this process
+        # Which of many culprits are found depends on the call.
+        unfit = self.traits.vectorised and gathered.isolated
         return self._run_here(codes) if unfit or not self._agrees else gathered.answers()
 
     def _compare(self, codes: Inputs) -> None:
@@ -107,26 +107,18 @@ class SpreadSubject(Around):
             self._pool.stop()
 
     def _run_here(self, codes: Inputs) -> Answers:
-        """The answers of this process, call by call as without an executor.
-
-        What killed another process would end this one, and is not run, unless it was before.
-        """
-        gathered = _Gathered(len(codes))
-        self._add_here(codes, range(len(codes)), gathered)
-        return gathered.answers()
-
-    def _add_here(self, codes: Inputs, part: Part, gathered: _Gathered) -> None:
-        size = self.call_inputs or max(len(part), 1)
+        """The answers of this process, call by call as without an executor."""
+        gathered, size = _Gathered(len(codes)), self.call_inputs or len(codes) or 1
         try:
-            for first in range(0, len(part), size):
-                for spared in self._spared(codes, part[first : first + size], gathered):
-                    answers = self._call_here(codes_of(_at(codes, spared)))
-                    gathered.add(spared, answers)
+            for first in range(0, len(codes), size):
+                part = range(first, min(first + size, len(codes)))
+                gathered.add(part, self._call_here(codes_of(_at(codes, part))))
         except BaseException:
             if self.inside.unfinished is not None:
-                gathered.add(spared, self.inside.unfinished)
+                gathered.add(part, self.inside.unfinished)
             self.unfinished = gathered.answers()
             raise
+        return gathered.answers()
 
     def _call_here(self, codes: NDArray[Any]) -> Answers:
         subject, started = self.inside, time.perf_counter()
@@ -155,28 +147,16 @@ class SpreadSubject(Around):
 
     def _run_there(self, codes: Inputs, gathered: _Gathered) -> None:
         """Run these inputs in tasks, several at the same time, the first ones first."""
-        lost = self._try_all(self._tasks(codes, range(len(codes)), gathered))
-        if lost:
+        tasks = self._tasks(codes, range(len(codes)), gathered)
+        for _ in range(DEATHS):
+            tasks = self._try_all(tasks)
+            if not tasks:
+                return
             self._pool.renew()
-            self._find_culprits(codes, gathered, [task.part for task in lost])
-
-    def _find_culprits(self, codes: Inputs, gathered: _Gathered, parts: Sequence[Part]) -> None:
-        """Run parts one by one: who kills its process is alone with it."""
-        search = CulpritSearch(parts)
-        for part in search:
-            if self._dies(_Task(codes, part, gathered)):
-                gathered.fail(part)  # until its halves are tried
-                search.halve(part)
-                if len(part) == 1:
-                    self._deadly.add(codes[part[0]].tobytes())
-
-    def _dies(self, task: _Task) -> bool:
-        """Whether its process died; of one input, each time: others may have killed it."""
-        for _ in range(3 if len(task.part) == 1 else 1):
-            if not self._try_all([task]):
-                return False
-            self._pool.renew()
-        return True
+        raise SubjectError(
+            f"the processes that ran it died {DEATHS} times; a program of its own (kind = "
+            '"command") can be run on all other inputs, and those that kill it are named'
+        )
 
     @property
     def _each(self) -> float:
@@ -184,30 +164,15 @@ class SpreadSubject(Around):
         return self._seconds / max(self._inputs, 1)
 
     def _tasks(self, codes: Inputs, places: Part, gathered: _Gathered) -> list[_Task]:
-        return [
-            _Task(codes, spared, gathered)
-            for part in cut(places, self._each, self._pool.workers)
-            for spared in self._spared(codes, part, gathered)
-        ]
-
-    def _spared(self, codes: Inputs, part: Part, gathered: _Gathered) -> Iterator[Part]:
-        """A part without inputs that killed a process before: they are not run again."""
-        first = part[0]
-        tried = codes_of(_at(codes, part)) if self._deadly else ()
-        deadly = [first + at for at, each in enumerate(tried) if each.tobytes() in self._deadly]
-        for place in deadly:
-            gathered.fail(range(place, place + 1))
-        for end in (*deadly, part[-1] + 1):
-            if first < end:
-                yield range(first, end)
-            first = end + 1
+        parts = cut(places, self._each, self._pool.workers)
+        return [_Task(codes, part, gathered) for part in parts]
 
     def _submit(self, task: _Task, missing: Missing | None) -> Future[Any]:
         """Begin a task, with what its process is missing."""
         packed = self._packed if missing is Missing.SUBJECT else None
         inputs = _at(task.codes, task.part)
         if missing is not None and isinstance(inputs, Drawn):
-            inputs = inputs.for_strangers()
+            inputs = replace(inputs, with_streams=True)
         return self._pool.submit(run_task, self._name, packed, inputs)
 
     def _try_all(self, tasks: Sequence[_Task]) -> list[_Task]:
@@ -248,10 +213,6 @@ class SpreadSubject(Around):
                 self.ran_elsewhere = True
                 self._note(len(task.part), done.seconds)
         return sorted([*lost, *(task for task, _ in ready)], key=lambda each: each.part[0])
-
-
-_DIED = Failure(CRASH, "the process that ran this input died, each time")
-_UNSENT = Failure(INVALID, "an answer of its task can't be sent to another process")
 
 
 def cut(places: Part, seconds: float, workers: int) -> list[Part]:
@@ -303,29 +264,18 @@ class _Gathered:
     def __init__(self, count: int) -> None:
         self._count = count
         self._parts: dict[int, Answers] = {}
-        self._died: dict[int, Failure] = {}  # by place, as far as nothing better is known
-        self.unsent = self.isolated = False  # whether answers could not be sent, or calls failed
+        self.isolated = False  # whether calls failed
 
-    def add(self, part: Part, answers: Answers | None) -> None:
-        """Take the answers of a part; None where they could not be sent."""
-        if answers is None:
-            self.unsent = True
-            answers = Answers([None] * len(part), dict.fromkeys(range(len(part)), _UNSENT))
+    def add(self, part: Part, answers: Answers) -> None:
+        """Take the answers of a part."""
         # Who is to blame, and whether anybody is, may lie in how tasks were cut.
         self.isolated = self.isolated or answers.calls > 1 or bool(answers.failures)
         self._parts[part[0]] = answers
-        for place in part if self._died else ():
-            self._died.pop(place, None)
-
-    def fail(self, part: Part) -> None:
-        """The processes of these died, with all of them or with others among them."""
-        self._died |= dict.fromkeys(part, replace(_DIED, alone=len(part) == 1))
 
     def answers(self) -> Answers:
         """All of them, in order; None in the places of those that have not come in."""
-        died = {place: Answers([None], {0: each}) for place, each in self._died.items()}
         outputs, failures, given, calls, end = list[Any](), dict[int, Failure](), 0, 0, 0
-        for start, each in sorted({**died, **self._parts}.items()):
+        for start, each in sorted(self._parts.items()):
             if end < start:
                 outputs.append([None] * (start - end))
             outputs.append(each.outputs)
@@ -362,13 +312,13 @@ def _first(answers: Answers, count: int) -> Answers:
 
 
 def _agree(expected: Answers, found: Answers) -> bool:
-    """Whether inputs got the same answers elsewhere as here, as far as answers can be sent.
+    """Whether inputs got the same answers elsewhere as here.
 
     Those that failed here with all of a larger call may not fail there.
     """
     with_others = {place for place, each in expected.failures.items() if not each.alone}
     return all(
-        one == other or place in with_others or found.failures.get(place) is _UNSENT
+        one == other or place in with_others
         for place, (one, other) in enumerate(zip(_texts(expected), _texts(found), strict=True))
     )
 

@@ -6,7 +6,6 @@ does not know the subject or the stream asks for it once, and keeps it.
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import sysconfig
@@ -38,9 +37,9 @@ _lock = threading.RLock()  # a module that is imported may fork
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a task; no answers where one of them can't be sent back."""
+    """What came of a task."""
 
-    answers: Answers | None
+    answers: Answers
     seconds: float = 0.0
 
 
@@ -56,6 +55,7 @@ class Packed:
 
     text: bytes
     path: tuple[str, ...]  # where its modules are looked for; empty: they are sent along
+    numpy: str = np.__version__  # others may draw other inputs
 
 
 def pack(subject: Subject, *, files: bool = True) -> Packed:
@@ -91,7 +91,8 @@ def run_task(name: str, packed: Packed | None, inputs: Inputs) -> Done | Missing
         return Missing.STREAM
     with one_thread():
         answers = known.subject.load(codes).run()
-        return Done(answers if _can_be_sent(answers) else None, time.perf_counter() - started)
+        _check_sending(answers)
+        return Done(answers, time.perf_counter() - started)
 
 
 @dataclass
@@ -102,18 +103,13 @@ class _Known:
     streams: OrderedDict[str, Streams] = field(default_factory=OrderedDict)
 
     def codes(self, inputs: Inputs) -> NDArray[Any] | None:
-        """The inputs of a task; None where they are of a stream that is not known.
-
-        One that gives other inputs here, where versions differ, is not kept: codes are sent then.
-        """
+        """The inputs of a task; None where they are of a stream that is not known."""
         if not isinstance(inputs, Drawn):
             return inputs
-        if inputs.given is not None:
-            if inputs.streams is not None and np.array_equal(inputs.codes(), inputs.given):
-                self.streams[inputs.name] = inputs.streams
-                while len(self.streams) > MOST_STREAMS:
-                    self.streams.popitem(last=False)
-            return inputs.given
+        if inputs.streams is not None:
+            self.streams[inputs.name] = inputs.streams
+            while len(self.streams) > MOST_STREAMS:
+                self.streams.popitem(last=False)
         if inputs.name not in self.streams:
             return None
         self.streams.move_to_end(inputs.name)
@@ -123,22 +119,23 @@ class _Known:
 def _unpack(packed: Packed) -> Subject:
     try:
         sys.path += [each for each in packed.path if each not in sys.path]
+        if packed.numpy != np.__version__:
+            raise ImportError(f"NumPy is {packed.numpy} here and {np.__version__} there")
         subject: Subject = pickle.loads(packed.text)
         return subject
     except Exception as error:  # what it needs is not installed there, most often
         raise _stays_here(error) from None
 
 
-def _can_be_sent(answers: Answers) -> bool:
-    """Whether the answers can go back; arrays of numbers and texts always can."""
+def _check_sending(answers: Answers) -> None:
+    """Raise RequestError where answers can't go back; arrays of numbers and texts always can."""
     outputs = answers.outputs
     if isinstance(outputs, np.ndarray) and outputs.dtype != object:
-        return True
+        return
     try:
         pickle.dumps(answers)
-    except Exception:
-        return False
-    return True
+    except Exception as error:
+        raise _stays_here(error, "an answer of the subject") from None
 
 
 _nested = 0
@@ -165,21 +162,6 @@ def one_thread() -> Iterator[None]:
             _nested -= 1
             if not _nested:
                 _limits.restore_original_limits()
-
-
-def _begin_anew() -> None:
-    """In a forked process: calls that other threads were in are not made there."""
-    global _nested
-    _nested = 0
-    _lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    # A process that is forked while another thread sets limits would find locks of these libraries
-    # held, by nobody.
-    os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_begin_anew
-    )
 
 
 def _own_modules() -> list[ModuleType]:
@@ -216,10 +198,10 @@ def _by_value(modules: list[ModuleType]) -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(each)
 
 
-def _stays_here(error: Exception) -> RequestError:
+def _stays_here(error: Exception, what: str = "the subject") -> RequestError:
     return RequestError.one(
         "subject-stays-here",
         "executor",
-        f"the subject can't be sent to other processes: {type(error).__name__}: {error}",
+        f"{what} can't be sent to other processes: {type(error).__name__}: {error}",
         "run it here, without an executor, or make what can't be sent where it is first needed",
     )
