@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,48 +26,26 @@ PREFIX = "themis_"
 MOST_PREFIXES = 4  # looked for, one behind the other
 IN_EVERY_TEST = ("test", "against", "base")  # columns that no suite lacks
 QUOTED = frozenset(',"\n\r')  # what a text of CSV may hold only in quotes
-_KEYS, _SEPARATORS = re.compile(r'"([^"]+)"\s*:'), re.compile("[,;\t]")
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".parquet", ".pq")
 
 
 @dataclass(frozen=True)
-class OutputColumn:
-    """One output of some rows: distinct values, and which of them each row has."""
+class Column:
+    """One column of some rows: distinct values, None for nothing, and which of them is whose."""
 
     values: Sequence[Any]
-    favourable: Sequence[bool | None]  # of each value; None where nothing says so
-    places: NDArray[np.int64]  # −1: it failed
+    places: NDArray[np.int64]
 
-    def part(self, rows: slice) -> OutputColumn:
-        """Only these rows."""
-        return OutputColumn(self.values, self.favourable, self.places[rows])
+    @classmethod
+    def of(cls, codes: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[Any]]) -> Column:
+        """A column of codes."""
+        present, places = np.unique(codes, return_inverse=True)
+        return cls(decode(present).tolist(), places)
 
-
-@dataclass(frozen=True)
-class SuiteRows:
-    """Some rows of a suite, by column."""
-
-    tests: NDArray[np.int64]  # 0: the input belongs to no test
-    against: str
-    base: NDArray[np.bool_]
-    codes: NDArray[Any]
-    outputs: Sequence[OutputColumn]
-    failures: Sequence[str]  # of each row; empty where none failed
-
-    def __len__(self) -> int:
-        return len(self.tests)
-
-    def part(self, start: int, stop: int) -> SuiteRows:
-        """The rows from start to stop."""
-        rows = slice(start, stop)
-        return SuiteRows(
-            self.tests[rows],
-            self.against,
-            self.base[rows],
-            self.codes[rows],
-            [each.part(rows) for each in self.outputs],
-            self.failures[rows] if self.failures else (),
-        )
+    @classmethod
+    def everywhere(cls, value: Any, count: int) -> Column:
+        """A column of one value."""
+        return cls([value], np.zeros(count, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -156,52 +134,12 @@ def check_place(path: Path) -> None:
 def is_no_loss(path: Path) -> bool:
     """Whether a suite may take this place: nothing is there, or an earlier suite of any kind."""
     text = text_at_risk(path)
-    if not text:
-        return True
     if text.startswith(PARQUET_START.decode()):
-        footer = parquet_footer(path)
-        return all(name.encode() in footer for name in IN_EVERY_TEST)
-    header = text.splitlines()[0]
-    found = _KEYS.findall(header) if header.startswith("{") else _SEPARATORS.split(header)
-    names = {each.strip().strip('"') for each in found}
-    return any(
-        all(f"{PREFIX * times}{name}" in names for name in IN_EVERY_TEST)
-        for times in range(MOST_PREFIXES + 1)
-    )
-
-
-@dataclass(frozen=True)
-class _Column:
-    """One column of some rows: distinct values, None for nothing, and which of them is whose."""
-
-    values: Sequence[Any]
-    places: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, codes: NDArray[Any], decode: Callable[[NDArray[Any]], NDArray[Any]]) -> _Column:
-        """A column of codes."""
-        present, places = np.unique(codes, return_inverse=True)
-        return cls(decode(present).tolist(), places)
-
-
-def _columns(rows: SuiteRows, schema: Schema, own: OwnColumns) -> Iterator[_Column]:
-    """The columns of some rows, in their order."""
-    everywhere = np.zeros(len(rows), dtype=np.int64)
-    tests = _Column.of(rows.tests, np.asarray)
-    yield _Column([number or None for number in tests.values], tests.places)
-    yield _Column([rows.against], everywhere)
-    yield _Column([False, True], rows.base.astype(np.int64))
-    for place, characteristic in enumerate(schema):
-        yield _Column.of(rows.codes[:, place], characteristic.decode)
-    for each in rows.outputs:
-        places = np.where(each.places < 0, len(each.values), each.places)
-        yield _Column([*each.values, None], places)
-        yield _Column([*each.favourable, None], places)
-    kinds = [*dict.fromkeys(rows.failures)] or [""]
-    places = np.array([kinds.index(kind) for kind in rows.failures], dtype=np.int64)
-    yield _Column([kind or None for kind in kinds], places if rows.failures else everywhere)
-    if own.of_people:
-        yield _Column([True], everywhere)
+        names = re.findall(r"\w+", parquet_footer(path).decode("ascii", "replace"))
+    else:
+        names = re.findall(r"\w+", text.partition("\n")[0])
+    bare = {re.sub(f"^({PREFIX})+", "", name) for name in names}
+    return not text or bare.issuperset(IN_EVERY_TEST)
 
 
 # Text -------------------------------------------------------------------------------------
@@ -209,7 +147,7 @@ class _TextFile:
     """CSV, or one JSON object per line; what was written is kept even if the process is killed."""
 
     def __init__(self, path: Path, schema: Schema, own: OwnColumns, *, csv: bool) -> None:
-        self._schema, self._own, self._spell = schema, own, spell_csv if csv else spell_json
+        self._spell = spell_csv if csv else spell_json
         names = [own.test, own.against, own.base, *schema.names, *own.back]
         self._names = [""] * len(names) if csv else [f"{spell_json(name)}: " for name in names]
         self._between, self._ends = ("," if csv else ", "), ("", "") if csv else ("{", "}")
@@ -218,13 +156,11 @@ class _TextFile:
         if csv:
             self._file.write(",".join(map(spell_csv, names)) + "\n")
 
-    def write(self, rows: SuiteRows) -> None:
+    def write(self, columns: Sequence[Column]) -> None:
         start, end = self._ends
-        for first in range(0, len(rows), GROUP_ROWS):
-            columns = _columns(rows.part(first, first + GROUP_ROWS), self._schema, self._own)
-            texts = map(self._texts, self._names, columns)
-            lines = map(self._between.join, zip(*texts, strict=True))
-            self._file.writelines(f"{start}{line}{end}\n" for line in lines)
+        texts = map(self._texts, self._names, columns)
+        lines = map(self._between.join, zip(*texts, strict=True))
+        self._file.writelines(f"{start}{line}{end}\n" for line in lines)
         # The rows of a second are lost if the process is killed.
         if time.monotonic() - self._flushed > 1.0:
             self._file.flush()
@@ -233,7 +169,7 @@ class _TextFile:
     def close(self) -> None:
         self._file.close()
 
-    def _texts(self, name: str, column: _Column) -> list[str]:
+    def _texts(self, name: str, column: Column) -> list[str]:
         """The texts of a column, each behind its name where a line has names."""
         texts = np.array([name + self._spell(value) for value in column.values], dtype=object)
         taken: list[str] = texts[column.places].tolist()
@@ -267,7 +203,7 @@ class _ParquetFile:
         except ImportError:
             remedy = "pip install 'themis-fairness[frames]', or end it in .csv"
             raise suite_mistake(path, "needs pyarrow, which is not installed", remedy) from None
-        self._pa, self._inputs, self._own = pa, schema, own
+        self._pa = pa
         kinds = dict.fromkeys(own.back, "string")
         kinds |= dict.fromkeys((*own.favourable, own.personal), "bool_")
         fields = {own.test: "int64", own.against: "string", own.base: "bool_"}
@@ -275,30 +211,24 @@ class _ParquetFile:
         fields |= {name: kinds[name] for name in own.back}
         self._schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in fields.items()])
         self._writer = parquet.ParquetWriter(path, self._schema)
-        self._waiting: list[Any] = []
-        self._rows = 0
 
-    def write(self, rows: SuiteRows) -> None:
-        for start in range(0, len(rows), GROUP_ROWS):
-            part = rows.part(start, start + GROUP_ROWS)
-            columns = _columns(part, self._inputs, self._own)
-            arrays = [*map(self._array, self._schema.types, columns)]
-            self._waiting.append(self._pa.record_batch(arrays, schema=self._schema))
-            self._rows += len(part)
-            if self._rows >= GROUP_ROWS:
-                self._flush()
+        self._waiting: list[Any] = []  # as many small groups of rows would be slow to read
+
+    def write(self, columns: Sequence[Column]) -> None:
+        arrays = [*map(self._array, self._schema.types, columns)]
+        self._waiting.append(self._pa.record_batch(arrays, schema=self._schema))
+        if sum(map(len, self._waiting)) >= GROUP_ROWS:
+            self._flush()
 
     def close(self) -> None:
         self._flush()
         self._writer.close()
 
     def _flush(self) -> None:
-        if self._waiting:
-            table = self._pa.Table.from_batches(self._waiting, self._schema)
-            self._writer.write_table(table)
-        self._waiting, self._rows = [], 0
+        self._writer.write_table(self._pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting = []
 
-    def _array(self, kind: Any, column: _Column) -> Any:
+    def _array(self, kind: Any, column: Column) -> Any:
         values = column.values
         if self._pa.types.is_string(kind):
             values = [None if value is None else plain_text(value) for value in values]

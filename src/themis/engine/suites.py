@@ -20,10 +20,10 @@ from themis.engine.failures import FailureLog
 from themis.engine.memory import grown
 from themis.engine.replacing import Replacement
 from themis.engine.suite_files import (
-    OutputColumn,
+    GROUP_ROWS,
+    Column,
     OwnColumns,
     SuiteFile,
-    SuiteRows,
     check_place,
     open_suite,
     suite_mistake,
@@ -59,11 +59,12 @@ class Suite:
         self._labels = labels
         self._failures = failures
         failures.kinds = {}
-        own = replace(OwnColumns.beside(schema.names, output_names(labels)), of_people=of_people)
+        own = OwnColumns.beside(schema.names, output_names(labels))
+        self._own = replace(own, of_people=of_people)
         self.failed = False  # whether the run did: then an earlier file stays
         self.most_of_domain = math.inf  # inputs of one that are written, by chance, whole tests
         self.holds_all = False  # whether nothing more is written down, whatever is run
-        self._file, self._whole = _open(path, schema, own)
+        self._file, self._whole = _open(path, schema, self._own)
         self._problem: RequestError | None = None
         self.is_cut = False  # whether it could not be written to its end
         self._seen: dict[tuple[Any, ...], _Seen] = {}
@@ -219,42 +220,54 @@ class Suite:
             return
         if self._file is None:
             raise suite_mistake(self.path, "is complete", "make a new Audit for another suite")
-        rows = SuiteRows(
-            tests,
-            ",".join(self._schema.names[column] for column in columns),
-            base,
-            codes,
-            list(self._outputs(cells)),
-            self._kinds(codes, cells),
-        )
+        against = ",".join(self._schema.names[column] for column in columns)
         try:
-            self._file.write(rows)
-            self.rows += len(rows)
+            for first in range(0, len(codes), GROUP_ROWS):
+                part = slice(first, first + GROUP_ROWS)
+                written = self._columns(tests[part], against, codes[part], cells[part], base[part])
+                self._file.write([*written])
+                self.rows += len(codes[part])
         except OSError as error:
             self._give_up(error)
 
-    def _outputs(self, cells: Cells) -> Iterator[OutputColumn]:
-        """What each output is in these cells."""
-        labels = self._labels
-        for place, part in enumerate(labels.parts):
-            own = labels.part_cells(place, cells)
+    def _columns(
+        self,
+        tests: Places,
+        against: str,
+        codes: NDArray[Any],
+        cells: Cells,
+        base: NDArray[np.bool_],
+    ) -> Iterator[Column]:
+        """The columns of some rows, in their order."""
+        numbers = Column.of(tests, np.asarray)
+        yield Column([number or None for number in numbers.values], numbers.places)
+        yield Column.everywhere(against, len(codes))
+        yield Column([False, True], base.astype(np.int64))
+        for place, characteristic in enumerate(self._schema):
+            yield Column.of(codes[:, place], characteristic.decode)
+        for place, part in enumerate(self._labels.parts):
+            own = self._labels.part_cells(place, cells)
             present, places = np.unique(own, return_inverse=True)  # FAILED is −1, the smallest
-            failed = int((present == FAILED).sum())
-            known = present[failed:].tolist()
-            has_favourable = not labels.declared or "rate" in part.output.statistics
-            good = part.favourable[known].tolist() if has_favourable else [None] * len(known)
-            yield OutputColumn([_value(part, each) for each in known], good, places - failed)
+            numbers_of = [None if each == FAILED else each for each in present.tolist()]
+            yield Column([_value(part, each) for each in numbers_of], places)
+            yield Column([self._favourable(part, each) for each in numbers_of], places)
+        yield self._kinds(codes, cells)
+        if self._own.of_people:
+            yield Column.everywhere(True, len(codes))
 
-    def _kinds(self, codes: NDArray[Any], cells: Cells) -> list[str]:
-        """Why each input failed, empty for those that did not."""
+    def _favourable(self, part: Part, number: int | None) -> bool | None:
+        """Whether a value is favourable; None where nothing says so."""
+        says_so = not self._labels.declared or "rate" in part.output.statistics
+        return bool(part.favourable[number]) if says_so and number is not None else None
+
+    def _kinds(self, codes: NDArray[Any], cells: Cells) -> Column:
+        """Why each input failed, None for those that did not."""
+        kinds = np.full(len(cells), None, dtype=object)
         failed = np.flatnonzero(cells == FAILED)
-        if not len(failed):
-            return []
-        kinds = [""] * len(cells)
         found = self._failures.kinds_of(codes[failed], self._schema)
-        for place, kind in zip(failed.tolist(), found, strict=True):
-            kinds[place] = kind or UNKNOWN_FAILURE
-        return kinds
+        kinds[failed] = [kind or UNKNOWN_FAILURE for kind in found]
+        values = [*dict.fromkeys(kinds.tolist())]
+        return Column(values, np.array([values.index(kind) for kind in kinds], dtype=np.int64))
 
     def _give_up(self, error: OSError) -> None:
         problem = f"could not be written to the end: {error.strerror or error}"
@@ -282,8 +295,10 @@ def output_names(labels: Labels) -> list[str]:
     return [each.name for each in labels.outputs]
 
 
-def _value(part: Part, number: int) -> Any:
+def _value(part: Part, number: int | None) -> Any:
     """The value of a number that an output's labels gave; whole numbers without a point."""
+    if number is None:
+        return None
     value = part.values[number]
     if isinstance(value, np.floating):
         return int(value) if value.is_integer() else float(value)
