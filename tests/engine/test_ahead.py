@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,43 +156,6 @@ def test_a_cache_file_keeps_what_was_run_ahead(tmp_path: Path) -> None:
     with audit(Slotted(64), cache=tmp_path / "cache.sqlite", deterministic=True) as run:
         assert ask(run, "race").scores[0].score == done.scores[0].score
         assert run.runner.account.executions == run.runner.account.ahead == 0
-
-
-def test_a_cache_file_keeps_what_was_run_again_ahead(tmp_path: Path) -> None:
-    first, second = Slotted(64), Slotted(64)
-    with audit(first, cache=tmp_path / "cache.sqlite", error=0.2) as run:
-        done = ask(run, "race")
-    with audit(second, cache=tmp_path / "cache.sqlite", error=0.2, ahead=False) as run:
-        again = ask(run, "race")
-    assert not second.answered
-    assert again.scores[0].score == done.scores[0].score
-    assert again.noise == done.noise
-
-
-@pytest.mark.parametrize("late", [10, 200])
-def test_an_interrupt_while_findings_are_run_again_counts_each_input_once(
-    tmp_path: Path, late: int
-) -> None:
-    def search(subject: Slotted, cache: str, *, ahead: bool = False) -> Audit:
-        run = audit(subject, cache=tmp_path / cache, error=0.15, ahead=ahead)
-        subject.watch = lambda: noise.append(run.runner.account.noise)
-        with run, suppress(KeyboardInterrupt):
-            QUESTIONS["search"](run)
-        return run
-
-    noise: list[int] = []
-    filled, bare, second = (Slotted(64) for _ in range(3))
-    search(filled, "filled.sqlite", ahead=True)
-    before = next(place for place, each in enumerate(noise) if each)
-    cut = Slotted(64, stop_at=sum(map(len, filled.batches[:before])) + late)
-    account = search(cut, "cut.sqlite", ahead=True).runner.account
-    assert account.noise > 0
-    assert account.executions + account.ahead == len(cut.answered) == cut.stop_at
-    search(second, "cut.sqlite")
-    search(bare, "bare.sqlite")
-    often = Counter(cut.answered) + Counter(second.answered) - Counter(bare.answered)
-    assert not often.keys() & {*bare.answered}
-    assert often.total() <= account.ahead
 
 
 @pytest.mark.some_slow(core=4)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +10,6 @@ import themis
 from themis.engine.variants import Rows, Variants, all_variants, mark_impossible
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN
-from themis.inputs.constraints import Constraint
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN
 
@@ -77,42 +73,3 @@ def test_rows_that_break_another_constraint_are_not_taken_for_valid() -> None:
     cells = np.full((2, 4), NOT_RUN, order="F")
     mark_impossible(schema, variants, Rows(base, {}), cells)
     assert (cells == NO_COUNTERFACTUAL).tolist() == [[True] * 4, [False, False, False, True]]
-
-
-def evaluations(monkeypatch: pytest.MonkeyPatch, constraints: int, set_: str) -> dict[str, int]:
-    """On how many inputs each constraint is computed for a group score, once inputs are drawn."""
-    names = [f"c{number}" for number in range(2 * constraints)]
-    schema = Schema({"sex": range(2), "job": range(50), **{name: range(4) for name in names}})
-    pairs = zip(names[::2], names[1::2], strict=True)
-    texts = {"own": "sex == 0 or job < 40"} | {f"{a}": f"{a} + {b} < 6" for a, b in pairs}
-
-    def favour(table: Any) -> Any:
-        return (table["sex"] == 0) | (table["c0"] > 1)
-
-    audit = themis.Audit(themis.batch(favour), schema.constrained(texts), seed=1)
-    computed: dict[str, int] = {}
-    holds = Constraint.holds
-
-    def counting(constraint: Constraint, columns: Any) -> Any:
-        count = len(next(iter(columns.values())))
-        computed[constraint.name] = computed.get(constraint.name, 0) + count
-        return holds(constraint, columns)
-
-    monkeypatch.setattr(Constraint, "holds", counting)
-    audit.group(set_)
-    return computed
-
-
-def test_constraints_that_do_not_touch_a_set_are_not_computed_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert evaluations(monkeypatch, 60, "c0,c1").keys() == {"c0"}
-
-
-def test_a_constraint_within_the_set_is_computed_once_for_each_assignment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    computed = evaluations(monkeypatch, 3, "sex,job")
-    assert computed.keys() == {"own"}
-    assert computed["own"] % 100 == 0
-    assert computed["own"] <= 100 * 40  # one table for each block of rows, not one for each row

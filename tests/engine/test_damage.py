@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 import themis
-from tests.clocks import Clock
 from tests.external import RACE, ran, write_command
 from themis.cli import app
-from themis.engine import runner as runner_module
 from themis.engine.cache import Cache, default_path, read_contents
 from themis.engine.recall import Recall, Seals
 from themis.engine.runner import Runner
 from themis.errors import RequestError
-from themis.scores import domain as exact_module
 from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits
 from themis.subjects.labels import Labels
 
@@ -114,29 +111,6 @@ def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:
         assert Seals("abc").open(b"key", bytes(changed)) is None
     odd: list[object] = [b"", sealed[:7], sealed[:-1], "text", 3, None, 0.5]
     assert [Seals("abc").open(b"key", each) for each in odd] == [None] * len(odd)
-
-
-def test_a_cache_that_answers_all_leaves_time_to_sample(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def audit(**settings: Any) -> themis.Audit:
-        subject = Decider("command", "first", ["1", "0", "1"])
-        return themis.Audit(subject, SCHEMA, cache=tmp_path / "c", deterministic=True, **settings)
-
-    with audit() as first:
-        assert first.causal("race").method == "exact"
-    clock = Clock.put_into(monkeypatch, runner_module, exact_module)
-    settle = Recall.settle
-
-    def settle_slowly(*arguments: Any, **options: Any) -> Any:
-        clock.now += 25
-        return settle(*arguments, **options)
-
-    monkeypatch.setattr(Recall, "settle", settle_slowly)
-    with audit(max_seconds=60) as second:
-        score = second.causal("race")
-    assert (score.executions, score.stopped, score.method) == (0, "budget", "sampled")
-    assert score.samples > 0
 
 
 # Whole runs -------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import signal
@@ -13,10 +12,8 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -80,21 +77,6 @@ def worker_pids(cluster: Any) -> list[int]:
         return list(client.run(os.getpid).values())
 
 
-@pytest.mark.slow
-def test_what_else_uses_dask_in_this_process_is_left_alone(cluster: Any) -> None:
-    def state() -> Any:
-        level = logging.getLogger("distributed").level
-        return worker_pids(cluster), deepcopy(dask.config.config), level
-
-    before, pool = state(), DaskPool(LOCAL)
-    try:
-        assert pool.submit(pow, 2, 3).result(PATIENCE) == 8
-        assert state() == before
-    finally:
-        pool.stop()
-    assert state() == before
-
-
 def slow(person: dict[str, Any]) -> str:
     time.sleep(0.002)
     limit = 300 if person["race"] == "green" else 500
@@ -150,21 +132,6 @@ def test_a_scheduler_without_workers_is_said(monkeypatch: pytest.MonkeyPatch) ->
         name = address(empty)
         with pytest.raises(SubjectError, match=f"{name} has no worker"):
             audit(slow, name).causal("race")
-
-
-@pytest.mark.long
-def test_two_clusters_of_our_own_run_large_tasks_beside_each_other() -> None:
-    pools = [DaskPool(LOCAL) for _ in range(2)]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            tasks = [pool.submit(len, bytes(11_000_000)) for pool in pools]
-            assert [task.result(PATIENCE) for task in tasks] == [11_000_000] * 2
-            workers = pools[0]._client.scheduler_info(n_workers=-1)["workers"].values()
-            assert {(each["nthreads"], each["memory_limit"]) for each in workers} == {(1, 0)}
-    finally:
-        for pool in pools:
-            pool.stop()
 
 
 class Started:
@@ -251,21 +218,6 @@ def test_a_cluster_that_cannot_be_started_is_said(
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("started")
-def test_workers_that_are_not_back_soon_are_still_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dask looks once, a while after a death, and gives up a worker that is not there just then."""
-    monkeypatch.setenv("DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT", "1ms")
-    pool = DaskPool(LOCAL)
-    try:
-        for _ in range(2 * pool.workers):
-            pool.renew()
-            os.kill(pool.submit(os.getpid).result(PATIENCE), signal.SIGKILL)
-        assert pool.submit(os.getpid).result(PATIENCE)
-    finally:
-        pool.stop()
-
-
 SUBJECT = """
 import logging, os, sys, time, warnings
 from pathlib import Path
@@ -340,7 +292,7 @@ def test_a_cluster_ends_with_a_driver_that_is_killed(tmp_path: Path, started: St
 
 
 @contextmanager
-def saying(first: bytes | None, reached: threading.Event | None = None) -> Iterator[str]:
+def saying(first: bytes | None) -> Iterator[str]:
     """The address of a server that says this to everybody, or None: listens to everybody."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken: list[socket.socket] = []
@@ -353,8 +305,6 @@ def saying(first: bytes | None, reached: threading.Event | None = None) -> Itera
                     return
                 if first is not None:
                     taken[-1].sendall(first)
-                if reached is not None and len(taken) > 1:  # the first only looks
-                    reached.set()
 
         threading.Thread(target=serve, daemon=True).start()
         try:
@@ -380,17 +330,6 @@ def test_what_is_no_scheduler_is_said(
     monkeypatch.setattr(dask_pool, "PATIENCE", 1)
     with server() as name, pytest.raises(SubjectError, match=rf"{name} does .*{reason}\)"):
         audit(row, name).causal("race")
-
-
-@pytest.mark.slow
-def test_an_interrupt_is_heard_while_a_scheduler_says_nothing(
-    monkeypatch: pytest.MonkeyPatch, started: Started
-) -> None:
-    reached = threading.Event()
-    monkeypatch.setattr(dask_pool, "PATIENCE", 10 * PATIENCE)
-    with saying(None, reached) as name, interrupting(reached.is_set):
-        audit(row, name).causal("race")
-    assert reached.is_set()
 
 
 @pytest.mark.slow

@@ -25,7 +25,6 @@ from tests.external import PATIENCE
 from tests.projects import enter, run
 from tests.services import serve
 from themis.engine.executors import spread
-from themis.engine.executors.interrupts import deaf_to_interrupts
 from themis.engine.executors.pools import Pool, pool_of
 from themis.errors import RequestError, SubjectError
 from themis.subjects.functions import RowFunction
@@ -275,16 +274,6 @@ def test_what_cannot_travel_is_said(processes: Executor) -> None:
         audit(unsendable, processes, max_failures=0.5).causal("race")
 
 
-@pytest.mark.slow
-def test_two_processes_save_what_they_should_of_a_slow_function() -> None:
-    """By a simulated clock: what it counts depends on no machine."""
-    script = Path(__file__).parents[2] / "benchmarks" / "scaling.py"
-    command = [sys.executable, script, "--simulated", "--quick"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "| met |" in ended.stdout
-
-
 def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
     pids, driver = tmp_path / "pids", os.getpid()
 
@@ -307,23 +296,6 @@ def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
         asked.causal("race")
     for pid in {int(line) for line in pids.read_text().split()}:
         assert not _is_alive(pid)
-
-
-def test_an_interrupt_is_heard_where_other_threads_would_get_it() -> None:
-    event, done = threading.Event(), list[bool]()
-    thread = threading.Thread(target=event.wait, daemon=True)  # it blocks nothing
-    thread.start()
-
-    def start() -> None:
-        with deaf_to_interrupts():
-            signal.pthread_kill(int(thread.ident or 0), signal.SIGINT)
-            event.set()
-            thread.join()  # by then it was delivered
-            done.append(True)
-
-    with pytest.raises(KeyboardInterrupt):
-        start()
-    assert done
 
 
 SLOW_PROJECT = """

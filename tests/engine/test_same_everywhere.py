@@ -14,7 +14,7 @@ import loky
 import pytest
 
 from tests.projects import NUMBERS, enter, run
-from themis.engine import memory, pace, tables
+from themis.engine import pace, tables
 from themis.engine.executors import pools, spread
 from themis.scores import domain, scorer
 
@@ -189,18 +189,6 @@ def test_they_are_the_same_where_each_task_is_one_input(
 ) -> None:
     monkeypatch.setattr(spread, "MOST", 1)  # as slow subjects have
     here, there = results_of(("search", "out of budget", "raising"), threads)
-    assert there == here
-
-
-@pytest.mark.slow
-@pytest.mark.some_slow(core=1, full=3)
-@pytest.mark.parametrize("turn", [turn for turn in TURNS if turn[2] != "row"][1::3], ids=" ".join)
-def test_they_are_the_same_where_inputs_are_drawn_elsewhere(
-    turn: tuple[str, str, str], two: Executor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As those of a domain are whose outputs are not remembered."""
-    monkeypatch.setattr(memory, "WHOLE_LIMIT", 0)
-    here, there = results_of(turn, two)
     assert there == here
 
 

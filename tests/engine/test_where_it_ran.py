@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,31 +39,6 @@ def test_a_pool_that_ran_inputs_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
     with ThreadPoolExecutor(2) as executor:
         assert measured(executor).timing["executor"] == "ThreadPoolExecutor"
-
-
-@pytest.fixture
-def closed() -> str:
-    """A cluster whose port was open a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"dask://127.0.0.1:{server.getsockname()[1]}"
-
-
-def test_a_closed_port_is_said_before_anything_is_run(closed: str) -> None:
-    def never(_: Any) -> int:
-        raise AssertionError
-
-    with pytest.raises(SubjectError, match=r"does not answer \(Connection refused\); start it"):
-        themis.Audit(never, SCHEMA, executor=closed)  # before anything is asked
-
-
-def test_the_command_line_says_so_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, inputs=SMALL)
-    done = run("score", "--executor", closed)
-    assert done.exit_code == 3
-    assert "does not answer (Connection refused)" in done.stderr
 
 
 def test_what_was_measured_before_a_cluster_was_lost_is_kept(

@@ -216,25 +216,6 @@ def test_an_audit_measures_and_searches_it_beside_groups(project: Project) -> No
     assert "The decision changes beyond chance with sex (" in page
 
 
-def test_its_words_are_those_of_a_search_by_excess(project: Project) -> None:
-    project(BODY, head="import random")
-    search = ("search", "--threshold", "0.15", "--error", "0.1", "--measure", "excess")
-    done = run(*search, "--among", "sex,race", "-o", "r.json")
-    said = " ".join(done.output.split())
-    assert done.exit_code == 0, said
-    assert "changes the decision beyond chance by about 15 points or more" in said
-    assert "sex: m is favoured" in said or "sex: sex m is favoured" in said
-    refused = run("replay", "r.json")
-    assert refused.exit_code == 2
-    assert "there is nothing to run again" in refused.output
-    saved = result_from_dict(json.loads(Path("r.json").read_text()))
-    page = str(FORMATS["html"].render(saved))
-    assert "more often when nothing but that combination is changed than when it is asked" in page
-    assert "minus how often it differs when the same input is asked again" in page
-    assert "always decides the same" not in page
-    assert "may be answered differently by another run" in page
-
-
 @pytest.mark.parametrize("subject", [guilty(0), random_subject(0)], ids=["a tenth", "all"])
 def test_what_it_takes_is_foreseen_within_the_stated_factor(subject: Any) -> None:
     schema = themis.Schema(

@@ -113,9 +113,6 @@ class CausalDecider(Decider):
         names = self.book.names(own)
         return TestedSet(names, decision, (reason,), counts.total, counts.hits / counts.total)
 
-    def is_prepared(self, mask: int) -> bool:
-        return self._own(mask) in self._decided
-
     def takes_proofs(self, mask: int, delta: float) -> bool:
         own = self._own(mask)
         return own not in self._decided and self._way(own, delta).takes_proofs()

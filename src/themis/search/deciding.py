@@ -82,10 +82,6 @@ class Decider(ABC):
         """Do ahead what deciding these sets takes."""
         return
 
-    def is_prepared(self, mask: int) -> bool:
-        """Whether a set is decided without running anything more."""
-        return False
-
     def expect(self, sets: Callable[[], Iterable[int]]) -> None:
         """Take note of how to know which sets come next: idle slots may run something of them."""
         return

@@ -38,9 +38,6 @@ class GroupDecider(Decider):
     def together(self) -> bool:
         return self.sampler.runner.saves_calls
 
-    def is_prepared(self, mask: int) -> bool:
-        return mask in self._ready
-
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Decide these sets, whose contexts are run together; so many that memory stays flat."""
         some, groups = list[_Way](), 0

@@ -7,7 +7,6 @@ divided among all sets before anything is seen, so that the whole answer holds a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
@@ -74,7 +73,6 @@ class Search:
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
     measured: dict[int, Measured] = field(default_factory=dict)  # scores to be explained
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
-    _next: list[int] = field(default_factory=list)  # sets that are prepared together
     _followed: int = 0  # sets that follow from others, known when all is decided
     _next_look: int = 0  # at whether to run all: so many sets are decided then
 
@@ -124,11 +122,6 @@ class Search:
         except BudgetEndedError:  # it may allow for what is missing
             if self.becomes_exact(self._left(), cost.executions):
                 return False
-            with suppress(BudgetEndedError):
-                self._list_prepared(may_run=True)
-            raise
-        except KeyboardInterrupt:
-            self._list_prepared(may_run=False)
             raise
         return not self.becomes_exact(self._left(), cost.executions)
 
@@ -142,26 +135,14 @@ class Search:
             yield from self.lattice.by_cost(is_pruned)
             return
         for masks in self.lattice.by_level(is_pruned, 1_000):
-            self._next = [mask for mask in masks if self._has_to_be_run(mask)]
-            self.decider.prepare([(mask, self._delta(mask)) for mask in self._next])
+            to_run = [mask for mask in masks if self._has_to_be_run(mask)]
+            self.decider.prepare([(mask, self._delta(mask)) for mask in to_run])
             yield from masks
 
     def _has_to_be_run(self, mask: int) -> bool:
         """Whether nothing that is known decides a set."""
         known = mask in self.tested or self.exact.has(mask)
         return not known and self._implied_below(mask) is None
-
-    def _list_prepared(self, *, may_run: bool) -> None:
-        """List those of the next sets that are decided; what is above and not run again is open."""
-        for mask in filter(self.decider.is_prepared, self._next):
-            if may_run:
-                self._visit(mask)
-                self.tell(mask)
-                continue
-            tested = self.decider.decide(mask, self._delta(mask))
-            if tested.decision == "above":
-                tested = doubted(tested, Note.of("not-checked-for-noise"))
-            self._take(mask, tested)
 
     def _to_come(self) -> Iterator[int]:
         """The next sets to decide, if nothing more is learned before."""
