@@ -57,6 +57,9 @@ class MistakesError(ThemisError):
         self.mistakes: tuple[Mistake, ...] = tuple(mistakes)
         super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
 
+    def __reduce__(self) -> tuple[Any, ...]:  # as another process raises it
+        return type(self), (self.mistakes,)
+
     @classmethod
     def one(cls, code: str, where: str, problem: str, remedy: str = "") -> Self:
         """The error of a single mistake."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from themis.engine.ahead import Coming, in_windows
 from themis.engine.variants import Rows, Variants, mark_impossible, own_columns, spread_order
 from themis.inputs.assignments import Places
-from themis.statistics.intervals import Flags
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
@@ -38,7 +37,7 @@ class ComingCells:
     tables: Tables
     variants: Variants
     reading: Reading
-    active: Flags | None
+    active: NDArray[np.bool_] | None
     going_on: GoingOn
 
     def after(self, start: int, rows: Rows, cells: Cells) -> Coming:
@@ -98,15 +97,17 @@ def own_first(variants: Variants, rows: Rows, reading: Reading) -> Places | None
     return own_columns(variants, rows) if first else None
 
 
-def flipped(cells: Cells, places: Places, reading: Reading, own: Places | None) -> Flags:
+def flipped(
+    cells: Cells, places: Places, reading: Reading, own: Places | None
+) -> NDArray[np.bool_]:
     """Which rows of a table at these places flip by now, as far as they can."""
     seen = reading.cells(_rows_of(cells, places))
     here = own[places] if own is not None and reading.graded else None
-    flips: Flags = reading.settled_states(seen, here) == FLIP
+    flips: NDArray[np.bool_] = reading.settled_states(seen, here) == FLIP
     return flips
 
 
-def _rows_of(cells: Cells, places: NDArray[np.int64]) -> Cells:
+def _rows_of(cells: Cells, places: Places) -> Cells:
     """Some rows of a table, column by column like the table: rows are looked at as a whole."""
     if len(places) == len(cells):
         return cells

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait
 from themis.engine.executors.own_cluster import OwnCluster
-from themis.engine.executors.pools import Pool
+from themis.engine.executors.pool import Pool
 from themis.errors import RequestError, SubjectError, ThemisError, count_of
 
 LOCAL, TLS = "dask://local", "dask+tls://"

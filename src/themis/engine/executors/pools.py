@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from multiprocessing import resource_tracker
 from typing import Any
 
 from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait, settle_in
+from themis.engine.executors.pool import Pool
 from themis.errors import RequestError, suggest
 
 PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
-
-
-class Pool(ABC):
-    """Runs tasks somewhere; started when it is first needed."""
-
-    name: str  # as it is recorded
-    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)  # what tasks end with if theirs died
-    shares_files = True  # whether modules are found there by their files
-    workers: int  # how many tasks it runs at the same time
-
-    def open(self, seconds: float | None) -> bool:
-        """Whether it takes tasks, or does so within these seconds; begins what that needs."""
-        return True
-
-    @abstractmethod
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Begin a task."""
-
-    def check(self) -> None:
-        """Raise where nobody would run the tasks that were begun; asked while none of them ends."""
-        return
-
-    @abstractmethod
-    def renew(self) -> None:
-        """Make it work again after processes died."""
-
-    def stop(self) -> None:
-        """End what it runs, and its processes; a later task starts it again."""
-        return
 
 
 def pool_of(executor: str | Executor) -> Pool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.drawn import Drawn, Inputs, codes_of
-from themis.engine.executors.pools import Pool
+from themis.engine.executors.pool import Pool
 from themis.engine.executors.travel import Missing, Packed, one_thread, pack, run_task
 from themis.errors import SubjectError
 from themis.inputs.characteristics import Codes
