@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,6 @@ InputAt = Callable[[Any], NDArray[Any]]
 Execute = Callable[[NDArray[Any]], Cells]  # inputs that are given as a whole
 
 
-class RunnerBatch(Protocol):
-    """What a runner has loaded."""
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        """Give all inputs these codes in one column, or all the same code."""
-
-    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
-        """Only these inputs; columns that were overwritten must be overwritten again."""
-
-    def run(self) -> Cells:
-        """The label numbers of the inputs as they stand now."""
-
-
 class PlainBatch:
     """Always executes: the domain is so large that no input comes twice."""
 
@@ -44,16 +31,19 @@ class PlainBatch:
         self._batch, self._execute = batch, execute
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
+        """Give all inputs these codes in one column, or all the same code."""
         self._changes[column] = codes
         self._batch.overwrite(column, codes)
 
     def take(self, places: NDArray[np.int64]) -> RunnerBatch:
+        """Only these inputs; columns that were overwritten must be overwritten again."""
         part = copy.copy(self)
         part._places, part._changes = places if self._places is None else self._places[places], {}
         part._batch = self._batch.take(places)
         return part
 
     def run(self) -> Cells:
+        """The label numbers of the inputs as they stand now."""
         count = len(self._codes if self._places is None else self._places)
         return self._execute(self._batch, self._input_at, count)
 
@@ -113,3 +103,6 @@ class RememberedBatch:
             lambda places: execute(codes if len(places) == len(codes) else codes[places]),
             keeps_failures=self._keeps_failures(),
         )
+
+
+RunnerBatch: TypeAlias = PlainBatch | WholeBatch | RememberedBatch  # what a runner has loaded

@@ -104,7 +104,7 @@ class AtHand:
     turn: Turn | None = None
     settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
     settles: bool = False  # whether those that come will be
-    end: Callable[[], int] = int  # inputs before this one will probably be needed under it
+    end: int = 0  # inputs before this one may be needed under it
     later: Callable[[], Iterable[int]] = tuple  # the sets that come after it
 
     def begin(self, mask: int, stop: int) -> None:

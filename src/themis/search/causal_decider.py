@@ -26,7 +26,6 @@ from themis.search.estimates import (
     TriedInputs,
     counted,
     flips_of,
-    known_counts,
 )
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
@@ -44,9 +43,7 @@ STAGES = (64, 192, 448, 960)  # inputs after which sets are decided together, be
 BASE_AHEAD = 3  # times as many are run unchanged, as that is little: in one call for two stages
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
-LAST_TRIES = (0.02, 0.06, 0.12)  # more tries before all is settled, in parts of what that costs
 ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
-FEW = 32  # inputs that tell little of where a decision will be
 
 
 @dataclass
@@ -146,9 +143,8 @@ class _Decision:
     def __init__(self, inputs: TriedInputs, rule: ThresholdRule) -> None:
         self.inputs = inputs
         self.rule = rule
-        self.inputs.book.at_hand.end = self._end
+        self.inputs.book.at_hand.end = rule.max_samples
         self.ahead = rule.spot_proofs()
-        self.tries = list(LAST_TRIES if self.ahead else ())  # cheap sets need not
 
     def takes_proofs(self) -> bool:
         """Whether "below" is foreseen from a few inputs, and only by many proofs."""
@@ -175,12 +171,6 @@ class _Decision:
                     if self._prove_some(test):
                         return self.inputs.counts, "below"
                     continue
-            last = counts.total >= self.rule.max_samples
-            if last and self.tries and self._cost_of_above(counts) == np.inf:
-                open_places = self.inputs.open_places
-                first = open_places[open_places < self.rule.max_samples]
-                self.inputs.try_more(first, self.tries.pop(0))
-                continue
             chosen = self._to_settle(counts)
             if not len(chosen):
                 self._draw(counts)
@@ -209,15 +199,6 @@ class _Decision:
             at_least = max(at_least, min(more, self.rule.max_samples - counts.total))
         target = counts.total + max(steps, at_least)
         self.inputs.draw(min(target, self.ahead[0].rows) if self.ahead else target)
-
-    def _end(self) -> int:
-        """After how many inputs a decision is foreseen."""
-        counts = self.inputs.counts
-        end = _likely_end(self.rule, counts)
-        if counts.total < FEW:  # what other sets tell of this one
-            known = known_counts(self.inputs.book, self.inputs.mask)
-            end = max(end, _likely_end(self.rule, known), FEW)
-        return end
 
     def _prove_some(self, test: SpotProofs) -> bool:
         counts = self.inputs.counts
@@ -308,8 +289,3 @@ class _Decision:
         """What it costs to look at so many inputs in all."""
         each = 1 + FIRST_TRIES * (counts.untried + counts.misses) / counts.total
         return max(size - counts.total, 0) * each
-
-
-def _likely_end(rule: ThresholdRule, counts: Counts) -> int:
-    """After how many inputs a set is decided, if it goes on like this: to run them ahead."""
-    return rule.likely_samples(counts.hits, counts.misses + counts.untried + counts.unknown)

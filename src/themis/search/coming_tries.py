@@ -34,7 +34,7 @@ class ComingTries:
     def __call__(self) -> Generator[NDArray[Any]]:
         """Inputs that are likely to be needed, the nearest ones first."""
         mask, stop, inputs = self._at_hand.mask, self._at_hand.stop, self._book.inputs
-        end = max(stop, self._at_hand.end()) if mask else 0
+        end = max(stop, self._at_hand.end) if mask else 0
         with inputs.foreseeing(end):
             if mask:
                 if self._at_hand.turn is not None:

@@ -31,7 +31,6 @@ from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
 AT_ONCE = 16  # more tries of an input in one batch, at most
-RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 COARSE = 8_192  # tries are so many at least, where calls are to be few
 SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
 FIRST_WAVE, WAVE_GROWTH = 32, 16  # variants of an input that are tried together, in few calls
@@ -95,21 +94,14 @@ class FlipBook(CellStore):
         return states[start:]
 
     def probe_again(self, mask: int, states: NDArray[np.int8], budget: float) -> NDArray[np.int8]:
-        """The states after more tries on the open inputs, for about this many executions.
-
-        Tried are variants that flipped others or promise to, and some random ones.
-        """
+        """The states after more tries on the open inputs, for about this many executions."""
         states = states.copy()
         open_places = np.flatnonzero(states == UNTRIED)
         if not len(open_places):
             return states
         if budget >= LEARNING_ROWS / 2:
             self.inputs.run_until(LEARNING_ROWS)
-        first, then = (1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget
-        self._try_promising(mask, states, open_places, SAMPLE_TRIES, first, AT_ONCE)
-        anything = self.shuffled(mask, np.arange(self.cell(mask).variants.width))
-        orders = self._in_turn(anything, anything)
-        self._try_in_order(mask, states, open_places, orders, then, AT_ONCE)
+        self._try_promising(mask, states, open_places, SAMPLE_TRIES, budget, AT_ONCE)
         return states
 
     def settle(
@@ -128,7 +120,6 @@ class FlipBook(CellStore):
         settled = states.copy()
         settled[chosen] = self.known(mask, stop)[start + chosen]
         self.at_hand.settling = chosen[:0]
-        self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
     def exhaust(self, masks: Iterable[int], count: int, places: Places | None = None) -> None:
@@ -248,27 +239,14 @@ class FlipBook(CellStore):
         budget: float = math.inf,
         at_once: int = 1,
     ) -> None:
-        """Run the best variants of these open inputs, whatever cells they belong to."""
-        orders = self.best_orders(mask, count)
-        self._try_in_order(mask, states, places, orders, budget, at_once)
-
-    def _try_in_order(
-        self,
-        mask: int,
-        states: NDArray[np.int8],
-        places: Places,
-        orders: Places,
-        budget: float,
-        at_once: int,
-    ) -> None:
-        """Run variants, ever more at once, for all open inputs that have not had them.
+        """Run the best variants of these open inputs, ever more at once, whatever their cells.
 
         No more than `at_once` of each, unless calls are to be few.
 
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
-        start = 0
+        orders, start = self.best_orders(mask, count), 0
         while start < orders.shape[1]:
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
@@ -357,21 +335,6 @@ class FlipBook(CellStore):
         """Within, nothing is at hand; idle slots may run what other sets will need."""
         self.at_hand.begin(0, 0)
         return self.inputs.looking()
-
-    def _learn_flips(self, mask: int, places: Places) -> None:
-        """Count, for inputs that were found to flip, the assignment of the set that did it."""
-        cell = self.cell(mask)
-        for part in self.parts(mask):
-            own = self._cells[part]
-            here = places[own.state[places] == FLIP]
-            if part == mask or not len(here):
-                continue
-            rows = self._rows(part, here)
-            codes = rows.inputs(
-                own.variants, np.arange(len(here)), own.flip_place[here].astype(np.int64)
-            )
-            variants = cell.variants.assignments.index_of(codes)
-            np.add.at(cell.hits, (self.inputs.sides(here), variants), 1)
 
     def _advance(self, mask: int, places: Places) -> Places:
         """Run a cell of these inputs, ever more variants at a time; those that did not flip."""
