@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import Coming, in_windows
+from themis.engine.runner import Runner
 from themis.engine.variants import Rows, Variants, mark_impossible, own_columns, spread_order
 from themis.inputs.assignments import Places
+from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
-
-if TYPE_CHECKING:
-    from themis.engine.tables import Tables
 
 LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
 STEPS = 32  # cells of a later row that are looked at
@@ -34,7 +33,10 @@ class GoingOn(NamedTuple):
 class ComingCells:
     """What a block of a table needs next, and then later rows."""
 
-    tables: Tables
+    runner: Runner
+    base: BaseInputs
+    known: Callable[[int, int], tuple[Rows, Cells]]  # rows with what is known of them
+    tried: NDArray[np.int64]  # how often an open row was tried further, and flipped
     variants: Variants
     reading: Reading
     active: NDArray[np.bool_] | None
@@ -51,8 +53,8 @@ class ComingCells:
 
     def _later(self, start: int, stop: int) -> NDArray[Any]:
         """What is needed of rows that were not asked for yet."""
-        rows, cells = self.tables.known_rows(self.variants, start, stop, self.reading)
-        mark_impossible(self.tables.schema, self.variants, rows, cells)
+        rows, cells = self.known(start, stop)
+        mark_impossible(self.runner.schema, self.variants, rows, cells)
         return self._needed(start, rows, cells, min(self.variants.width, STEPS))
 
     def _needed(self, start: int, rows: Rows, cells: Cells, steps: int) -> NDArray[Any]:
@@ -75,17 +77,17 @@ class ComingCells:
         They are as many as are likely to be needed, in the order in which they are tried.
         """
         own, width = own_first(self.variants, rows, self.reading), self.variants.width
-        begin = self.tables.base.beginnings(start, start + len(rows), width)
+        begin = self.base.beginnings(start, start + len(rows), width)
         columns = spread_order(width)[(begin[:, None] + np.arange(steps)) % width]
         if own is not None:
             columns = np.concatenate([own[:, None], columns], axis=1)
         row, place = np.nonzero(np.take_along_axis(cells, columns, axis=1) == NOT_RUN)
         column, cells = columns[row, place], cells.copy()
-        cells[row, column] = self.tables.runner.held(rows.inputs(self.variants, row, column))
+        cells[row, column] = self.runner.held(rows.inputs(self.variants, row, column))
         opened = ~flipped(cells, np.arange(len(rows)), self.reading, own)
         missing = (np.take_along_axis(cells, columns, axis=1) == NOT_RUN) & opened[:, None]
         is_first = np.arange(columns.shape[1]) < 2 + (own is not None)
-        tries, flips = self.tables.tried[self.variants.assignments.columns]
+        tries, flips = self.tried
         likely = 1 + math.log(LIKELY) / math.log(1 - flips / tries)
         row, place = np.nonzero(missing & (is_first | (missing.cumsum(axis=1) <= likely)))
         return row, columns[row, place]

@@ -121,7 +121,11 @@ class Tables:
         rows, cells = self._begun(variants, start, stop, reading)
         coming = None
         if going_on is not None:
-            foreseen = ComingCells(self, variants, reading, active, going_on)
+            known = partial(self.known_rows, variants, reading)
+            tried = self.tried[variants.assignments.columns]
+            foreseen = ComingCells(
+                self.runner, self.base, known, tried, variants, reading, active, going_on
+            )
             coming = foreseen.after(start, rows, cells)
         try:
             self.complete(
@@ -184,12 +188,12 @@ class Tables:
         self, variants: Variants, start: int, stop: int, reading: Reading
     ) -> tuple[Rows, Cells]:
         """Rows of a table with what is known of them, which counts as remembered."""
-        rows, cells = self.known_rows(variants, start, stop, reading)
+        rows, cells = self.known_rows(variants, reading, start, stop)
         self.runner.ledger.remember(int((cells >= FAILED).sum()))
         return rows, cells
 
     def known_rows(
-        self, variants: Variants, start: int, stop: int, reading: Reading
+        self, variants: Variants, reading: Reading, start: int, stop: int
     ) -> tuple[Rows, Cells]:
         """Rows of a table with what the tables of all sets know of them."""
         rows = self.rows(variants.assignments, start, stop, reading)

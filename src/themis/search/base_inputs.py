@@ -5,6 +5,7 @@ Which levels of a characteristic go with favourable decisions? It orders what is
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -95,6 +96,26 @@ class Turn(NamedTuple):
     start: int = 0  # so many of the order were tried, or are tried now
 
 
+class FlipChances:
+    """How often an open input of a set flips by its next try, as seen so far.
+
+    Tries of about the same number are counted together.
+    """
+
+    def __init__(self) -> None:
+        self._opened, self._flipped = np.full(64, 2), np.full(64, 1)
+
+    def learn(self, tried: int, opened: int, flipped: int) -> None:
+        """Of so many open inputs, so many had flipped after so many tries."""
+        self._opened[tried.bit_length()] += opened
+        self._flipped[tried.bit_length()] += flipped
+
+    def stays(self, tried: int) -> float:
+        """The chance that an input stays open by its last one of so many tries."""
+        place = tried.bit_length()
+        return float(1 - self._flipped[place] / self._opened[place])
+
+
 @dataclass
 class AtHand:
     """What a search is at: for those who foresee what it will need."""
@@ -104,8 +125,10 @@ class AtHand:
     turn: Turn | None = None
     settling: Places = field(default_factory=lambda: np.empty(0, np.int64))  # inputs proved now
     settles: bool = False  # whether those that come will be
-    end: int = 0  # inputs before this one may be needed under it
-    later: Callable[[], Iterable[int]] = tuple  # the sets that come after it
+    end: Callable[[], int] = int  # inputs before this one will probably be needed under it
+    # The sets that come after it, and from which to which input they will probably need.
+    later: Callable[[], Iterable[tuple[int, int, int]]] = tuple
+    chances: defaultdict[int, FlipChances] = field(default_factory=lambda: defaultdict(FlipChances))
 
     def begin(self, mask: int, stop: int) -> None:
         """The inputs before `stop` are tried under this set now."""

@@ -26,6 +26,7 @@ from themis.search.estimates import (
     TriedInputs,
     counted,
     flips_of,
+    known_counts,
 )
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
@@ -44,6 +45,8 @@ BASE_AHEAD = 3  # times as many are run unchanged, as that is little: in one cal
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
 ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
+
+FEW = 32  # inputs that tell little of where a decision will be
 
 
 @dataclass
@@ -89,8 +92,14 @@ class CausalDecider(Decider):
         self._decided[own] = counts, decision
         return True
 
-    def expect(self, sets: Callable[[], Iterable[int]]) -> None:
-        self.book.at_hand.later = lambda: map(self._own, sets())
+    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
+        def later() -> Iterator[tuple[int, int, int]]:
+            near = [(self._own(mask), self._rule(delta)) for mask, delta in sets()]
+            yield from ((own, 0, rule.safe_steps(0, 0)) for own, rule in near)
+            for own, rule in near:
+                yield own, rule.safe_steps(0, 0), _likely_end(rule, known_counts(self.book, own))
+
+        self.book.at_hand.later = later
 
     def looking(self) -> AbstractContextManager[None]:
         return self.book.looking()
@@ -143,7 +152,7 @@ class _Decision:
     def __init__(self, inputs: TriedInputs, rule: ThresholdRule) -> None:
         self.inputs = inputs
         self.rule = rule
-        self.inputs.book.at_hand.end = rule.max_samples
+        self.inputs.book.at_hand.end = self._end
         self.ahead = rule.spot_proofs()
 
     def takes_proofs(self) -> bool:
@@ -199,6 +208,12 @@ class _Decision:
             at_least = max(at_least, min(more, self.rule.max_samples - counts.total))
         target = counts.total + max(steps, at_least)
         self.inputs.draw(min(target, self.ahead[0].rows) if self.ahead else target)
+
+    def _end(self) -> int:
+        """After how many inputs a decision is foreseen, to run them ahead."""
+        known = known_counts(self.inputs.book, self.inputs.mask)
+        both = (_likely_end(self.rule, each) for each in (self.inputs.counts, known))
+        return max(FEW, *both)
 
     def _prove_some(self, test: SpotProofs) -> bool:
         counts = self.inputs.counts
@@ -289,3 +304,8 @@ class _Decision:
         """What it costs to look at so many inputs in all."""
         each = 1 + FIRST_TRIES * (counts.untried + counts.misses) / counts.total
         return max(size - counts.total, 0) * each
+
+
+def _likely_end(rule: ThresholdRule, counts: Counts) -> int:
+    """After how many inputs a set is decided, if it goes on like this."""
+    return rule.likely_samples(counts.hits, counts.misses + counts.untried + counts.unknown)

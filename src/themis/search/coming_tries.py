@@ -17,6 +17,7 @@ from themis.subjects.decisions import NOT_RUN, Cells
 
 LEAST = 16  # base inputs that are looked at together
 TURNS = 8  # further tries that are looked at, of those at hand
+LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance
 AT_ONCE = 2**12  # variants of inputs that are settled which are looked at together
 
 
@@ -24,8 +25,7 @@ class ComingTries:
     """What the book of a search will be asked next.
 
     Further tries and proofs of the inputs at hand come first, then the base inputs that the same
-    set will probably need, then the first tries of the next sets. Of what is tried one after
-    another that is the next one, if what was run ahead does not flip.
+    set will probably need, then those of the next sets.
     """
 
     def __init__(self, book: FlipBook) -> None:
@@ -34,16 +34,16 @@ class ComingTries:
     def __call__(self) -> Generator[NDArray[Any]]:
         """Inputs that are likely to be needed, the nearest ones first."""
         mask, stop, inputs = self._at_hand.mask, self._at_hand.stop, self._book.inputs
-        end = max(stop, self._at_hand.end) if mask else 0
+        end = max(stop, self._at_hand.end()) if mask else 0
         with inputs.foreseeing(end):
             if mask:
                 if self._at_hand.turn is not None:
                     yield self._turn(self._at_hand.turn)
                 yield from self._proofs(mask, self._at_hand.settling)
                 yield from self._rows(mask, stop, end, settles=self._at_hand.settles)
-            for later in self._at_hand.later():
+            for later, first, last in self._at_hand.later():
                 if later != mask:
-                    yield from self._rows(later, 0, len(inputs.outputs))
+                    yield from self._rows(later, first, last)
 
     def _turn(self, turn: Turn) -> NDArray[Any]:
         """The next assignments in an order."""
@@ -51,7 +51,8 @@ class ComingTries:
         orders = turn.orders[:, turn.start : turn.start + TURNS]
         if not len(places) or not orders.shape[1]:
             return self._book.sampler.base.rows(0, 0)
-        return self._next(self._book.tries(turn.mask, orders[self._book.order_of(places)], places))
+        tries = self._book.tries(turn.mask, orders[self._book.order_of(places)], places)
+        return self._likely(turn.mask, tries, turn.start)
 
     def _rows(
         self, mask: int, start: int, stop: int, *, settles: bool = False
@@ -72,20 +73,23 @@ class ComingTries:
         if len(new):
             orders = self._book.best_orders(mask, FIRST_TRIES)
             tries = self._book.tries(mask, orders[self._book.order_of(new)], new)
-            yield self._next(tries)
+            yield self._likely(mask, tries)
             cells, flips = self._held(tries)
             tried_first = flips | (tries.fresh & (cells == NOT_RUN))
             places = np.setdiff1d(places, new[np.unique(tries.row[tried_first])])
         if settles:
             yield from self._proofs(mask, places)
 
-    def _next(self, tries: Tries) -> NDArray[Any]:
-        """The first try of each input that is not run yet, if no earlier one flips."""
-        cells, flips = self._held(tries)
-        new = tries.fresh & (cells == NOT_RUN)
-        ends = np.flatnonzero(flips | new)
-        firsts = ends[np.unique(tries.row[ends], return_index=True)[1]]
-        codes: NDArray[Any] = tries.codes[firsts[new[firsts]]]
+    def _likely(self, mask: int, tries: Tries, start: int = 0) -> NDArray[Any]:
+        """Those of the tries, in their order, that come before a flip with some certainty."""
+        chances, each = self._at_hand.chances[mask], len(tries.row) // len(tries.places)
+        cells, flips = (every.reshape(-1, each) for every in self._held(tries))
+        new = tries.fresh.reshape(-1, each) & (cells == NOT_RUN)
+        stays = [chances.stays(start + number + 1) for number in range(each)]
+        chance = np.where(new, stays, 1.0).cumprod(axis=1) / np.where(new, stays, 1.0)
+        chance *= chances.stays(start) if start else 1.0
+        needed = new & (np.cumsum(flips, axis=1) == 0) & (chance >= LIKELY)
+        codes: NDArray[Any] = tries.codes.reshape(-1, each, tries.codes.shape[1])[needed]
         return codes
 
     def _proofs(self, mask: int, places: Places) -> Iterator[NDArray[Any]]:

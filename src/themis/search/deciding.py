@@ -82,7 +82,7 @@ class Decider(ABC):
         """Do ahead what deciding these sets takes."""
         return
 
-    def expect(self, sets: Callable[[], Iterable[int]]) -> None:
+    def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
         """Take note of how to know which sets come next: idle slots may run something of them."""
         return
 

@@ -63,6 +63,12 @@ def counted(states: NDArray[np.int8]) -> Counts:
     return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
 
 
+def known_counts(book: FlipBook, mask: int) -> Counts:
+    """What is known of all base inputs so far under a set, also from others; to foresee its end."""
+    rows = len(book.inputs.outputs) if book.is_exhaustive(mask) else 0
+    return counted(book.known(mask, rows))
+
+
 class TriedInputs:
     """The first base inputs under one set: which of them flip, as far as that is known."""
 
@@ -314,7 +320,7 @@ def _by_all_proofs(
 ) -> None:
     """Settle every input, until the share of those that flip is known well enough."""
     rule = ProportionRule(settings.confidence, settings.error)
-    book.at_hand.end = rule.max_samples
+    book.at_hand.end = lambda: _likely_end(rule, found.flips, found.count)
     large, settled = book.in_large_calls(mask, rule.max_samples), np.empty(0, np.int8)
     for target in rule.looks():
         start = found.count
@@ -326,6 +332,15 @@ def _by_all_proofs(
         if rule.done(found.flips, target, found.unknown):
             found.interval = rule.interval(found.flips, target, found.unknown)
             return
+
+
+def _likely_end(rule: ProportionRule, flips: int, count: int) -> int:
+    """After how many inputs a proportion is known, if all are like these."""
+    if not count:
+        return rule.first_look
+    looks = (look for look in rule.looks() if look > count)
+    ends = (look for look in looks if rule.done(round(flips * look / count), look))
+    return next(ends, rule.max_samples)
 
 
 def _is_expensive(book: FlipBook, mask: int, settings: Settings) -> bool:
@@ -340,7 +355,7 @@ def _by_spot_proofs(
 ) -> None:
     """Try more inputs, and settle a random part of those that are open."""
     inputs = TriedInputs(book, mask)
-    book.at_hand.end = 0  # whatever comes after a stage
+    book.at_hand.end = int  # whatever comes after a stage
     try:
         found.interval = spot_estimate(inputs, SpotRule(settings.confidence, settings.error))
     finally:

@@ -261,6 +261,8 @@ class FlipBook(CellStore):
             self.at_hand.turn = Turn(mask, places, orders, start + size)
             budget -= self._try_assignments(mask, chosen, places, states)
             start += size
+            flips = int((states[places] == FLIP).sum())
+            self.at_hand.chances[mask].learn(start, len(places), flips)
         self.at_hand.turn = None
 
     def best_orders(self, mask: int, count: int) -> Places:

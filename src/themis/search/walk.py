@@ -144,10 +144,11 @@ class Search:
         known = mask in self.tested or self.exact.has(mask)
         return not known and self._implied_below(mask) is None
 
-    def _to_come(self) -> Iterator[int]:
+    def _to_come(self) -> Iterator[tuple[int, float]]:
         """The next sets to decide, if nothing more is learned before."""
         sets = self.lattice.by_cost(lambda mask: self.border.pruned_by(mask) is not None)
-        return islice(filter(self._is_open, sets), FORESEEN)
+        for mask in islice(filter(self._is_open, sets), FORESEEN):
+            yield mask, self._delta(mask)
 
     def _is_open(self, mask: int) -> bool:
         """Whether a set is still to be decided."""

@@ -256,6 +256,17 @@ class ThresholdRule:
             first, last = last, min(8 * last, left)
         return left
 
+    def likely_samples(self, hits: int, misses: int) -> int:
+        """How many samples a decision takes in all, if they go on like this: a guess."""
+        seen = hits + misses
+        if not seen:
+            return self.safe_steps(0, 0)
+        sizes = np.geomspace(seen, max(self.max_samples, seen), 128)
+        above = self._evidence_above(hits * sizes / seen, misses * sizes / seen)
+        below = self._evidence_below(hits * sizes / seen, misses * sizes / seen)
+        crossed = (above >= self._bar_above) | (below >= self._bar_below)
+        return math.ceil(float(sizes[crossed.argmax() if crossed.any() else -1]))
+
     def spot_proofs(self) -> list[SpotProofs]:
         """The tests of "below" that settle a part of the open samples, in order.
 
