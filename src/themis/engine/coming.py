@@ -18,7 +18,7 @@ from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
-LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
+LIKELY = 0.95  # a cell is run ahead if it is needed with at least this chance
 STEPS = 32  # cells of a later row that are looked at
 
 
