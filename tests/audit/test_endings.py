@@ -21,7 +21,7 @@ from themis.show.parts.cautions import cautions
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.method import facts
-from themis.show.terminal.comparisons import render_differences
+from themis.show.terminal.results import render_differences
 from themis.show.words.explanations import counted_people
 from themis.show.words.verdicts import verdict
 

@@ -342,7 +342,7 @@ def test_new_discrimination_ends_with_1(project: Project) -> None:
     assert "causal race Risen" in shown
     assert "causal sex No significant" in shown
     assert "note: the seed differs: 0, then 5" in shown
-    assert "Each reported change of a score has at most a 2 % chance of being false." in shown
+    assert "Each reported change of a score is false with a chance of at most 2 %." in shown
     back = run("diff", "after.json", "before.json")
     assert back.exit_code == 0
     assert back.stdout.startswith("No difference has grown; 2 scores have fallen; ")

@@ -149,11 +149,3 @@ def test_codes_are_explained_in_a_few_plain_sentences() -> None:
             assert text[0].isupper(), each.code
             assert text.endswith("."), each.code
         assert each.helps or each.kind == "note", each.code
-
-
-def test_the_sentence_of_a_note_is_shown_with_the_names_of_its_values() -> None:
-    says = {each.code: each.says for each in known_codes() if each.kind == "note"}
-    assert says["rows-left-out"].startswith("{dropped} of {rows} rows of {file} do not fit")
-    assert says["groups-apart"] == "groups differ by {low} to {high} (tried on {contexts} inputs)"
-    assert says["noise-in-rates"].startswith("the subject does not always give the same decision;")
-    assert says["circumstance-differs"] == "{what}"

@@ -102,15 +102,6 @@ def lines_of(sentence: Sentence, width: int) -> list[str]:
     return render(iter([sentence]), make_console(io.StringIO(), width=width)).splitlines()
 
 
-def test_a_headline_breaks_before_its_interval_only_where_its_start_fits() -> None:
-    said = "the groups of race are 17.4 points apart in favourable decisions (99 % confidence)"
-    assert lines_of(Sentence(said, break_before=" ("), 70)[1] == "(99 % confidence)"
-    assert lines_of(Sentence(said, break_before=" ("), 60) == [
-        "the groups of race are 17.4 points apart in favourable",
-        "decisions (99 % confidence)",
-    ]
-
-
 @pytest.mark.parametrize("width", range(30, 60, 3))
 def test_a_number_is_not_parted_from_its_unit_or_name(width: int) -> None:
     said = "212,000 executions · 150 answered from the cache · < 0.1 s · 12.5 % · seed 42"

@@ -33,8 +33,7 @@ from themis.show.notebook import html_of, plot
 from themis.show.reports.comparisons import render_comparison
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.comparisons import render_differences
-from themis.show.terminal.results import render_result
+from themis.show.terminal.results import render_differences, render_result
 from themis.show.terminal.searches import render_search
 from themis.show.words.headlines import headline
 from themis.show.words.searches import harms

@@ -13,7 +13,6 @@ from tests.show.test_display import causal, group, result
 from themis.results.model import Result
 from themis.show.terminal.parts import Sentence, make_console, render
 from themis.show.terminal.results import render_result
-from themis.show.words.wording import PLAIN
 
 FAIR = causal(against=("sex",), score=0.0, low=0.0, high=0.02, direction=(), witnesses=())
 
@@ -55,8 +54,3 @@ def test_letters_of_two_columns_and_long_words_stay_within_the_lines(width: int)
     assert max(map(cell_len, lines)) <= width
     assert all(line.startswith(" " * 9) for line in lines[1:])
     assert "".join(lines).replace(" ", "") == f"example:{text}".replace(" ", "")
-
-
-def test_a_label_of_many_values_is_not_cut_to_nothing() -> None:
-    values = dict(zip("abcde", ("green", "female", "employed", "married", "north"), strict=True))
-    assert PLAIN.label(values, 24) == "green · female · employed · married · north"

@@ -100,7 +100,7 @@ def replay(
     from themis.cli.session import Session
     from themis.results.parts import Naming
     from themis.show.reports.comparisons import render_comparison, topic_of_file
-    from themis.show.terminal.comparisons import render_replay_headline, replay_page
+    from themis.show.terminal.results import render_replay_headline, replay_page
 
     def work(audit: Audit) -> Replay:
         replayed = audit.replay(file)

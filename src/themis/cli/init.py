@@ -22,7 +22,7 @@ from themis.config.from_rows import draft_from_data
 from themis.config.from_xml import convert_settings
 from themis.errors import Mistake, RequestError
 from themis.inputs.row_files import PARQUET_START, kind_of, read_table
-from themis.show.terminal.progress import ReadingLines
+from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import one_line
 
 if TYPE_CHECKING:
@@ -92,9 +92,11 @@ def write_converted(
         )
     else:
         facts = None if model is None else _facts(model, output, module, trust_pickle=trust_pickle)
-        draft = draft_from_data(
+        with ProgressLine(enabled=False, say=say) as line:
             # More rows would take minutes, and tell hardly more.
-            read_table(name, kind=kind, most=10**6, listen=ReadingLines(say)),
+            table = read_table(name, kind=kind, most=10**6, listen=line.listen)
+        draft = draft_from_data(
+            table,
             source=name.name,
             protected=protected,
             target=target,

@@ -199,7 +199,7 @@ def diff(
     from themis.results.saved import read_result
     from themis.results.withheld import withheld
     from themis.show.reports.comparisons import render_comparison, topic_of
-    from themis.show.terminal.comparisons import render_differences
+    from themis.show.terminal.results import render_differences
     from themis.show.words.comparisons import differences_headline
 
     options.check()

@@ -34,7 +34,7 @@ from themis.inputs.numbers import two_digits
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.withheld import withheld
-from themis.show.terminal.progress import ProgressLine, ReadingLines
+from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import about_duration, at_cost, count, file_size
 
 if TYPE_CHECKING:
@@ -357,10 +357,9 @@ class Watch:
     ) -> None:
         """Lines are said where it `talks`; if asked to be `quiet`, of what takes long alone."""
         self.line = ProgressLine(enabled=live, say=say if talks or quiet else None)
-        reading = ReadingLines(say) if talks and not live else ignore
         self._written = written or EventLines(None)
         self._written.shown = lambda: self.line.line().plain
-        self._listeners = (self.line.listen, reading, listen, self._written.listen)
+        self._listeners = (self.line.listen, listen, self._written.listen)
         self.exit_code: int = Exit.INTERRUPTED
         self._interrupted = self._spares_one = False
         self._heard = -math.inf

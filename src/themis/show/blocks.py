@@ -12,7 +12,7 @@ from typing import Literal
 from themis.show.intervals import Axis, Interval
 
 Look = Literal["headline", "plain", "faint", "warning", "remark"]
-Shape = Literal["chart", "summary", "rates", "regions", "matrix", "pair", "pairs", "bars", "plain"]
+Shape = Literal["chart", "summary", "rates", "pair", "pairs", "bars", "plain"]
 
 
 @dataclass(frozen=True)

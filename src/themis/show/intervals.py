@@ -53,7 +53,6 @@ class Interval:
     point: float | None
     label: str
     kind: str = "calm"  # calm, grave, few or open
-    noise: tuple[float, float] | None = None  # what noise alone would give
     axis: Axis = WHOLE
     marks: tuple[Mark, ...] = ()
 

@@ -23,9 +23,9 @@ from themis.show.parts.summary import LEGEND, summaries, summary_table
 from themis.show.reports.drawing import drawn
 from themis.show.svg import chart
 from themis.show.words.headlines import headline
+from themis.show.words.naming import rate_text
 from themis.show.words.scores import account_text, extremes
 from themis.show.words.searches import guarantee, search_headline, set_counts, set_text
-from themis.show.words.units import rate_text
 from themis.show.words.values import count, percent, visible
 from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording

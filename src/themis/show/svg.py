@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from themis.show.html import Html, empty, tag
 from themis.show.intervals import Axis, Interval, Mark
-from themis.show.words.values import percent, told_apart, visible
+from themis.show.words.values import cut_name, percent, visible
 
 BLUE = "#3478c6"  # on white and on black its contrast is above 4
 HEIGHT = 26
@@ -42,9 +42,6 @@ def picture(shown: Interval, axis: Axis, marks: Sequence[Mark] = ()) -> Html:
 
 def _parts(shown: Interval, axis: Axis, marks: Sequence[Mark]) -> Iterator[Html]:
     yield _level("0%", "100%", MIDDLE, class_="track")
-    if shown.noise is not None:
-        low, high = (_place(axis, each) for each in shown.noise)
-        yield _level(low, high, HEIGHT - 3, class_="noise")
     if shown.high > shown.low:
         low, high = _place(axis, shown.low), _place(axis, shown.high)
         yield _level(low, high, MIDDLE, class_="bar", stroke=BLUE, stroke_width="7")
@@ -126,15 +123,12 @@ def chart(
     axis = axis or Axis.reaching(reach)
     bottom = TOP + LINE * len(rows)
     height = bottom + BOTTOM + (14 if marks else 0)  # names of marks stand below the numbers
-    title, labels = visible(title), told_apart([row.label for row in rows], LETTERS)
+    title = visible(title)
     return tag(
         "svg",
         tag("title", title),
         tag("g", *_ticks(axis, bottom, units)),
-        *(
-            _row(row, label, TOP + LINE * place, axis, units)
-            for place, (row, label) in enumerate(zip(rows, labels, strict=True))
-        ),
+        *(_row(row, TOP + LINE * place, axis, units) for place, row in enumerate(rows)),
         *(part for mark in marks for part in _mark(mark, bottom, axis)),
         xmlns="http://www.w3.org/2000/svg",
         role="img",
@@ -159,7 +153,7 @@ def _ticks(axis: Axis, bottom: int, units: Units) -> Iterator[Html]:
         yield _text(units(at).replace(".0 %", " %"), x, bottom + 17, "middle")
 
 
-def _row(row: Interval, label: str, top: int, axis: Axis, units: Units) -> Html:
+def _row(row: Interval, top: int, axis: Axis, units: Units) -> Html:
     start, low, high = (_x(axis, each) for each in (0.0, row.low, row.high))
     bars = [_bar(start, low - start, top), _bar(low, max(high - low, 1.0), top, fill_opacity=".45")]
     if row.point is not None:
@@ -169,7 +163,7 @@ def _row(row: Interval, label: str, top: int, axis: Axis, units: Units) -> Html:
     numbers = units(row.point) if row.point is not None and row.low == row.high else ends
     return tag(
         "g",
-        _text(label, LABELS - 8, top + 15, "end"),
+        _text(cut_name(visible(row.label), LETTERS), LABELS - 8, top + 15, "end"),
         *bars,
         _text(numbers, WIDTH - NUMBERS + 8, top + 15, "start"),
     )

@@ -23,8 +23,7 @@ from themis.results.parts import Witness
 from themis.show.html import Html, cut, empty, folded, tag
 from themis.show.parts.scores import protected_scores, score_name
 from themis.show.reports.document import section
-from themis.show.reports.exhibits import Exhibit, exhibits_section
-from themis.show.reports.sections import pair_card, pairs_intro
+from themis.show.reports.sections import PAIRS, Exhibit, exhibits_section, pair_card
 from themis.show.words.explanations import other_changes_first
 from themis.show.words.scores import lesser
 from themis.show.words.values import count
@@ -217,7 +216,7 @@ def preview(site: Site, run: Run, result: Result) -> Html:
     every = tag("a", f"All {count(len(pairs.all), 'pair')}", href=f"{address(run)}/pairs")
     below = _linking(site, run, result)
     cards = (card(each, pairs, below) for each in shown)
-    intro = tag("p", pairs_intro([*pairs.scores.values()]), " ", every)
+    intro = tag("p", PAIRS, " ", every)
     return section("people", "Pairs", intro, tag("div", *cards, class_="cards"))
 
 

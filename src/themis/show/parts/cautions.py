@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from themis.results.model import CausalScore, GroupScore, Result, Score
+from themis.results.model import Result, Score
 from themis.results.notes import AT_ONCE, Ending
-from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.blocks import Block, Commands, Statement
 from themis.show.words.explanations import noise_remedy, noise_warning, probe_sentence
@@ -15,7 +14,7 @@ from themis.show.words.headlines import capital
 from themis.show.words.notes import command_without, how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import left_open
-from themis.show.words.values import count, percent, set_phrase, visible
+from themis.show.words.values import count, set_phrase, visible
 
 ALL_CLEAR = "No execution failed, nothing ended early, and there are no warnings."
 
@@ -32,8 +31,7 @@ class Caution:
 
 def cautions(result: Result) -> list[Caution]:
     """All that weakens or invalidates a verdict, or is good to know, the worst first, each once."""
-    sources = (_failed, _noise, _placebos, _ended, _inconclusive, _notes, notes_of_parts, _few,
-               _unsure, _rows)  # fmt: skip
+    sources = (_failed, _noise, _ended, _inconclusive, _notes, notes_of_parts, _unsure)
     return list({each.text: each for source in sources for each in source(result)}.values())
 
 
@@ -70,18 +68,6 @@ def _failed(result: Result) -> Iterator[Caution]:
 def _noise(result: Result) -> Iterator[Caution]:
     if result.noise is not None and result.noise.differing:
         yield Caution("noise", noise_warning(result.noise, noise_remedy(result)))
-
-
-def _placebos(result: Result) -> Iterator[Caution]:
-    for score in result.scores:
-        placebo = score.placebo if isinstance(score, CausalScore) else None
-        if placebo is not None and score.low == 0 < score.score:  # the placebo is off it already
-            yield Caution(
-                "noise",
-                f"noise alone would give {set_phrase(score.against)} a causal score of "
-                f"{percent(placebo.score)} (between {percent(placebo.low, 'down')} and "
-                f"{percent(placebo.high, 'up')}), and this one may not be above that",
-            )
 
 
 def _ended(result: Result) -> Iterator[Caution]:
@@ -131,19 +117,6 @@ def notes_of_parts(result: Result) -> Iterator[Caution]:
         yield Caution("note", about, weakens=text not in harmless)
 
 
-def _few(result: Result) -> Iterator[Caution]:
-    for score in result.scores:
-        whole = whole_of(score)
-        few = [each for each in whole.groups if each.few] if isinstance(whole, GroupScore) else []
-        if few:
-            has = "has" if len(few) == 1 else "have"
-            yield Caution(
-                "few rows",
-                f"{_name(score)}: {count(len(few), 'group')} {has} too few rows to be called fair "
-                "or unfair",
-            )
-
-
 def _unsure(result: Result) -> Iterator[Caution]:
     if Stopping.PAPER in result.rules:
         yield Caution(
@@ -151,16 +124,6 @@ def _unsure(result: Result) -> Iterator[Caution]:
             "the paper's stopping rule was used: that the intervals hold is claimed by it, and "
             "not certified",
         )
-    bounds = [_name(each) for each in result.scores if each.lower_bound and not each.notes]
-    if bounds:
-        yield Caution("lower bound", f"only the lower end is known of {_listed(bounds)}")
-
-
-def _rows(result: Result) -> Iterator[Caution]:
-    dropped = (result.data or {}).get("dropped")
-    is_said = any(note.code == "rows-left-out" for note in result.notes)
-    if isinstance(dropped, int) and dropped and not is_said:
-        yield Caution("rows", f"{count(dropped, 'row')} of the data could not be used")
 
 
 def _name(score: Score) -> str:
@@ -175,16 +138,6 @@ def _listed(names: Iterable[str], shown: int = 6) -> str:
 
 def all_clear(result: Result) -> str:
     """That there are no cautions: only what the result says was looked for, and not found."""
-    parts = [ALL_CLEAR]
-    noise = result.noise
-    if noise is not None and noise.average:
-        parts.append(f"{capital(probe_sentence(noise))}.")
-    elif noise is not None:
-        parts.append(
-            f"Of {count(noise.inputs, 'input')} repeated to check consistency, none got a "
-            "different decision."
-        )
-    elif result.spent.noise:
-        again = count(result.spent.noise, "execution")
-        parts.append(f"{again} were repeated to check consistency, and gave the same decision.")
-    return " ".join(parts)
+    if result.noise is None:
+        return ALL_CLEAR
+    return f"{ALL_CLEAR} {capital(probe_sentence(result.noise))}."

@@ -20,7 +20,6 @@ from themis.show.words.comparisons import (
     replay_cost,
     replay_headline,
     shared_values,
-    size_text,
 )
 from themis.show.words.headlines import capital
 from themis.show.words.scores import failure_text
@@ -78,7 +77,7 @@ def _changes(
     rows: list[Sequence[Content]] = [
         (
             quantity_text(each),
-            Cell(capital(change_text(each)), size_text(each), state=CHANGES.get(each.change, "")),
+            Cell(capital(change_text(each)), state=CHANGES.get(each.change, "")),
             *(measured_text(ends, each.quantity) for ends in (each.before, each.after)),
         )
         for each in ranked[:most]

@@ -12,14 +12,12 @@ from themis.results.model import FOUR_FIFTHS, GroupScore
 from themis.results.parts import Group
 from themis.show.blocks import Cell, Content, Head, Number, Table
 from themis.show.intervals import Axis, Interval, Mark, ends_text
-from themis.show.words.naming import output_noun
+from themis.show.words.naming import output_noun, rate_text
 from themis.show.words.scores import extremes, ratio_text
-from themis.show.words.units import rate_text
 from themis.show.words.values import count, set_phrase
 from themis.show.words.wording import Wording, is_drawn
 
 FOUR_FIFTHS_LINE = "Dashed line: four fifths of the highest rate."
-LABEL = 60  # letters of a group's name
 Place = Literal["below", "above", "unclear", "few"]
 PLACES: Mapping[Place, str] = {
     "below": "below four fifths",
@@ -81,27 +79,6 @@ def four_fifths_line(score: GroupScore) -> float | None:
 def group_table(score: GroupScore, words: Wording, *, most: int) -> Table:
     """The groups by falling rate, of many those at both ends, beside the four-fifths line."""
     shown, hidden = extremes(score.groups, most)
-    return _table(score, shown, words, hidden)
-
-
-def rates_table(score: GroupScore, words: Wording, *, most: int) -> Table:
-    """Nothing but the rates as bars: for where the whole table is further down."""
-    whole = group_table(score, words, most=most)
-    of = "" if score.output is None else f" of {output_noun(score)}"
-    heads = [*whole.heads[:2], Number(f"{score.statistic.capitalize()}{of}")]
-    line = "" if four_fifths_line(score) is None else FOUR_FIFTHS_LINE
-    rows = [row[:3] for row in whole.rows]
-    return Table(whole.title, heads, rows, ". ".join(filter(None, [whole.foot, line])), "bars")
-
-
-def further_groups(score: GroupScore, words: Wording, *, most: int, after: int) -> Table | None:
-    """The groups that are not in the table of so many from both ends."""
-    seen = {id(each) for each in extremes(score.groups, after)[0]}
-    others = sorted((e for e in score.groups if id(e) not in seen), key=lambda each: -each.rate)
-    return _table(score, others[:most], words, len(others) - most) if others else None
-
-
-def _table(score: GroupScore, shown: Sequence[Group], words: Wording, hidden: int) -> Table:
     line = four_fifths_line(score)
     marks = () if line is None else (Mark(line, "four fifths"),)
     places = list(map(id, score.groups))
@@ -113,7 +90,7 @@ def _table(score: GroupScore, shown: Sequence[Group], words: Wording, hidden: in
                          Number(tested_head(score))]  # fmt: skip
     rows: list[Sequence[Content]] = [
         (
-            Cell(words.label(each.values, LABEL), few_words(each, words)),
+            Cell(words.label(each.values), few_words(each, words)),
             _interval(score, each, known.get(id(each)), axis, marks),
             rate_text(score, each.rate),
             rate_interval(score, each),
@@ -132,6 +109,16 @@ def _table(score: GroupScore, shown: Sequence[Group], words: Wording, hidden: in
     )
 
 
+def rates_table(score: GroupScore, words: Wording, *, most: int) -> Table:
+    """Nothing but the rates as bars: for where the whole table is further down."""
+    whole = group_table(score, words, most=most)
+    of = "" if score.output is None else f" of {output_noun(score)}"
+    heads = [*whole.heads[:2], Number(f"{score.statistic.capitalize()}{of}")]
+    line = "" if four_fifths_line(score) is None else FOUR_FIFTHS_LINE
+    rows = [row[:3] for row in whole.rows]
+    return Table(whole.title, heads, rows, ". ".join(filter(None, [whole.foot, line])), "bars")
+
+
 def few_words(group: Group, words: Wording) -> str:
     """That a group is too small to judge, if so."""
     return f"too few {words.people} to judge" if group.few else ""
@@ -142,7 +129,7 @@ def _interval(
 ) -> Interval:
     label = f"{rate_text(score, group.rate)}, {rate_interval(score, group)}"
     kind = "few" if group.few else "calm" if ratio is None else KINDS[ratio.place]
-    return Interval(group.low, group.high, group.rate, label, kind, None, axis, marks)
+    return Interval(group.low, group.high, group.rate, label, kind, axis, marks)
 
 
 def _tested(group: Group) -> Cell:

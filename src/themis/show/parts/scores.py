@@ -34,10 +34,9 @@ from themis.show.words.explanations import (
     region_sentence,
 )
 from themis.show.words.headlines import headline, interval, point
-from themis.show.words.naming import beyond, kind_words
+from themis.show.words.naming import ends_of, kind_words
 from themis.show.words.scores import impact, method, seen
 from themis.show.words.searches import amount, protection, set_text
-from themis.show.words.units import ends_of
 from themis.show.words.values import count, cut_name, cut_text, percent, visible
 from themis.show.words.wording import PLAIN, Wording, is_drawn
 
@@ -76,17 +75,10 @@ def meanings(measures: Iterable[str]) -> str:
     return " ".join(meaning for measure, meaning in MEANINGS.items() if measure in known)
 
 
-def noise_of(score: Score) -> tuple[float, float] | None:
-    """Between which ends noise alone would give a score."""
-    placebo = score.placebo if isinstance(score, CausalScore) else None
-    return None if placebo is None else (placebo.low, placebo.high)
-
-
 def common_axis(scores: Iterable[Score], limits: Iterable[Mark] = ()) -> Axis:
     """One scale for all scores of a table."""
     ends = [each.high for each in scores if each.samples and is_told(each) and not each.lower_bound]
     ends += [each.score for each in scores if each.lower_bound and is_told(each)]
-    ends += [noise[1] for each in scores if (noise := noise_of(each)) is not None]
     return Axis.reaching(max([*ends, *(each.share for each in limits)], default=1.0))
 
 
@@ -101,7 +93,6 @@ def score_interval(score: Score, axis: Axis, marks: Sequence[Mark] = ()) -> Inte
         None if bound else score.score,
         f"{point(score)}, {interval(score)}",
         finding(score).state,
-        noise_of(score),
         axis,
         tuple(marks),
     )
@@ -143,10 +134,13 @@ def described(table: Table, scores: Sequence[Score], words: Wording) -> Table:
 def details(score: Score) -> Iterator[str]:
     """How outputs differ and of whom a score is, where that needs saying."""
     is_rate = isinstance(score, GroupScore) and score.statistic == "rate"
-    if isinstance(score, GroupScore) and not is_rate:
-        yield "difference of means"
+    if isinstance(score, GroupScore):
+        if not is_rate:
+            yield "difference of means"
+        elif score.favours is not None:
+            yield f"favourable: {cut_text(visible(score.favours))}"
     elif score.distance != "exact":
-        yield _rates(score) if isinstance(score, GroupScore) else _distance(score)
+        yield f"distance: {cut_text(visible(score.distance))}"
     if score.scale is not None and not is_rate:
         yield f"on a scale from {ends_of(score.scale)}"
     if is_drawn(score) and isinstance(score, GroupScore):
@@ -161,23 +155,6 @@ def details(score: Score) -> Iterator[str]:
             f"noise alone would give {percent(placebo.score)} "
             f"({ends_text(placebo.low, placebo.high)})"
         )
-
-
-def _rates(score: GroupScore) -> str:
-    """Of which numbers rates are, where that is known."""
-    if score.favours is None:
-        return "difference of rates"
-    return f"difference of rates: favourable is {cut_text(visible(score.favours))}"
-
-
-def _distance(score: Score) -> str:
-    """What counts as a different output."""
-    kind, _, tolerance = score.distance.partition(" ")
-    if kind == "relational" and not tolerance:
-        return "how far numbers are apart, as a share of the scale"
-    if kind in ("threshold", "relational"):
-        return f"numbers that differ{beyond(score)}"
-    return f"distance: {cut_text(visible(score.distance))}"
 
 
 def limits_of(result: Result, score: Score) -> list[Mark]:

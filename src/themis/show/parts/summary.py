@@ -19,18 +19,16 @@ from themis.show.words.headlines import (
     rests_on_few,
     shown_extremes,
 )
-from themis.show.words.naming import output_noun
+from themis.show.words.naming import output_noun, rate_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import as_sample, by_set, hidden_changes, lesser, ratio_text
 from themis.show.words.searches import example, protection, set_text
-from themis.show.words.units import rate_text
 from themis.show.words.values import at_most, cut_name, percent, visible
 from themis.show.words.verdicts import adds
 from themis.show.words.wording import PLACES, Wording, wording
 
 MARKS: dict[State, str] = {"grave": "■", "calm": "○", "open": "△"}
 LEGEND = "■ difference found · ○ none found · △ undecided"
-LABEL = 24  # letters of a group's name
 REACHES = {"above": "yes", "below": "no", "unclear": "can’t tell"}
 
 
@@ -167,7 +165,7 @@ def _losing(score: Score, words: Wording) -> str:
     parts = []
     if score.direction and finding(score).state != "calm":
         harm = score.direction[0]
-        change = " → ".join(words.label(e, LABEL) for e in (harm.change_from, harm.change_to))
+        change = " → ".join(words.label(e) for e in (harm.change_from, harm.change_to))
         counted = f"{percent(harm.lost)} lose, {percent(harm.gained)} gain"
         if harm.lost_count is not None and harm.gained_count is not None:
             both = f", {harm.gained_count:,} gain" if harm.gained_count else ""
@@ -186,7 +184,7 @@ def _beside(score: ExcessScore, words: Wording) -> str:
         return ""
     within, across = percent(score.within.score), percent(score.across.score)
     text = f"asked again {within} differ, changed {across}"
-    gap = gap_text(score, words, LABEL) if finding(score).state != "calm" else ""
+    gap = gap_text(score, words) if finding(score).state != "calm" else ""
     return f"{text}; {gap}" if gap else text
 
 
@@ -195,9 +193,7 @@ def _groups(score: GroupScore, words: Wording) -> str:
     if differ_in_tests(score):  # the score compares others
         return ""
     extremes = shown_extremes(score)
-    shown = [
-        f"{words.label(each.values, LABEL)} {rate_text(score, each.rate)}" for each in extremes
-    ]
+    shown = [f"{words.label(each.values)} {rate_text(score, each.rate)}" for each in extremes]
     text = ", ".join(dict.fromkeys(shown))
     if not is_told(score):
         return f"would tell of fewer than {SHARED} {words.people}{_others(text)}"

@@ -28,11 +28,10 @@ from themis.show.parts.scores import (
 )
 from themis.show.reports.document import Space, document, fitting, rest, section
 from themis.show.reports.drawing import drawn
-from themis.show.reports.exhibits import Exhibit, exhibits_section
 from themis.show.reports.method import (
     CUT_OFF,
     RECIPE,
-    command_again,
+    command_blocks,
     digest,
     facts_table,
     inputs_blocks,
@@ -40,7 +39,7 @@ from themis.show.reports.method import (
 )
 from themis.show.reports.page import whole_clauses
 from themis.show.reports.references import TEXTS, references_section
-from themis.show.reports.sections import errors_section, outcomes_section
+from themis.show.reports.sections import Exhibit, errors_section, exhibits_section, outcomes_section
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import how_sure_together
@@ -137,12 +136,8 @@ def _log(result: Result, space: Space) -> Iterator[Block]:
     """The items of the test log, in the order in which the regulation names them."""
     yield Statement(SAYS["purpose"])
     found = cautions(result)[: space.cautions]
-    log: list[Block] = [facts_table(result), Statement("The command:", "faint")]
-    log += [
-        Commands([command_again(result).line]),
-        Statement(SAYS["hashed"], "faint"),
-        Commands([RECIPE]),
-    ]
+    log: list[Block] = [facts_table(result), *command_blocks(result)]
+    log += [Statement(SAYS["hashed"], "faint"), Commands([RECIPE])]
     measures = {each.measure for each in result.scores} | {e.measure for e in result.searches}
     yield Part("Testing procedure", [*map(Statement, _procedure(result))])
     sources = "; ".join(SAYS["data"][each] for each in sorted(result.populations))

@@ -93,8 +93,7 @@ class Space:
     scores: int = 60
     searches: int = 6
     checks: int = 60
-    groups: int = 20  # of one score
-    more_groups: int = 150  # of one score, in its folded table
+    groups: int = 60  # of one score
     categories: int = 500  # rows of a table in the annex
     sets: int = 120  # of a search
     people: int = 8  # scores whose people are shown
@@ -105,7 +104,7 @@ class Space:
     cautions: int = 30
 
 
-_SMALL = Space(3, 20, 2, 20, 8, 0, 24, 30, 3, 1, 6, 3, 20, 10)
+_SMALL = Space(3, 20, 2, 20, 8, 24, 30, 3, 1, 6, 3, 20, 10)
 SPACES = (Space(), _SMALL, replace(_SMALL, scores=8, categories=12, sets=12, inputs=10))
 
 

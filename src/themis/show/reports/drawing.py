@@ -84,7 +84,7 @@ def _(shown: Dots) -> Html:
 
 @_drawn.register
 def _(given: Table) -> Html:
-    shape = f"chart {given.shape}" if given.shape in ("rates", "regions") else given.shape
+    shape = "chart rates" if given.shape == "rates" else given.shape
     rows = ([_first(row[0]), *map(_cell, row[1:])] for row in given.rows)
     shown = table(given.title, [_head(each) for each in given.heads], rows, kind=shape,
                   foot=given.foot)  # fmt: skip

@@ -17,14 +17,12 @@ from themis.show.reports.drawing import chip, drawn
 from themis.show.reports.sections import pair_card
 from themis.show.words.explanations import (
     joint_sentences,
-    losing_sentences,
-    other_changes_first,
-    where_losing,
+    region_sentence,
 )
 from themis.show.words.headlines import capital, headline_parts
 from themis.show.words.naming import beyond, output_name, output_words
 from themis.show.words.scores import by_set, hidden_changes, impact
-from themis.show.words.searches import protection, set_text
+from themis.show.words.searches import harms, protection, set_text, telling_witness
 from themis.show.words.values import count
 from themis.show.words.verdicts import FOUND, GRAVITY, NOT_FOUND, UNDECIDED, adds
 from themis.show.words.wording import PLACES, Wording, wording
@@ -34,6 +32,7 @@ KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
 ORDINARY = 2
 IN_VIEW = 10  # sets of the table; the others are folded
 RATES = 3  # groups of a card, from either end
+REGIONS = 2  # of a card
 
 
 def findings_section(result: Result, space: Space) -> Html:
@@ -89,14 +88,8 @@ def _order(result: Result, scores: Sequence[Score]) -> tuple[object, ...]:
     """Protected ones first; limits that are passed, then what was found, the largest first."""
     against = scores[0].against
     state = GRAVITY.index(mark_of(scores, result).state)
-    return protection(result, against) == ORDINARY, -state, -_own_share(scores), len(against)
-
-
-def _own_share(scores: Sequence[Score]) -> float:
-    """How much a set does; of a set of two, how much only both do, which its parts do not show."""
-    joint = [each.joint for each in scores if isinstance(each, CausalScore) and each.joint]
-    known = max((each.low for each in scores if is_told(each)), default=0.0)
-    return max((each.only for each in joint), default=known)
+    size = max((each.low for each in scores if is_told(each)), default=0.0)
+    return protection(result, against) == ORDINARY, -state, -size, len(against)
 
 
 def _has_own_card(scores: Sequence[Score], result: Result) -> bool:
@@ -182,19 +175,17 @@ def _said(scores: Sequence[Score], words: Wording) -> Iterator[Block]:
     for score in shown:
         if isinstance(score, CausalScore) and finding(score).state == "grave":
             yield from (Statement(text, "remark") for text in joint_sentences(score, words))
-            if score.direction:
-                where = where_losing(score, words)
-                losing = losing_sentences(score, words, most=1)
+            if losing := [*harms(score, most=1, words=words)]:
+                places = (region_sentence(each, score, words) for each in score.regions[:REGIONS])
                 yield Statement("Who loses:", "faint")
-                yield Points([*([where] if where else []), *losing])
+                yield Points([*losing, *places])
 
 
 def _pair(scores: Sequence[Score], words: Wording) -> Iterator[Html]:
     """One pair that shows it, if there is one that differs in the whole set."""
     for score in scores:
         if isinstance(score, CausalScore) and score.witnesses:
-            ranked = other_changes_first(score.witnesses)
-            telling = max(ranked, key=lambda each: (each.joint is not None, len(each.differs_in)))
+            telling = telling_witness(score)
             example = "An example" if score.placebo is None else "An example, maybe by noise"
             yield tag("p", tag("b", example), class_="label")
             yield pair_card(telling, score, words)

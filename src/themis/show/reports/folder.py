@@ -42,6 +42,6 @@ def _parts(result: Result, files: Collection[str], folder: str | None) -> Iterat
     yield "\n".join(["| file | what it is |", "| --- | --- |", *rows])
     yield f"The command that made this folder. {same_again(result)}"
     where = "" if folder is None else f" --output {shlex.quote(folder)}"
-    yield f"```\n{command_again(result).line}{where}\n```"
+    yield f"```\n{command_again(result) or 'themis audit'}{where}\n```"
     yield f"SHA-256 of the result: `{digest(result)}`. Whoever has the file can compute it:"
     yield f"```\n{RECIPE}\n```"

@@ -15,7 +15,7 @@ from themis.results.withheld import is_told, withheld
 from themis.show.words.wording import PLAIN
 
 if TYPE_CHECKING:
-    from themis.show.reports.exhibits import Exhibit
+    from themis.show.reports.sections import Exhibit
 
 
 @dataclass(frozen=True)

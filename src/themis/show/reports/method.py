@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from themis.results.model import Result, Score, SearchResult
+from themis.results.model import Result, Score
 from themis.results.notes import Ending
 from themis.results.withheld import whole_of
 from themis.settings import Stopping
-from themis.show.blocks import Block, Commands, Content, Fold, Head, Number, Statement, Table
+from themis.show.blocks import Block, Commands, Statement, Table
 from themis.show.html import Html
-from themis.show.parts.scores import score_name
 from themis.show.reports.document import Space, rest, section
 from themis.show.reports.drawing import drawn
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import (
     account_text,
-    method,
     outputs_text,
     precision_chosen,
     rows_used,
@@ -37,94 +34,34 @@ from themis.show.words.values import (
     took,
     visible,
 )
-from themis.show.words.wording import wording
 
 
-@dataclass(frozen=True)
-class Command:
-    """A line for a shell; `recorded` if it is the one that was given."""
-
-    line: str
-    recorded: bool
-
-
-def command_again(result: Result) -> Command:
-    """The command that makes a result again."""
+def command_again(result: Result) -> str | None:
+    """The command that makes a result again; None of one that was made in Python."""
     given = (result.source or {}).get("command")
-    if isinstance(given, str) and given:
-        return Command(given, recorded=True)
-    if isinstance(given, Sequence) and given:
-        return Command(shlex.join(map(str, given)), recorded=True)
-    return Command(shlex.join(["themis", *_words(result)]), recorded=False)
+    if isinstance(given, str):
+        return given or None
+    return shlex.join(map(str, given)) if isinstance(given, Sequence) and given else None
 
 
-def _words(result: Result) -> Iterator[str]:
-    yield result.command
-    file = (result.source or {}).get("file")
-    if isinstance(file, str):
-        yield file
-    if result.searches and not result.checks:
-        yield from _search(result, result.searches)
-    elif result.command == "score":
-        yield from _scores(result.scores)
-    elif result.scores and not result.checks:
-        yield from _precision(result.scores[0])
-    yield from ("--seed", str(result.seed))
-
-
-def _search(result: Result, searches: Sequence[SearchResult]) -> Iterator[str]:
-    first = searches[0]
-    yield from ("--threshold", f"{first.threshold:g}", "--measure", _measure(searches))
-    inputs = result.schema.get("inputs", {})
-    if isinstance(inputs, Mapping) and tuple(inputs) != first.among:
-        yield from ("--among", ",".join(first.among))
-    if first.max_size < len(first.among):
-        yield from ("--max-size", str(first.max_size))
-    if first.decide_only:
-        yield "--decide-only"
-    yield from _precision(first)
-
-
-def _scores(scores: Sequence[Score]) -> Iterator[str]:
-    for names in dict.fromkeys(each.against for each in scores):
-        yield from ("--against", ",".join(names))
-    if scores:
-        yield from ("--measure", _measure(scores), *_precision(scores[0]))
-
-
-def _measure(asked: Iterable[Score | SearchResult]) -> str:
-    measures = {each.measure for each in asked}
-    return "both" if len(measures) > 1 else measures.pop()
-
-
-def _precision(asked: Score | SearchResult) -> Iterator[str]:
-    yield from ("--confidence", f"{asked.confidence:.10g}", "--error", f"{asked.error:.10g}")
-    if asked.family is not None:
-        yield "--family"
-    if asked.stopping is not Stopping.CERTIFIED:
-        yield from ("--stopping", asked.stopping)
+def command_blocks(result: Result) -> Iterator[Block]:
+    """The command, or how it is said in Python, and whether it gives the same result."""
+    command = command_again(result)
+    if command is not None:
+        yield Commands([command])
+    how = f"It was made in Python, with the seed {result.seed}. " if command is None else ""
+    yield Statement(f"{how}{same_again(result)}")
 
 
 def method_section(result: Result, space: Space) -> Html:
     """What stands behind the numbers."""
-    blocks = [*_sureness(result), facts_table(result), *_per_score(result, space),
-              *inputs_blocks(result, space)]  # fmt: skip
+    blocks = [*_sureness(result), facts_table(result), *inputs_blocks(result, space)]  # fmt: skip
     return section("method", "Method and confidence", drawn(blocks), fold=True)
 
 
 def again_section(result: Result, _: Space) -> Html:
     """The command that makes the result again."""
-    command = command_again(result)
-    note = "This is the command that was given."
-    if not command.recorded:
-        note = (
-            "Put together from the result; run it in the folder of the themis.toml. "
-            "A limit on executions or time is not among what a result keeps."
-        )
-    if result.command == "demo":
-        note = "The demo needs no file."
-    said = Statement(f"{note} {same_again(result)}")
-    return section("again", "Run it again", drawn([Commands([command.line]), said]), fold=True)
+    return section("again", "Run it again", drawn(command_blocks(result)), fold=True)
 
 
 CUT_OFF = (Ending.BUDGET, Ending.INTERRUPTED, Ending.FAILED)
@@ -228,30 +165,6 @@ def facts_table(result: Result) -> Table:
     return Table("Where the result comes from", ("", ""), rows, shape="plain")
 
 
-def _per_score(result: Result, space: Space) -> Iterator[Block]:
-    words = wording(result)
-    scores = [each for each in result.scores if each.samples]
-    title = "Every score: method and cost"
-    heads: list[Head] = ["Set", "Measure", "Method", Number("Confidence"), Number("Error"),
-                         "Ended", Number("Executions"), Number("From the cache")]  # fmt: skip
-    rows: list[Sequence[Content]] = [
-        (
-            score_name(each),
-            each.measure,
-            method(each, words),
-            f"{percent_sure(each.confidence)} %",
-            f"± {100 * each.error:.4g} %",
-            f"{ENDED.get(each.stopped, each.stopped)} ({each.stopping})",
-            f"{each.executions:,}",
-            f"{each.cache_hits:,}",
-        )
-        for each in scores[: space.scores]
-    ]
-    if rows:
-        yield Fold(title, [Table(title, heads, rows, rest(len(scores) - len(rows), "score"))])
-
-
-ENDED = {Ending.ERROR_REACHED: "as precise as asked"}  # the others are named well
 LONGEST_FACT = 400
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from themis.results.finding import finding
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
-from themis.show.blocks import Block, Fold, Part, Statement
+from themis.results.parts import Witness
+from themis.show.blocks import Block, Fold, Part, Points, Statement
 from themis.show.html import Html, tag
 from themis.show.parts.cautions import all_clear, caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
-from themis.show.parts.groups import further_groups, group_table
+from themis.show.parts.groups import group_table
 from themis.show.parts.outcomes import error_blocks, outcome_blocks, proxy_blocks
-from themis.show.parts.people import harm_table, pair_blocks, regions_table, reproduction
+from themis.show.parts.people import harm_table, pair_blocks, reproduction
 from themis.show.parts.scores import (
     described,
     details,
     limits_of,
     meanings,
-    noise_of,
     protected_scores,
     score_name,
     scores_table,
@@ -33,6 +34,7 @@ from themis.show.words.explanations import (
     flip_rate_sentence,
     other_changes_first,
     pairs_origin,
+    region_sentence,
 )
 from themis.show.words.headlines import capital, headline
 from themis.show.words.outcomes import NO_VERDICT, beside_causal
@@ -52,7 +54,10 @@ from themis.show.words.wording import Wording, wording
 
 OPEN_SCORES = 8  # more of them are folded away
 FEW = 3  # scores, of which more pairs are shown
-MAYBE_NOISE = " The subject answers at random: noise alone may make such pairs."
+PAIRS = (
+    "Each card shows a pair that differs only in the set but gets different outputs. The favoured "
+    "one comes first; of numbers, the higher one."
+)
 Some = TypeVar("Some", bound=Score)
 
 
@@ -127,8 +132,6 @@ def _legend(result: Result, scores: Sequence[Score]) -> str:
     if marks:
         kind = "limit" if result.checks else "threshold"
         items.append(f"dashed line across: {kind} {', '.join(marks[:4])}")
-    if any(map(noise_of, scores)):
-        items.append("thin line below: noise alone")
     return capital("; ".join(items))
 
 
@@ -149,9 +152,6 @@ def groups_section(result: Result, space: Space) -> Html:
         blocks: list[Block] = [Statement(headline(score, words))]
         blocks += [Statement(capital(behind), "faint")] if behind else []
         blocks.append(group_table(score, words, most=space.groups // 2))
-        further = further_groups(score, words, most=space.more_groups, after=space.groups // 2)
-        if further is not None and further.rows:
-            blocks.append(Fold("The groups that are not in this table", [further]))
         return Part(score_name(score), blocks)
 
     most = max(space.scores // 4, 1)
@@ -195,7 +195,7 @@ def proxies_section(result: Result, space: Space) -> Html:
 
 
 def harm_section(result: Result, space: Space) -> Html:
-    """Who loses by which change, as a small matrix for each set."""
+    """Who loses by which change."""
     words = wording(result)
 
     def show(score: CausalScore) -> Part:
@@ -207,8 +207,8 @@ def harm_section(result: Result, space: Space) -> Html:
         return Part(score_name(score), [*map(Statement, said), table, Statement(counted, "faint")])
 
     intro = (
-        "Read a row, then a column: of those who are changed from the one to the other, this share "
-        "loses the favourable decision."
+        "Of those who are changed from the one to the other, so many lose, or gain, the favourable "
+        "decision."
     )
     scores = [each for each in _scores_of(result, CausalScore) if each.direction]
     return _parts("harm", "Who loses", intro, scores, show, most=space.people)
@@ -216,10 +216,11 @@ def harm_section(result: Result, space: Space) -> Html:
 
 def regions_section(result: Result, space: Space) -> Html:
     """Where the changed decisions are found; nothing where that was not looked for."""
+    words = wording(result)
 
     def show(score: CausalScore) -> Part:
-        table = regions_table(score, wording(result), most=space.regions)
-        return Part(score_name(score), [table])
+        said = (region_sentence(each, score, words) for each in score.regions[: space.regions])
+        return Part(score_name(score), [Points([*said])])
 
     intro = (
         "Where many of the changed decisions are found, each direction apart where it is known who "
@@ -239,20 +240,7 @@ def pairs_section(result: Result, space: Space) -> Html:
     words = wording(result)
     shown = (_pairs(each, words, most) for each in scores[: space.people])
     hidden = left_out(len(scores) - space.people, "set")
-    return section("people", "Pairs", tag("p", pairs_intro(scores)), *shown, *hidden, fold=True)
-
-
-def pairs_intro(scores: Sequence[CausalScore]) -> str:
-    """What the cards of these scores' pairs show."""
-    noise = MAYBE_NOISE if any(each.placebo is not None for each in scores) else ""
-    numbers = [_is_number(each) for each in scores]
-    higher = "he one with the higher output comes first"
-    first = f"T{higher}" if all(numbers) else "The favoured one comes first"
-    first += f"; for numbers, t{higher}" if any(numbers) and not all(numbers) else ""
-    return (
-        "Each card shows a pair that differs only in the set but gets different "
-        f"{'outputs' if all(numbers) else 'decisions'}. {first}.{noise}"
-    )
+    return section("people", "Pairs", tag("p", PAIRS), *shown, *hidden, fold=True)
 
 
 def _pairs(score: CausalScore, words: Wording, most: int) -> Html:
@@ -272,12 +260,6 @@ def pair_card(pair: Any, score: CausalScore, words: Wording) -> Html:
     """One pair, and how to see it."""
     blocks: Iterable[Block] = [*pair_blocks(pair, score, words), *reproduction(pair)]
     return tag("div", drawn(blocks), class_="pair")
-
-
-def _is_number(score: CausalScore) -> bool:
-    """Whether the outputs of its pairs are numbers, and none of them counts as favourable."""
-    outputs = [each for pair in score.witnesses for each in pair.outputs]
-    return not score.direction and all(type(each) in (int, float) for each in outputs)
 
 
 def sets_section(result: Result, space: Space) -> Html:
@@ -312,3 +294,34 @@ def search_part(
 def search_title(search: SearchResult) -> str:
     """What was searched for: `Causal search, threshold 20 %`."""
     return capital(f"{search.measure} search, threshold {amount(search.threshold, search)}")
+
+
+EXHIBITS = "Pairs that were chosen by hand from those that the test found."
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A pair of a score, and what was noted about it."""
+
+    score: CausalScore
+    witness: Witness
+    note: str = ""
+
+
+def exhibits_section(
+    exhibits: Sequence[Exhibit], words: Wording, below: Callable[[int], Any] = lambda _: ""
+) -> Html:
+    """A card for each exhibit, by its number; nothing if there are none."""
+    if not exhibits:
+        return Html()
+    cards = (
+        tag(
+            "article",
+            tag("h3", f"Exhibit {place + 1}: ", tag("bdi", score_name(each.score))),
+            *([tag("p", tag("bdi", each.note))] if each.note else []),
+            pair_card(each.witness, each.score, words),
+            below(place),
+        )
+        for place, each in enumerate(exhibits)
+    )
+    return section("exhibits", "Exhibits", tag("p", EXHIBITS), tag("div", *cards, class_="cards"))

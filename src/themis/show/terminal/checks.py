@@ -8,24 +8,19 @@ from typing import IO
 
 from rich.console import RenderableType
 
-from themis.results.model import CausalScore, CheckResult, GroupScore, Result, Score, SearchResult
-from themis.results.withheld import by_size, is_told
-from themis.show.blocks import Block, Number, Part, Statement, Table
-from themis.show.intervals import Mark
+from themis.results.model import CheckResult, Result, Score, SearchResult
+from themis.results.withheld import by_size
+from themis.show.blocks import Block, Part, Statement
 from themis.show.parts.checks import accepted, check_details, checks_table, telling_score
-from themis.show.parts.groups import group_table
-from themis.show.parts.scores import ENDS, common_axis, pairs_blocks, score_interval
+from themis.show.parts.scores import score_part
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import Page, make_console, render
 from themis.show.terminal.results import brief_doubts, show_cost
 from themis.show.terminal.searches import show_people
-from themis.show.words.headlines import headline, interval, point, score_text
-from themis.show.words.scores import impact
+from themis.show.words.headlines import score_text
 from themis.show.words.searches import (
-    amount,
     checks_guarantee,
     guarantee,
-    harms,
     search_headline,
     set_text,
     verdict_words,
@@ -115,29 +110,9 @@ def _limit(answer: CheckResult, outcome: Score | SearchResult | None) -> Iterato
     if isinstance(outcome, SearchResult):
         yield Statement(search_headline(outcome, brought(outcome.minimal_sets)))
         worst = sorted(outcome.minimal_sets, key=by_size)
-        yield from (_above(score, outcome.threshold) for score in worst[:SETS_OF_A_LIMIT])
+        yield from (score_part(each, brought([each])) for each in worst[:SETS_OF_A_LIMIT])
         if len(worst) > SETS_OF_A_LIMIT:
             yield Statement(f"and {len(worst) - SETS_OF_A_LIMIT:,} more minimal sets")
         yield Statement(guarantee(outcome))
     elif outcome is not None and outcome.samples:
-        yield _above(outcome, answer.max_score)
-
-
-def _above(score: Score, limit: float) -> Part:
-    """A score beside its limit, whom it hurts, and pairs."""
-    words, blocks = brought([score]), list[Block]()
-    if is_told(score):
-        mark = Mark(limit, amount(limit, score))
-        axis = common_axis([score], [mark])
-        drawn_score = score_interval(score, axis, (mark,))
-        row = (point(score), drawn_score, interval(score))
-        blocks.append(Table("Beside the limit", ("Score", axis, Number("Interval")), [row]))
-        blocks.append(Statement(f"┃ is the limit, {mark.name}"))
-    if isinstance(score, CausalScore):
-        blocks += (Statement(text) for text in harms(score, most=2, words=words))
-        blocks += pairs_blocks(score, words)
-    elif isinstance(score, GroupScore):
-        blocks += [group_table(score, words, most=ENDS)] if score.groups else []
-        blocks += [Statement(ratio)] if (ratio := impact(score)) is not None else []
-    blocks += (Statement(str(note), "warning", "note") for note in score.notes)
-    return Part(headline(score, words), blocks)
+        yield score_part(outcome, brought([outcome]))

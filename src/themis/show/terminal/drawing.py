@@ -93,7 +93,7 @@ def _(commands: Commands) -> Iterator[RenderableType]:
 
 @_drawn.register
 def _(part: Part) -> Iterator[RenderableType]:
-    yield Sentence(visible(part.title), HEADLINE, break_before=" (")
+    yield Sentence(visible(part.title), HEADLINE)
     yield from map(indented, drawn(part.blocks))
 
 
@@ -133,7 +133,7 @@ def _column(table: Table, place: int) -> dict[str, Any]:
 
 def _head(head: Head) -> RenderableType:
     if isinstance(head, Axis):
-        return Scale((f"0 to {100 * head.end:.0f} %" if head.is_share else "",))
+        return Scale(f"0 to {100 * head.end:.0f} %" if head.is_share else "")
     return Sentence(head_text(head).lower(), DIM)
 
 

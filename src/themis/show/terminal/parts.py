@@ -115,23 +115,15 @@ class Sentence:
     text: str
     style: str = ""
     first: str = ""  # what stands before the first line; the others are indented by as much
-    break_before: str = ""  # where to start a new line if one is not enough
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = self.text
-        words = max((cell_len(word) for word in _glued(text).split(" ")), default=0)
+        words = max((cell_len(word) for word in _glued(self.text).split(" ")), default=0)
         fits = len(self.first) + words <= options.max_width  # else it is folded within words
         width = options.max_width if fits else max(options.max_width, 20)
-        parts = [text]
-        if self.break_before and len(text) > width:
-            start, found, rest = text.partition(self.break_before)
-            if len(start) <= width - len(self.first):  # else it would end in the midst of a line
-                parts = [start, (found + rest).lstrip()]
         first = self.first
-        for part in filter(None, parts):
-            for line in _wrapped(part, width - len(first)):
-                yield Text(first + line, self.style, overflow="fold")
-                first = " " * len(first)
+        for line in _wrapped(self.text, width - len(first)):
+            yield Text(first + line, self.style, overflow="fold")
+            first = " " * len(first)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         words = (cell_len(word) for word in _glued(self.text).split(" "))
@@ -144,16 +136,15 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Scale:
-    """The head of a column of bars: the first of these texts that fits, or nothing; none is cut."""
+    """The head of a column of bars, or nothing where it does not fit."""
 
-    texts: tuple[str, ...]
+    text: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        fits = (each for each in self.texts if cell_len(each) <= options.max_width)
-        yield short(next(fits, ""), DIM)
+        yield short(self.text if len(self.text) <= options.max_width else "", DIM)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(4, max(map(cell_len, self.texts))).with_maximum(options.max_width)
+        return Measurement(4, max(len(self.text), 4)).with_maximum(options.max_width)
 
 
 def message_lines(message: str, width: int) -> str:
@@ -211,7 +202,7 @@ class ShellLine(Text):
 
 def grid(
     *columns: Mapping[str, Any],
-    heads: Iterable[str | Scale] = (),
+    heads: Iterable[str] = (),
     expand: bool = False,
     gap: int = 2,
 ) -> Table:
@@ -219,8 +210,7 @@ def grid(
     table = Table.grid(padding=(0, gap, 0, 0), expand=expand)
     for column in columns:
         table.add_column(**{"no_wrap": True, "overflow": "ellipsis", **column})
-    texts = [short(head, DIM) if isinstance(head, str) else head for head in heads]
-    if texts:
+    if texts := [short(head, DIM) for head in heads]:
         table.add_row(*texts)
     return table
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 
-from rich.cells import cell_len
 from rich.live import Live
 from rich.text import Text
 
@@ -29,9 +28,7 @@ from themis.show.words.values import count, duration, percent, visible
 DELAY_SECONDS = 0.5  # shorter runs show nothing
 REFRESHES = 8  # per second
 FEWEST = 20  # tests, or a tenth of all: before, starting up may be most of the time
-LINE_SECONDS = 2.0  # between two lines about a file, where there is no terminal
 LOG_SECONDS, LOG_SELDOM = 10.0, 60.0  # until the first line about a run there; between two, at most
-LARGE_FILE = 10_000_000  # bytes; reading a smaller one does not last, whatever else does
 
 
 def reading_words(event: RowsRead) -> str:
@@ -45,35 +42,6 @@ def activity_words(activity: Activity) -> list[str]:
     if words is None:
         return []
     return [f"{words}, up to {activity.planned:,} to go" if activity.planned else words]
-
-
-def fitted(parts: Sequence[str], spared: Sequence[str], width: int | None) -> Text:
-    """The parts in one line, without the first of those that can be spared if it is too narrow."""
-    for left_out in range(len(spared) + 1):
-        gone = spared[:left_out]
-        line = " · ".join(part for part in parts if part not in gone)
-        if width is None or cell_len(line) <= width:
-            break
-    return Text(line, no_wrap=True, overflow="ellipsis")
-
-
-class ReadingLines:
-    """Says now and then how much of a file was read; of what is read quickly, nothing."""
-
-    def __init__(
-        self, say: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._say, self._clock = say, clock
-        self._said = clock()
-
-    def __call__(self, event: Event) -> None:
-        """Take notice of how many bytes were read."""
-        if not isinstance(event, RowsRead) or event.total < LARGE_FILE:
-            return
-        now = self._clock()
-        if now - self._said >= LINE_SECONDS:
-            self._said = now
-            self._say(reading_words(event))
 
 
 class ProgressLine:
@@ -102,7 +70,6 @@ class ProgressLine:
         self._expected: int | None = None  # executions of a whole audit, by its forecast
         self._look: Callable[[], Activity] | None = None  # where a run can be asked what it is at
         self._started = self._measurement_started = self._heard = time.monotonic()
-        self._executed = self._known = 0  # before this measurement, and of it without executions
         self._thread: threading.Thread | None = None
         if enabled or say is not None:
             self._thread = threading.Thread(
@@ -131,10 +98,7 @@ class ProgressLine:
     def _measure(self, event: Progress) -> None:
         last, now = self._event, time.monotonic()
         if last is not None and (last.measure, last.against) != (event.measure, event.against):
-            self._measurement_started, self._known = self._heard, 0
-            self._executed = last.executions
-        if event.executions == self._executed:  # so far all was known, which took no time
-            self._measurement_started, self._known = now, event.samples
+            self._measurement_started = self._heard
         self._heard, self._event = now, event
 
     def __enter__(self) -> ProgressLine:
@@ -177,28 +141,27 @@ class ProgressLine:
 
     def line(self) -> Text:
         """The line as it stands now; of a whole audit, where that stands before all else."""
-        whole = self._whole()
         if self._aside is not None:
-            part = Text(self._aside)
+            parts = [self._aside]
         else:
-            part = self._score() if self._search is None else self._found(self._search)
-        return Text.assemble(*whole, part, no_wrap=True, overflow="ellipsis")
+            parts = self._score() if self._search is None else self._found(self._search)
+        return Text(" · ".join([*self._whole(), *parts]), no_wrap=True, overflow="ellipsis")
 
-    def _score(self) -> Text:
+    def _score(self) -> list[str]:
         now, event = time.monotonic(), self._event
         elapsed = duration(now - self._started)
         if event is None:
-            return self._fitted([*self._beginning(), elapsed])
+            return [*self._beginning(), elapsed]
         activity = self._activity(event.executions)
         nothing = event.low <= 0.0 and event.high >= 1.0  # is known yet
         interval = "" if nothing else f"{percent(event.low, 'down')} to {percent(event.high, 'up')}"
-        executions = count(activity.executions, "execution")
-        parts = [
+        return [
             f"{event.measure} {visible(','.join(event.against))}",
             *(activity_words(activity) or self._sampling(event, now)),
-            *filter(None, (interval, executions, elapsed)),
+            *filter(None, [interval]),
+            count(activity.executions, "execution"),
+            elapsed,
         ]
-        return self._fitted(parts, interval, executions)
 
     def _beginning(self) -> list[str]:
         """What happens before anything is measured: a subject may take long to load, or to try."""
@@ -206,13 +169,6 @@ class ProgressLine:
             return ["loading"]
         executions = self._look().executions
         return ["running", *([count(executions, "execution")] if executions else [])]
-
-    def _fitted(self, parts: Sequence[str], *spared: str) -> Text:
-        """One line that is no wider than the terminal, if there is one."""
-        width = None if self._live is None else self._live.console.width
-        if width is not None:
-            width -= cell_len("".join(self._whole()))
-        return fitted(parts, spared, width)
 
     def _whole(self) -> list[str]:
         """Where the whole audit stands of which this is a part."""
@@ -222,20 +178,18 @@ class ProgressLine:
         if self._expected and self._look is not None:
             share = min(self._look().executions / self._expected, 0.99)
             done = f"{done}, about {100 * share:.0f} %"
-        return [f"{done} · "]
+        return [done]
 
-    def _found(self, event: SearchProgress) -> Text:
+    def _found(self, event: SearchProgress) -> list[str]:
         activity = self._activity(event.executions)
-        last, executions = f"last {visible(','.join(event.against))}", activity.executions
-        parts = [
+        return [
             f"{event.measure} {event.decided:,} of {count(event.total, 'set')}",
             f"{event.found:,} found",
             *activity_words(activity),
-            count(executions, "execution"),
+            count(activity.executions, "execution"),
             duration(time.monotonic() - self._started),
-            last,
+            f"last {visible(','.join(event.against))}",
         ]
-        return self._fitted(parts, last, count(executions, "execution"))
 
     def _activity(self, executions: int) -> Activity:
         """What the run is at now; without somebody to ask, what it last told."""
@@ -249,9 +203,8 @@ class ProgressLine:
 
     def _seconds_left(self, event: Progress, now: float) -> float | None:
         """At the pace so far; None as long as there is none."""
-        seen = event.samples - self._known
         enough = max(min(FEWEST, event.expected / 10), 1)
-        if seen < enough or event.samples >= event.expected:
+        if event.samples < enough or event.samples >= event.expected:
             return None
-        pace = (self._heard - self._measurement_started) / seen
+        pace = (self._heard - self._measurement_started) / event.samples
         return max(pace * (event.expected - event.samples) - (now - self._heard), 0.0)

@@ -1,15 +1,20 @@
-"""A whole result in a terminal: the verdict, what may invalidate it, then set by set."""
+"""Results in a terminal: the verdict, what may invalidate it, set by set; replays, differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import IO
 
 from rich.console import RenderableType
 
+from themis.results.comparison import Differences
 from themis.results.model import Result, Score
+from themis.results.parts import Naming
+from themis.results.replays import Replay
 from themis.show.blocks import Block, Part, Statement
 from themis.show.parts.cautions import caution_blocks, doubts, endings, notes_of_parts
+from themis.show.parts.comparisons import comparison_tables, headline_of, remarks
 from themis.show.parts.outcomes import (
     error_blocks,
     errors_table,
@@ -22,6 +27,7 @@ from themis.show.parts.summary import SetSummary, summaries
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import DIM, Page, Sentence, make_console, render, rule
 from themis.show.terminal.summary import Summary
+from themis.show.words.comparisons import random_answers, replay_headline
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.headlines import headline
 from themis.show.words.proxies import by_proxied_set, proxy_sentences
@@ -37,15 +43,13 @@ from themis.show.words.scores import (
     narrower,
     outputs_text,
     precision_chosen,
-    rows_used,
 )
 from themis.show.words.values import count, set_phrase, visible
 from themis.show.words.verdicts import search_lines, source_text, verdict
-from themis.show.words.wording import subject_title, wording
+from themis.show.words.wording import PLAIN, Wording, subject_title, wording
 
 ROWS = 20  # of the table
 SETS = 20  # unless all are asked for
-IGNORED = 6  # columns named that the schema does not know
 TWO = 2  # outputs: a decision and its opposite
 
 
@@ -137,23 +141,9 @@ def _beginning(result: Result) -> Iterator[RenderableType]:
     """The verdict, on whom it is, what may invalidate it, and a line for each score."""
     one = result.scores[0] if len(result.scores) == 1 and result.data is None else None
     said = verdict(result).sentence if one is None else headline(one, wording(result))
-    yield from drawn([Statement(said, "headline"), *_rows(result)])
+    yield from drawn([Statement(said, "headline"), Statement(source_text(result), "faint")])
     yield from drawn(show_doubts(result, everything=True))
     yield from drawn(overview_table(result.scores))
-
-
-def _rows(result: Result) -> Iterator[Block]:
-    """Which rows were given, and why their scores are others than those of all inputs."""
-    if result.data is None or "used" not in result.data or result.command != "apparent":
-        return
-    yield Statement(rows_used(result.data))
-    if ignored := result.data.get("ignored"):
-        names = ", ".join(visible(name) for name in ignored[:IGNORED])
-        more = f" and {len(ignored) - IGNORED} more" if len(ignored) > IGNORED else ""
-        text = f"columns that the schema does not know are ignored: {names}{more}"
-        yield Statement(text, "faint")
-    if {"inputs", "rows"} <= {each.population for each in result.scores}:
-        yield Statement(why_they_differ(result.data), "faint")
 
 
 def _of_set(result: Result, against: tuple[str, ...]) -> Iterator[Block]:
@@ -229,10 +219,28 @@ def show_cost(result: Result) -> Iterator[Block]:
     yield Statement(" · ".join(circumstances(result)), "faint")
 
 
-def why_they_differ(data: Mapping[str, Any]) -> str:
-    """Why the score of rows is another than that of all inputs, in one sentence."""
-    return (
-        f"They may differ: the rows count people as they occur in {visible(data['file'])}, where "
-        "characteristics go together; all inputs count every valid combination, whether anybody "
-        "has it or not."
-    )
+# Replays and differences ------------------------------------------------------------------
+def render_replay_headline(replay: Replay, *, file: IO[str] | None = None) -> str:
+    """What became of the tests, in one sentence; and in another, if it depends on chance."""
+    said = (replay_headline(replay), random_answers(replay))
+    return render([Sentence(each) for each in said if each], make_console(file))
+
+
+def show_comparison(
+    found: Replay | Differences, *, width: int, everything: bool, words: Wording = PLAIN
+) -> Iterator[RenderableType]:
+    """The verdict, what was compared, then what else there is to know."""
+    yield from drawn([Statement(headline_of(found), "headline")])
+    for part in comparison_tables(found, words, everything=everything):
+        yield ""
+        yield from drawn([part])
+    yield ""
+    yield from drawn(remarks(found))
+
+
+def replay_page(naming: Naming) -> Page[Replay]:
+    """The page of a replay in the words of its file."""
+    return Page(partial(show_comparison, words=Wording(naming)))
+
+
+render_differences = Page[Differences](show_comparison)

@@ -7,7 +7,7 @@ from typing import IO
 
 from rich.console import RenderableType
 
-from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score, SearchResult
+from themis.results.model import CausalScore, ExcessScore, Result, Score, SearchResult
 from themis.show.blocks import Block, Commands, Part, Statement
 from themis.show.parts.people import pair_blocks
 from themis.show.parts.scores import ALL
@@ -22,7 +22,7 @@ from themis.show.terminal.results import (
     show_doubts,
 )
 from themis.show.words.excess import gap_text
-from themis.show.words.headlines import few_text
+from themis.show.words.headlines import few_remark
 from themis.show.words.searches import (
     Names,
     example,
@@ -121,8 +121,7 @@ def show_people(
 ) -> Iterator[Block]:
     """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
     for text in harms(score, most=3 if everything else 1, words=words):
-        few = few_text(score, words) if isinstance(score, GroupScore) else ""
-        yield Statement(f"{text}{few}")
+        yield Statement(f"{text}{few_remark(score, words)}")
     witness = telling_witness(score)
     if witness is None or not isinstance(score, CausalScore):
         return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from themis.results.finding import Sure, finding
 from themis.results.model import GroupScore, Score
 from themis.results.notes import Ending
+from themis.show.words.naming import apart_text
 from themis.show.words.notes import how_it_ended
-from themis.show.words.units import apart_text
 from themis.show.words.values import confidence_text, hundredths, percent_sure
 
 ALL_RUN = {

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from themis.results.notes import CODES
-from themis.show.words.notes import outline
 
 Kind = Literal["mistake", "note"]
 
@@ -24,7 +23,6 @@ class Code:
     means: str
     helps: str  # empty where nothing is to be done
     page: str  # of the documentation
-    says: str = ""  # the sentence of a note, with the names of its values
     values: tuple[str, ...] = ()  # of a note
 
     @property
@@ -51,4 +49,4 @@ def _code(kind: Kind, about: str, code: str, words: list[str], page: str) -> Cod
     means, helps, page = [*words, page][:3]
     if kind == "mistake":
         return Code(code, kind, about, means, helps, page)
-    return Code(code, kind, about, means, helps, page, outline(code), CODES[code])
+    return Code(code, kind, about, means, helps, page, CODES[code])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from themis.results.comparison import Differences, ScoreDifference, SetDifference
 from themis.results.quantities import Bounds, Quantity
-from themis.results.replays import AT_RANDOM, Replay, ReplayedTest
+from themis.results.replays import AT_RANDOM, Replay, ReplayedTest, State
 from themis.show.intervals import ends_text
 from themis.show.words.headlines import capital
-from themis.show.words.naming import kinds
+from themis.show.words.naming import in_units, kinds
 from themis.show.words.searches import set_text
-from themis.show.words.units import in_units
 from themis.show.words.values import (
     Rounding,
     at_most,
@@ -27,45 +25,34 @@ from themis.show.words.values import (
 from themis.show.words.wording import PLAIN, Wording
 
 NAMED = 3  # scores or sets in a headline
-AN = re.compile(r"8|1[18](?!\d)")  # numbers that are spoken with a vowel first
 CLAIMED = ("risen", "risen, tolerated", "fallen", "new", "gone")  # changes that are certain
+OTHERS: dict[State, str] = {  # states of tests that do not differ, or are not known to
+    "fixed": "equal now",
+    "unclear": "with different decisions when run again",
+    "unconfirmed": "unconfirmed",
+    "failed": "failed",
+    "unknown": "outside the schema",
+    "not run": "not run",
+}
 COMMON = 8  # characteristics shown in which the two inputs agree
 
 
 def replay_headline(replay: Replay) -> str:
-    """`3 of 512 tests differ: 2 still, 1 new; 24 are fixed`, `2 of 512 tests still …`."""
+    """`3 of 512 tests differ: 2 still, 1 new; 24 equal now`, `None of 512 tests differs`."""
     if not replay.tests:
         return "There are no tests to run again"
-    still, new, fixed = (replay.count(state) for state in ("still", "new", "fixed"))
-    total = count(replay.tests, "test")
-    text = f"None of {total} differs"
-    if still + new:
-        verb = "differs" if still + new == 1 else "differ"
-        text = f"{still + new:,} of {total} {verb}"
-        if still and new:
-            text += f": {still:,} still, {new:,} new"
-        elif still:
-            text = f"{still:,} of {total} still {verb}"
-        else:
-            text += ", which it did not before" if new == 1 else ", which they did not before"
-    elif not replay.conclusive:
-        known = "confirmed" if replay.count("unconfirmed") else "known"
-        text = f"None of {total} is {known} to differ"
-    if fixed and random_answers(replay) is not None:  # once equal is no proof
-        text += f"; {fixed:,} did not differ this time"
-    elif fixed:
-        text += f"; {fixed:,} {'is' if fixed == 1 else 'are'} fixed"
-    for state, word in (
-        ("unclear", "gave different decisions when run again"),
-        ("unconfirmed", _unconfirmed(replay.count("unconfirmed"))),
-        ("failed", "failed"),
-        ("unknown", f"no longer {'fits' if replay.count('unknown') == 1 else 'fit'} the schema"),
-        ("not run", f"{'was' if replay.count('not run') == 1 else 'were'} not run"),
-    ):
-        number = replay.count(state)  # type: ignore[arg-type]  # literals lose their type here
-        if number:
-            text += f"; {number:,} {word}"
-    return text
+    total, differing = count(replay.tests, "test"), replay.count("still", "new")
+    text = f"None of {total} {'differs' if replay.conclusive else 'is known to differ'}"
+    if differing:
+        text = f"{differing:,} of {total} {'differs' if differing == 1 else 'differ'}: "
+        text += _numbers(replay, {"still": "still", "new": "new"})
+    return "; ".join(filter(None, [text, _numbers(replay, OTHERS)]))
+
+
+def _numbers(replay: Replay, words: Mapping[State, str]) -> str:
+    """How many tests are in each of these states, as far as some are."""
+    numbers = {word: replay.count(state) for state, word in words.items()}
+    return ", ".join(f"{number:,} {word}" for word, number in numbers.items() if number)
 
 
 def random_answers(replay: Replay) -> str | None:
@@ -76,11 +63,6 @@ def random_answers(replay: Replay) -> str | None:
 def other_notes(replay: Replay) -> Iterator[str]:
     """What else the notes of a replay say."""
     yield from (str(each) for each in replay.notes if each.code != AT_RANDOM)
-
-
-def _unconfirmed(number: int) -> str:
-    differ, were = ("differs", "was") if number == 1 else ("differ", "were")
-    return f"{differ} but {were} not run again often enough to confirm"
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:
@@ -135,12 +117,9 @@ def differences_headline(found: Differences) -> str:
         return f"A difference has grown: {', '.join(parts)}"
     if found.verdict == "inconclusive":
         return "Undecided: no difference was shown to have grown, but a rise may be unseen"
-    small = [quantity_text(each) for each in found.scores if each.change == "risen, tolerated"]
     none = "No difference has grown"
-    if small:
-        have, their = ("has", "its rise is") if len(small) == 1 else ("have", "their rises are")
-        none += f" beyond the tolerance: {count(len(small), 'score')} {have} risen"
-        none += f" ({_named(small)}), and {their} tolerated"
+    if small := [quantity_text(each) for each in found.scores if each.change == "risen, tolerated"]:
+        none += f" beyond the tolerance (tolerated: {_named(small)})"
     return "; ".join([none, *_improved(found), *_unseen(found)])
 
 
@@ -179,40 +158,15 @@ def guarantee(found: Differences) -> str:
     if not found.compared or (once and not found.scores and not found.sets):
         return "Nothing was compared: it takes something that was measured before and after."
     if found.confidence == 1.0:
-        if _is_exact(found):
-            return "All of this is exact: nothing was sampled."
-        return "Nothing was sampled; a score that has two ends is not known exactly."
-    changed = [each for each in found.scores if each.change in CLAIMED]
-    if not changed and not any(each.change in CLAIMED for each in found.sets):
-        if found.confidence > 0:
-            return f"No change is reported. All intervals together: {_confidence(found)}."
-        return "Nothing is certain about all intervals together."
+        return "Nothing was sampled."
+    worst = max((each.error for each in found.scores if each.change in CLAIMED), default=0.0)
     parts = []
-    worst = max((each.error for each in changed), default=0.0)
     if 0 < worst < 1:
-        parts.append(
-            f"Each reported change of a score has at most {_chance(worst)} chance of being false."
-        )
+        chance = f"{figure(100 * worst, digits=2)} %"
+        parts.append(f"Each reported change of a score is false with a chance of at most {chance}.")
     if found.confidence > 0:
-        parts.append(f"All changes together: {_confidence(found)}.")
-    return " ".join(parts) or "Nothing is certain about all changes together."
-
-
-def _confidence(found: Differences) -> str:
-    return confidence_text(found.confidence)
-
-
-def _is_exact(found: Differences) -> bool:
-    """Whether all that was compared are numbers, and no intervals."""
-    compared: list[ScoreDifference | SetDifference] = [*found.scores, *found.sets]
-    known = (ends for each in compared for ends in (each.before, each.after) if ends is not None)
-    return all(ends.low == ends.high and ends.certified for ends in known)
-
-
-def _chance(share: float) -> str:
-    """A share with its article: `a 2 %`, `an 8 %`, `an 11 %`."""
-    shown = figure(100 * share, digits=2)
-    return f"{'an' if AN.match(shown) else 'a'} {shown} %"
+        parts.append(f"All of it together: {confidence_text(found.confidence)}.")
+    return " ".join(parts) or "Nothing is certain about all of it together."
 
 
 def bounds_text(bounds: Bounds | None, quantity: Quantity) -> str:
@@ -232,18 +186,6 @@ def measured_text(bounds: Bounds | None, quantity: Quantity) -> str:
     if quantity.statistic == "mean" or quantity.is_average_of_people:
         return text
     return f"{in_units(bounds.score, quantity)} ({text})"
-
-
-def size_text(found: ScoreDifference | SetDifference) -> str:
-    """By how much what was observed has changed, where that may be shown: `by 3.2 points`."""
-    if found.quantity.statistic == "mean" or found.quantity.is_average_of_people:
-        return ""
-    ends = [found.before, found.after]
-    known = [each.score for each in ends if each is not None and each.told]
-    if found.change not in CLAIMED or len(known) < 2 or None in known:
-        return ""
-    before, after = (each or 0.0 for each in known)
-    return f"by {in_units(abs(after - before), found.quantity)}"
 
 
 def _ends(bounds: Bounds, unit: Callable[[float, Rounding], str]) -> str:

@@ -22,24 +22,24 @@ def asked_again(score: ExcessScore, words: Wording) -> str:
     )
 
 
-def gap_text(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
+def gap_text(score: ExcessScore, words: Wording) -> str:
     """Whom the pair's change favours, if that is sure: `male is favoured 12.1 points more …`."""
     if score.gap is None or score.pair is None:
         return ""
     if score.gap.low <= 0 <= score.gap.high:
-        one, other = _labels(score, words, longest)
+        one, other = _labels(score, words)
         return f"neither {one} nor {other} is clearly favoured"
-    return _favour(score, words, longest)
+    return _favour(score, words)
 
 
-def _favour(score: ExcessScore, words: Wording, longest: int | None = None) -> str:
+def _favour(score: ExcessScore, words: Wording) -> str:
     assert score.gap is not None
-    ahead, behind = _labels(score, words, longest)[:: 1 if score.gap.score >= 0 else -1]
+    ahead, behind = _labels(score, words)[:: 1 if score.gap.score >= 0 else -1]
     return f"{ahead} is favoured {points(abs(score.gap.score))} more often than {behind}"
 
 
-def _labels(score: ExcessScore, words: Wording, longest: int | None) -> list[str]:
-    return [words.label(each, *filter(None, [longest])) for each in score.pair or ()]
+def _labels(score: ExcessScore, words: Wording) -> list[str]:
+    return [words.label(each) for each in score.pair or ()]
 
 
 def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:

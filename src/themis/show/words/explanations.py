@@ -7,7 +7,7 @@ from typing import Any
 
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Crossing, Harm, Joint, Noise, Region, Witness
-from themis.show.words.headlines import capital, changes_text
+from themis.show.words.headlines import changes_text
 from themis.show.words.naming import beyond, output_name, output_words
 from themis.show.words.values import (
     FEW_COUNTED,
@@ -30,23 +30,6 @@ def change_sentence(harm: Harm, words: Wording = PLAIN, output: str | None = Non
     change = f"{words.label(harm.change_from)} → {words.label(harm.change_to)}"
     what = words.favour(output) if words.naming.decision or output else "the favourable decision"
     return f"{change}: {lost_text(harm)} lose {what}, {gained_text(harm)} gain it"
-
-
-def losing_sentences(score: CausalScore, words: Wording = PLAIN, *, most: int) -> Iterator[str]:
-    """Who loses, each direction apart: `16.5 % get approval as green but not as purple`.
-
-    Directions that rest on few come last, and nothing is said of one in which nobody loses.
-    """
-    ranked = sorted(score.direction, key=lambda harm: harm.contexts < FEW_COUNTED)
-    for harm in ranked[:most]:
-        one, other = words.label(harm.change_from), words.label(harm.change_to)
-        ways = [
-            (harm.lost, lost_text(harm), one, other),
-            (harm.gained, gained_text(harm), other, one),
-        ]
-        for share, shown, gets, loses in sorted(ways, key=lambda way: -way[0]):
-            if share:
-                yield f"{shown} get {words.favour(score.output)} as {gets} but not as {loses}"
 
 
 def lost_text(harm: Harm) -> str:
@@ -112,19 +95,14 @@ def flip_rate_sentence(score: CausalScore) -> str:
 def region_sentence(region: Region, score: CausalScore, words: Wording = PLAIN) -> str:
     """Where many of the changed decisions are: how many, among how few of whom; who loses there."""
     place = f"where {words.conditions(region)}"
-    part = f"{covered_text(region)} {_of(region.flips)}changes{_between(region)}"
     if region.loses is not None:
-        place, part = f"{words.label(region.loses)} lose {place}", _losing_part(region)
+        place = f"{words.label(region.loses)} lose {place}"
+    part = f"{_covered(region)}{_between(region)}"
     share = share_text(
         region.share, region.residents, region.inputs or 0, region.share_low, region.share_high
     )
     among = _among(share, region.inputs or 0, score, words)
     return f"{place}: {part} among {among}, {lift_text(region.lift)} times their share"
-
-
-def _losing_part(region: Region) -> str:
-    """How many of the changes by which somebody loses are here: `11 of 15 such changes (…)`."""
-    return f"{covered_text(region)} {_of(region.flips, '')}such changes{_between(region)}"
 
 
 def joint_sentences(score: CausalScore, words: Wording = PLAIN) -> Iterator[str]:
@@ -175,31 +153,12 @@ def joint_pair_sentence(pair: Witness, score: CausalScore, words: Wording = PLAI
     return f"From {whom}, neither change alone changes {output}; both together do"
 
 
-def where_losing(score: CausalScore, words: Wording = PLAIN) -> str | None:
-    """Who loses where, each direction apart, and how much of it that is.
-
-    `women lose where age ≤ 47: 98.2 % of such changes (…); men lose where …`
-    """
-    first: dict[str, Region] = {}
-    for region in score.regions:
-        if region.loses is not None:
-            first.setdefault(words.label(region.loses), region)
-    text = "; ".join(
-        f"{whom} lose where {words.conditions(region)}: {_losing_part(region)}"
-        for whom, region in first.items()
-    )
-    begin = next((region.loses for region in first.values()), None) or {}
-    return (capital(text) if words.begins_with_word(begin) else text) or None
-
-
-def _of(total: int | None, the: str = "the ") -> str:
-    """What joins a share and its noun: `12.3 % of the changes`, but `3 of 26 changes`."""
-    return "" if total is not None and total < FEW_COUNTED else f"of {the}"
-
-
-def covered_text(region: Region) -> str:
-    """Which part of the changes is here, without its interval."""
-    return share_text(region.coverage, region.inside, region.flips)
+def _covered(region: Region) -> str:
+    """Which part of the changes is here: `12.3 % of the changes`, `3 of 26 such changes`."""
+    share = share_text(region.coverage, region.inside, region.flips)
+    few = region.flips < FEW_COUNTED
+    such = "such " if region.loses is not None else "" if few else "the "
+    return f"{share} {'' if few else 'of '}{such}changes"
 
 
 def _between(region: Region) -> str:
@@ -220,15 +179,14 @@ def lift_text(lift: float | None) -> str:
 
 
 def pairs_origin(score: CausalScore) -> str:
-    """Whose values pairs have, where they are not people's own; empty where that is plain."""
-    if score.population == "inputs" or not score.witnesses:
-        return ""
-    first = score.witnesses[0]
-    if first.generated:
-        return "generated, not taken from anybody's row"
-    if len(first.differs_in) == len(first.inputs[0]) and first.rows is not None:
-        return "their other values are those of people, and are not shown"
-    return ""
+    """What to know of pairs: whose values they have, and that noise may make them; else empty."""
+    parts = [] if score.placebo is None else ["noise alone may make such pairs"]
+    for first in score.witnesses[:1]:
+        if first.generated:
+            parts.append("generated, not taken from anybody's row")
+        elif first.rows is not None and len(first.differs_in) == len(first.inputs[0]):
+            parts.append("their other values are those of people, and are not shown")
+    return "; ".join(parts)
 
 
 def other_changes_first(witnesses: Sequence[Witness]) -> list[Witness]:

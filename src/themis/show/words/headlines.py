@@ -20,7 +20,10 @@ from themis.show.intervals import ends_text
 from themis.show.words.certainty import certainty, how, sure
 from themis.show.words.excess import asked_again, gap_text
 from themis.show.words.naming import (
+    apart_text,
     beyond,
+    ends_of,
+    in_units,
     output_name,
     output_noun,
     output_words,
@@ -30,7 +33,6 @@ from themis.show.words.naming import (
     where,
 )
 from themis.show.words.notes import how_it_ended
-from themis.show.words.units import apart_text, ends_of, in_units
 from themis.show.words.values import (
     Rounding,
     at_least,
@@ -42,13 +44,12 @@ from themis.show.words.values import (
     visible,
     with_followers,
 )
-from themis.show.words.wording import PLAIN, Wording, is_drawn
+from themis.show.words.wording import PLAIN, Wording
 
 TEMPLATES: dict[str, dict[str, tuple[str, str]]] = tomllib.loads(
     Path(__file__).with_name("headlines.toml").read_text(encoding="utf-8")
 )
 ROUNDING = 1e-9
-FEW_NAMED = 3  # groups named that are too small to judge
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def said(score: Score, words: Wording = PLAIN) -> Headline:
     else:
         table = TEMPLATES[parts.table]
         claim, behind = table.get(kind) or table["others"]
-        remark = _remark(score, words) if told else ""
+        remark = few_remark(score, words) if told else ""
     if kind in ("differs", "least") and isinstance(score, CausalScore) and score.placebo and told:
         remark += f"; noise alone may explain up to {percent(score.placebo.high, 'up')}"
     if any(note.code == "equal-but-for-spelling" for note in score.notes):
@@ -175,43 +176,16 @@ def shown_extremes(score: GroupScore) -> list[Group]:
     return [each for each in extremes if each is not None]
 
 
-def few_text(score: GroupScore, words: Wording) -> str:
-    """What a difference is without groups of few people, where it rests on one; else nothing.
-
-    And which means are not shown.
-    """
-    hidden = f"; {text}" if (text := hidden_means(score, words)) else ""
-    if not score.groups or not rests_on_few(score):
-        return hidden
-    others = without_few(score)
-    if others is None:
-        return f"; it rests on too few {words.people} to judge{hidden}"
-    few = f"groups of too few {words.people} to judge"
-    return f"; {apart_text(score, others)} without {few}{hidden}"
-
-
-def without_few(score: GroupScore) -> float | None:
-    """How far the larger groups are apart, where that is less and certain; else None."""
-    judged = [group for group in score.groups if not group.few]
-    listed = not any(note.code == "groups-not-listed" for note in score.notes)
-    certain = listed and all(group.low == group.high for group in judged)
-    if len(judged) < 2 or not certain or not rests_on_few(score):
-        return None
-    rates = [group.rate for group in judged]
-    return max(rates) - min(rates)
-
-
-def hidden_means(score: GroupScore, words: Wording = PLAIN) -> str:
-    """Which means are not shown, as they are of few people, or that the difference is not."""
-    hidden = hidden_groups(score)
-    if not is_told(score):
-        return hidden_size(words)
-    if not hidden:
+def few_remark(score: Score, words: Wording) -> str:
+    """That a difference rests on groups of few people, and that means of few are not shown."""
+    if not isinstance(score, GroupScore):
         return ""
-    of = _unnamed(len(hidden), words)
-    of += " with an output" * any((each.people or 0) >= SHARED for each in hidden)
-    mean, are = ("mean", "is") if len(hidden) == 1 else ("means", "are")
-    return f"the {mean} of {of} {are} not shown"
+    remark = ""
+    if score.groups and rests_on_few(score):
+        remark = f"; it rests on groups of too few {words.people} to judge"
+    if hidden_groups(score):
+        remark += f"; means of fewer than {SHARED} {words.people} are not shown"
+    return remark
 
 
 def differ_in_tests(score: GroupScore) -> bool:
@@ -222,12 +196,6 @@ def differ_in_tests(score: GroupScore) -> bool:
     rates = [each.rate for each in score.groups]
     is_sampled = score.method == "sampled" and len(rates) > 1 and is_told(score)
     return is_sampled and max(rates) - min(rates) > score.score + ROUNDING
-
-
-def _unnamed(number: int, words: Wording) -> str:
-    """Groups of too few people to be named: `a group of fewer than 5 people`, `3 groups of …`."""
-    group = words.label({})
-    return group if number == 1 else group.replace("a group", f"{number:,} groups", 1)
 
 
 # The fields of the templates ------------------------------------------------------------------
@@ -300,7 +268,6 @@ def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], st
         "one": lambda: words.one(score.population),
         "whom": lambda: whom,
         "for_whom": lambda: "" if score.population == "inputs" else f" for {whom}",
-        "among": lambda: _among(score),
         "tried": lambda: words.tested(score.samples, score),
         "unchanged": lambda: _unchanged(score, words),
         "no_effect": lambda: _no_effect(score),
@@ -314,15 +281,8 @@ def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], st
     }
 
 
-def _among(score: Score) -> str:
-    return "in" if is_drawn(score) else "for"
-
-
 def _unchanged(score: CausalScore, words: Wording) -> str:
-    if score.samples == 1:
-        one = words.tested_nouns(1, score)[0]
-        return f"did not change{beyond(score)} {_among(score)} the one {one} tried"
-    return f"changed{beyond(score)} {_among(score)} none of {words.tested(score.samples, score)}"
+    return f"changed{beyond(score)} for none of {words.tested(score.samples, score)}"
 
 
 def _no_effect(score: CausalScore) -> str:
@@ -335,8 +295,8 @@ def _when(score: CausalScore, words: Wording, *, past: bool = False) -> str:
     """`when only their sex is changed`; with others that follow, without `only`."""
     verb = ("was" if past else "is") if len(score.against) == 1 else ("were" if past else "are")
     only = "" if score.followed else "only "
-    their = "" if past and is_drawn(score) else words.their(score.population)  # of a draw
-    return f"when {only}{their}{plain_set(score)} {verb} changed{_follow(score)}"
+    what = f"{words.their(score.population)}{plain_set(score)}"
+    return f"when {only}{what} {verb} changed{_follow(score)}"
 
 
 def _follow(score: CausalScore) -> str:
@@ -353,7 +313,6 @@ def _counterpart(score: CausalScore) -> str:
 def _of_excess(score: ExcessScore, words: Wording) -> dict[str, Callable[[], str]]:
     return {
         "one": lambda: words.one(score.population),
-        "among": lambda: _among(score),
         "tried": lambda: words.tested(score.samples, score),
         "most": lambda: f"{at_most(in_units(score.high, score, 'up'))}, {certainty(score)}",
         "again": lambda: asked_again(score, words),
@@ -419,8 +378,6 @@ def _for_all(score: GroupScore, words: Wording) -> str:
 
 
 def _both(first: Group, second: Group, words: Wording) -> str:
-    if not first.values and not second.values:
-        return _unnamed(2, words)
     return f"{words.label(first.values)} and {words.label(second.values)}"
 
 
@@ -428,22 +385,3 @@ def _several(score: GroupScore) -> str:
     """`3 groups of race`; where not all may be shown, that these are."""
     shown = " that are shown" if hidden_groups(score) else ""
     return f"{len(score.groups):,} groups of {plain_set(score)}{shown}"
-
-
-def _remark(score: Score, words: Wording) -> str:
-    """Which groups are of too few people to judge, and which means are not shown."""
-    if not isinstance(score, GroupScore):
-        return ""
-    few = [words.label(group.values) for group in score.groups if group.few and group.values]
-    unnamed = sum(group.few for group in score.groups) - len(few)
-    hidden = f"; {text}" if (text := hidden_means(score, words)) else ""
-    if not few and not unnamed:
-        return hidden
-    rest = [f"{len(few) - FEW_NAMED:,} more"] if len(few) > FEW_NAMED else []
-    rest += [_unnamed(unnamed, words)] if unnamed else []
-    shown, people = "; ".join([*few[:FEW_NAMED], *rest]), f"too few {words.people} to judge"
-    others = without_few(score)
-    if others is None:
-        return f"; {people}: {shown}{hidden}"
-    names = f": {shown}" if few else ""
-    return f", and by {_points(score, others)} without groups of {people}{names}{hidden}"

@@ -1,13 +1,26 @@
-"""What scores are called: which measure, of which set and output, of whom; what changes."""
+"""What scores are called, and their numbers in units: per cent, points, or those of the output."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from themis.results.model import GroupScore, Score
+from themis.results.model import CheckResult, GroupScore, Score, SearchResult
+from themis.results.parts import Group
 from themis.results.quantities import Quantity
-from themis.show.words.values import cut_name, exact_figure, plain_phrase, visible
+from themis.show.words.values import (
+    Rounding,
+    cut_name,
+    exact_figure,
+    figure,
+    percent,
+    plain_phrase,
+    points,
+    visible,
+)
 from themis.show.words.wording import PLACES
+
+Measured: TypeAlias = Score | CheckResult | SearchResult | Quantity
 
 
 def score_words(score: Score) -> str:
@@ -71,3 +84,34 @@ def tolerance(score: Score) -> str:
     """The same without what comes before: `more than 50`."""
     _, _, tolerance = score.distance.partition(" ")
     return f"more than {exact_figure(float(tolerance))}" if tolerance else ""
+
+
+def in_units(share: float, of: Measured, to: Rounding = "near") -> str:
+    """A share in the units of what it is of: `12.9 %`, `5.5 points`, `1,250` between means."""
+    return percent(share, to) if of.measure == "causal" else apart_text(of, share, to)
+
+
+def rate_text(score: GroupScore, share: float, to: Rounding = "near") -> str:
+    """A group's figure: a rate in per cent, or a mean in the output's own units."""
+    if score.statistic == "rate" or score.scale is None:
+        return percent(share, to)
+    low, high = score.scale
+    return figure(low + share * (high - low), to=to)
+
+
+def rate_ends(score: GroupScore, group: Group) -> str:
+    """The ends of a group's figure, the unit once: `41.2 – 97.0 %`."""
+    low, high = rate_text(score, group.low, "down"), rate_text(score, group.high, "up")
+    return f"{low.removesuffix(' %')} – {high}"
+
+
+def apart_text(of: Measured, difference: float, to: Rounding = "near") -> str:
+    """A difference of two groups: in points, or in the output's own units."""
+    if of.scale is None or getattr(of, "statistic", "rate") == "rate":
+        return points(difference, to)
+    return figure(difference * (of.scale[1] - of.scale[0]), to=to)
+
+
+def ends_of(scale: tuple[float, float]) -> str:
+    """A scale: `0 to 1,300,000`."""
+    return f"{exact_figure(scale[0])} to {exact_figure(scale[1])}"

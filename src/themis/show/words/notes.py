@@ -56,12 +56,6 @@ _ALWAYS = {  # what the words of some sentences need, and no note has as a value
     "what": "its score",
     "shared": str(SHARED),
 }
-_SEVERAL = {  # specs that write more, or less, than the value of their field
-    "amounts": "{low} to {high}",
-    "percents": "{low} to {high}",
-    "counts": "{fewest} to {most}",
-    **dict.fromkeys(("doubt", "remedy"), ""),
-}
 _CHOICE = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -75,14 +69,6 @@ def sentence(note: Note) -> str:
         pass  # it was edited
     values = ", ".join(f"{name} {each}" for name, each in note.values.items())
     return one_line(f"{note.code} ({values})" if values else note.code)
-
-
-def outline(code: str) -> str:
-    """The sentence of a code in its longer form, with the names of its values in their places."""
-    template = WORDS["words"][code]
-    while _CHOICE.search(template):
-        template = _CHOICE.sub(lambda match: match[1], template)
-    return "".join(text + _named(name, spec) for text, name, spec in fields_of(template))
 
 
 def how_it_ended(stopped: Ending) -> str:
@@ -145,19 +131,6 @@ def _written(values: Values, name: str, spec: str) -> str:
     if name in WORDS:
         return str(WORDS[name].get(value, value))
     return ",".join(value) if isinstance(value, list) else format(value, spec)
-
-
-def _named(name: str, spec: str) -> str:
-    """What stands for a field where its value is not known."""
-    if not name or spec == "?":
-        return ""
-    if name in _ALWAYS and not spec:
-        return _ALWAYS[name]
-    if spec in _SEVERAL:
-        return _SEVERAL[spec]
-    if spec.startswith("count "):
-        return f"{{{name}}} {spec.removeprefix('count ')}s"
-    return spec.partition("/")[2] or f"{{{name}}}"
 
 
 def _prefix(values: Values) -> str:
@@ -228,11 +201,6 @@ def _columns(values: Values, name: str) -> str:
     names = [cut_name(visible(each)) for each in values[name]]
     more = f" and {len(names) - COLUMNS_NAMED} more" if len(names) > COLUMNS_NAMED else ""
     return ", ".join(names[:COLUMNS_NAMED]) + more
-
-
-def _doubt(values: Values, _: str) -> str:
-    wrong = f"the order is wrong, or it does not predict {values['label']!r}"
-    return f". That is no better: {wrong}" if values["right"] <= values["most"] else ""
 
 
 def _quantity(values: Values, name: str) -> str:
@@ -313,19 +281,12 @@ def _examples(values: Values, name: str) -> str:
     return quotes(values[name][:SHOWN]) + (", …" if len(values[name]) > SHOWN else "")
 
 
-def _different(*texts: str) -> str:
-    """From one to the other, if they differ."""
-    return " to ".join(dict.fromkeys(texts))
-
-
 SPECS: dict[str, Callable[[Values, str], str]] = {
     "amount": _amount,
     "amounts": _amounts,
     "precise": _precise,
     "precision": _precision,
     "percent": lambda values, name: percent(values[name]),
-    "percents": lambda values, _: _different(percent(values["low"]), percent(values["high"])),
-    "counts": lambda values, _: _different(f"{values['fewest']:,}", f"{values['most']:,}"),
     "points": lambda values, name: points(values[name]),
     "at-least": lambda values, name: at_least(points(values[name], "down")),
     "at-most": lambda values, name: at_most(percent(values[name], "up")),
@@ -349,7 +310,6 @@ SPECS: dict[str, Callable[[Values, str], str]] = {
     "spellings": _spellings,
     "person": _person,
     "columns": _columns,
-    "doubt": _doubt,
     "quantity": _quantity,
     "reasons": _reasons,
     "like": _like,

@@ -9,7 +9,6 @@ from themis.show.words.outcomes import SAMPLE, no_intervals, of_output
 from themis.show.words.values import (
     at_least,
     confidence_text,
-    count,
     cut_name,
     hundredths,
     percent,
@@ -20,7 +19,7 @@ from themis.show.words.values import (
 )
 from themis.show.words.wording import Wording
 
-PROXY_HEADS = ("characteristic", "association", "changed", "smallest gap", "largest gap")
+PROXY_HEADS = ("characteristic", "association", "changed")
 WHAT_IF_HEADS = ("characteristic", "redrawn", "favourable", "smallest gap", "favourable")
 WHAT_IF = (
     "Measured, not advice: what the difference becomes where one characteristic is changed for "
@@ -32,8 +31,9 @@ TOLD = 3  # characteristics with sentences of their own
 NAMED = 6  # of those without any sign
 NOT_CAUSES = (
     "Association is Cramér's V, corrected for bias: 0 is none, 1 tells the groups apart. Changed: "
-    "the share of people whose decision changes with this characteristic alone. Differences: "
-    "between the groups' rates if everybody had this value. None of this says what causes what."
+    "the share of people whose decision changes with this characteristic alone. None of this says "
+    "what causes what. Combinations that are unreal (constraints forbid them, or the value is "
+    "missing) are left out."
 )
 
 
@@ -47,16 +47,8 @@ def by_proxied_set(proxies: Sequence[Proxy]) -> list[tuple[Proxy, ...]]:
 
 def proxy_row(proxy: Proxy) -> tuple[str, ...]:
     """A line of the table."""
-    ends = proxy.extremes
-    shown = ("–", "–") if ends is None else tuple(map(_short, ends))
     least = "≥ " if proxy.at_least else ""
-    changed = f"{least}{percent(proxy.changed)}"
-    return _name(proxy), f"{proxy.association:.2f}", changed, *shown
-
-
-def _short(setting: Setting) -> str:
-    assert setting.difference is not None
-    return f"{points(setting.difference)} ({cut_name(visible(setting.value))})"
+    return _name(proxy), f"{proxy.association:.2f}", f"{least}{percent(proxy.changed)}"
 
 
 def by_lowering(proxies: Sequence[Proxy]) -> list[Proxy]:
@@ -97,7 +89,6 @@ def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
     strong = [each for each in proxies if each.may_stand_in]
     for each in strong[:TOLD]:
         yield _stands_in(each, words)
-        yield from _what_if(each, words)
     weak = [_name(each) for each in proxies if not each.may_stand_in]
     if weak:
         more = f" and {len(weak) - NAMED} more" if len(weak) > NAMED else ""
@@ -114,47 +105,6 @@ def _stands_in(proxy: Proxy, words: Wording) -> str:
         f"{changed} of them when only {name} is changed"
         f"{f' ({of_output(proxy.output)})' if proxy.output else ''}"
     )
-
-
-def _what_if(proxy: Proxy, words: Wording) -> Iterator[str]:
-    ends = proxy.extremes
-    if ends is None or proxy.difference is None:
-        return
-    now = f"{words.rates[:1].upper()}{words.rates[1:]} differ by {points(proxy.difference)}"
-    now += f"{_ends(proxy.low, proxy.high)} as these people are"
-    smallest, largest = (_if_all(proxy, each) for each in ends)
-    several = ends[0].value != ends[1].value
-    yield f"{now}; {smallest}{f', and {largest}' if several else ''}"
-    yield from _unreal(proxy)
-
-
-def _if_all(proxy: Proxy, setting: Setting) -> str:
-    assert setting.difference is not None
-    apart = f"{points(setting.difference)}{_ends(setting.low, setting.high)}"
-    return f"with {_value(proxy, setting)} for everybody, by {apart}"
-
-
-def _unreal(proxy: Proxy) -> Iterator[str]:
-    """How many combinations were left out, and what that does to the values that are told."""
-    unreal = sum(each.unreal for each in proxy.settings)
-    if not unreal:
-        return
-    tried = unreal + sum(each.people + each.undecided for each in proxy.settings)
-    yield (
-        f"{unreal:,} of {tried:,} combinations of these people with values of {_name(proxy)} are "
-        "unreal (constraints forbid them, or the value is missing), and are left out"
-    )
-    for each in {s.value: s for s in proxy.extremes or ()}.values():
-        if each.unreal and each.before is not None:
-            without = count(each.unreal, "person", "people")
-            yield (
-                f"Without the {without} for whom {_value(proxy, each)} is unreal, the "
-                f"rates differ by {points(each.before)} as the others are"
-            )
-
-
-def _value(proxy: Proxy, setting: Setting) -> str:
-    return f"{_name(proxy)} {cut_name(visible(setting.value))}"
 
 
 def _name(proxy: Proxy) -> str:

@@ -44,8 +44,9 @@ def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
     if not certified or result.checks:
         return None
     family = result.family
-    if family is not None and (family > 1 or certified[0].measure == "group"):
-        return f"{_them(result, family)} hold together with {_level(certified)}."
+    if family is not None and family > 1:
+        lists = " and lists of sets" if result.searches else ""
+        return f"All intervals{lists} hold together with {_level(certified)}."
     if len(certified) < 2:
         return None
     return f"Each interval holds with {_level(certified)}{remedy}."
@@ -53,28 +54,6 @@ def how_sure_together(result: Result, *, remedy: str = FOR_ALL) -> str | None:
 
 def _level(scores: Iterable[Score | SearchResult]) -> str:
     return f"{percent_sure(min(each.confidence for each in scores))} % confidence"
-
-
-def _them(result: Result, family: int) -> str:
-    """What holds together."""
-    if result.searches and result.command == "audit":
-        of = f"{figures} of groups, " if (figures := _figures(result)) else ""
-        return f"All {family:,} statements (scores, {of}lists of the search)"
-    if result.searches:
-        several = len(result.searches) > 1
-        return f"The {'lists' if several else 'list'} and the intervals of the sets in " + (
-            "them" if several else "it"
-        )
-    if family == 1:
-        return f"The score and its groups' {_figures(result)}"
-    rates = f" and their groups' {_figures(result)}" if _figures(result) else ""
-    return f"{'Both' if family == 2 else f'All {family:,}'} scores{rates}"
-
-
-def _figures(result: Result) -> str:
-    """What groups are compared by: `rates`, `means`, or both; empty where no groups are."""
-    used = {each.statistic for each in result.scores if isinstance(each, GroupScore)}
-    return " and ".join(f"{each}s" for each in ("rate", "mean") if each in used)
 
 
 def masked(causal: CausalScore, group: GroupScore, words: Wording = PLAIN) -> str | None:
@@ -375,17 +354,12 @@ def precision_chosen(result: Result) -> str | None:
 def cost_briefly(result: Result) -> Iterator[str]:
     """What it took: `1,199 runs`, `0.4 s`, `seed 12`."""
     yield count(result.spent.total, "run")
-    if result.cache_hits and not result.spent.total:
-        yield f"{result.cache_hits:,} answers from the cache"
-    yield from tokens_used(result.timing)
-    if "seconds" in result.timing:
-        yield took(result.timing)
-    yield f"seed {result.seed}"
+    yield from circumstances(result, brief=True)
 
 
-def circumstances(result: Result) -> Iterator[str]:
+def circumstances(result: Result, *, brief: bool = False) -> Iterator[str]:
     """What belongs to the number of executions: what was known before, the time, the seed."""
-    if result.cache_hits:
+    if result.cache_hits and not (brief and result.spent.total):
         yield f"{result.cache_hits:,} answered from the cache"
     yield from tokens_used(result.timing)
     if "seconds" in result.timing:

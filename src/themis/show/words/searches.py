@@ -25,10 +25,9 @@ from themis.settings import Stopping
 from themis.show.intervals import ends_text
 from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
-from themis.show.words.headlines import capital, idle_words, rests_on_few, without_few
-from themis.show.words.naming import output_noun
+from themis.show.words.headlines import capital, idle_words, rests_on_few
+from themis.show.words.naming import in_units, output_noun, rate_ends, rate_text
 from themis.show.words.notes import how_it_ended
-from themis.show.words.units import in_units, rate_ends, rate_text
 from themis.show.words.values import (
     at_most,
     confidence_text,
@@ -114,20 +113,17 @@ def search_is_idle(search: SearchResult, words: Wording) -> bool:
 
 
 def _few(search: SearchResult, words: Wording) -> str:
-    """Which sets are above, as far as is known, only by groups of too few people to judge."""
-    few = [set_phrase(each.against) for each in search.minimal_sets if _rests(each, search)]
+    """Of which sets the largest difference is that of groups of too few people to judge."""
+    few = [set_phrase(each.against) for each in search.minimal_sets if _rests(whole_of(each))]
     if not few:
         return ""
     shown = ", ".join(few[:FEW_NAMED]) + (", …" if len(few) > FEW_NAMED else "")
-    return f"; for {shown} this rests on groups of too few {words.people} to judge"
+    whose = f"groups of too few {words.people} to judge"
+    return f"; the largest difference by {shown} is that of {whose}"
 
 
-def _rests(score: Score, search: SearchResult) -> bool:
-    score = whole_of(score)
-    if not isinstance(score, GroupScore) or not score.groups or not rests_on_few(score):
-        return False
-    others = without_few(score)
-    return others is None or others <= search.threshold
+def _rests(score: Score) -> bool:
+    return isinstance(score, GroupScore) and bool(score.groups) and rests_on_few(score)
 
 
 def _sentence(search: SearchResult, words: Wording) -> str:
@@ -459,23 +455,16 @@ def checks_guarantee(result: Result) -> str:
     """What is certain about the verdicts."""
     if Stopping.PAPER in result.rules:
         return "The paper's stopping rule was used: that the verdicts are right is not certified."
-    open_checks = [each for each in result.checks if each.verdict == "not enough evidence"]
-    if len(open_checks) == len(result.checks):
+    if all(each.verdict == "not enough evidence" for each in result.checks):
         return "No check is decided."
-    but = ", except those undecided," if open_checks else ""
-    run = " and ".join(ALL_RUN[each] for each in sorted(result.populations))
-    text = (
-        f"Every verdict{but} is exact: {run}. It is certain as far as the subject always answers "
-        "the same."
-    )
+    text = "Decided checks are exact, as far as the subject always answers the same."
     if any(map(_is_sampled, result.searches)) or any(map(_is_partial, result.scores)):
         first = result.checks[0]
-        text = f"Decided checks: {confidence_text(first.confidence)} each."
-        if first.family not in (None, 1):
-            text = f"The verdicts have {confidence_text(first.confidence, first.family)}."
-    tolerant = [each for each in result.checks if each.search and each.verdict == "holds"]
-    for each in tolerant:
-        if each.high is not None and each.high > each.max_score:
+        alone = " each" if first.family in (None, 1) else ""
+        text = f"Decided checks: {confidence_text(first.confidence, first.family)}{alone}."
+    for each in result.checks:
+        tolerant = each.search and each.verdict == "holds"
+        if tolerant and each.high is not None and each.high > each.max_score:
             high = amount(each.high, each)
             none = "no combination that was searched"
             return f"{text} That a search passes means: {none} is above {high}."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from os.path import commonprefix
@@ -16,7 +15,7 @@ from themis.errors import count_of as count
 __all__ = ["count"]
 
 FEW_COUNTED = 100  # a share of fewer is shown as counts
-LONGEST = 32  # characters of a name or value within a sentence
+LONGEST = 64  # characters of a name or value within a sentence
 LONG_LOADING = 3.0  # seconds, from which on they are told
 LONGEST_TEXT = 120  # and of an output
 Rounding: TypeAlias = Literal["near", "down", "up"]  # ends of intervals are rounded outwards
@@ -37,45 +36,17 @@ def visible(value: Any) -> str:
 
 
 def told_apart(outputs: Sequence[Any], most: int = LONGEST_TEXT) -> list[str]:
-    """Different outputs or values as text that is cut: of long numbers ten digits.
+    """Two outputs or values as text that is cut: of long numbers ten digits.
 
-    Where these are the same all digits, and of texts what comes behind their common beginning,
-    with a number where even that is the same.
+    Where these look the same all digits, and of texts what comes behind their common beginning.
     """
-    texts = [visible(each) for each in outputs]
-    short = [
-        visible(float(f"{each:.10g}") if isinstance(each, float) else each) for each in outputs
-    ]
-    short = texts if len(set(short)) < len(set(texts)) else short
-    shown = {text: cut_name(text, most) for text in short}
-    if len(set(shown.values())) < len(shown):
-        common = len(commonprefix(short))  # noqa: RUF071 (of texts, not paths)
-        start = max(0, common - most // 4)
-        long = {text: f"…{text[start:]}" for text in shown if start and len(text) > most}
-        shown = {text: cut_name(long.get(text, text), most) for text in shown}
-    shown = _numbered(shown, most)
-    return [shown[text] for text in short]
-
-
-def cut_apart(texts: Iterable[str], most: int) -> dict[str, str]:
-    """How each of many texts is shown where it is cut.
-
-    Those that would look the same are up to LONGEST_TEXT long, with a number where even that is
-    the same.
-    """
-    cut = {text: cut_name(text, most) for text in texts}
-    counts = Counter(cut.values())
-    longer = {text: cut_name(text, LONGEST_TEXT) for text, look in cut.items() if counts[look] > 1}
-    return _numbered({**cut, **longer}, LONGEST_TEXT)
-
-
-def _numbered(shown: Mapping[str, str], most: int) -> dict[str, str]:
-    """Texts as they are shown, with a number where several are shown the same."""
-    counts = Counter(shown.values())
-    alike = sorted(text for text, look in shown.items() if counts[look] > 1)
-    numbers = {text: f" #{number}" for number, text in enumerate(alike, start=1)}
-    cut = {text: cut_name(shown[text], most - len(each)) for text, each in numbers.items()}
-    return {**shown, **{text: f"{cut[text]}{each}" for text, each in numbers.items()}}
+    short = [float(f"{each:.10g}") if isinstance(each, float) else each for each in outputs]
+    texts = [visible(each) for each in (outputs if len(set(map(visible, short))) == 1 else short)]
+    shown = [cut_name(each, most) for each in texts]
+    if len(set(shown)) < len(set(texts)):
+        start = max(0, len(commonprefix(texts)) - most // 4)  # noqa: RUF071 (of texts, not paths)
+        shown = [cut_name(f"{'…' * bool(start)}{each[start:]}", most) for each in texts]
+    return shown
 
 
 def one_line(text: str) -> str:

@@ -25,14 +25,14 @@ from themis.settings import Stopping
 from themis.show.words.headlines import (
     capital,
     compared,
-    few_text,
+    few_remark,
     headline_parts,
     hidden_size,
     idle_words,
     not_given,
     score_text,
 )
-from themis.show.words.naming import beyond, output_words
+from themis.show.words.naming import apart_text, beyond, in_units, output_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, rows_used
 from themis.show.words.searches import (
@@ -45,7 +45,6 @@ from themis.show.words.searches import (
     search_is_idle,
     verdict_words,
 )
-from themis.show.words.units import apart_text, in_units
 from themis.show.words.values import (
     at_least,
     at_most,
@@ -203,22 +202,8 @@ def _of_scores(result: Result, words: Wording) -> Verdict:
 
 def measured_on(result: Result) -> str:
     """On which inputs: generated ones, which are not people, or given rows."""
-    words, data = wording(result), result.data or {}
-    kinds = result.populations
-    real = f"real {words.people}" if words.naming.people else "real people"
-    made_up = f"generated {words.whom()}, not on {real}"
-    rows = f"{count(data['used'], 'row')} of " if isinstance(data.get("used"), int) else ""
-    given = f"{rows}{visible(data.get('file', 'the given rows'))}"
-    if "inputs" not in kinds:
-        drawn = any(map(is_drawn, result.scores)) or any(map(is_drawn, result.searches))
-        how = "Measured on inputs drawn from" if drawn else "Measured on"
-        text = f"{how} {given}"
-    elif kinds == {"inputs"}:
-        text = f"Measured on {made_up}"
-    else:
-        text = f"Measured on {given}, and on {made_up}"
     times = f", in {count(result.executions, 'run')} of the program" if result.executions else ""
-    return f"{text}{times}."
+    return f"Measured on {source_text(result)}{times}."
 
 
 def source_text(result: Result) -> str:
@@ -226,33 +211,26 @@ def source_text(result: Result) -> str:
     words, data = wording(result), result.data or {}
     kinds = result.populations
     given = rows_used(data) if "used" in data else visible(data.get("file", "the given rows"))
-    made_up = f"generated {words.whom()}"
+    if any(map(is_drawn, result.scores)) or any(map(is_drawn, result.searches)):
+        given = f"inputs drawn from {given}"
+    made_up = f"generated {words.whom()}, not real {words.people}"
     if "inputs" not in kinds:
         return given
-    return f"{made_up}, not real people" if kinds == {"inputs"} else f"{given}, and {made_up}"
+    return made_up if kinds == {"inputs"} else f"{given}, and {made_up}"
 
 
 def how_to_read(result: Result) -> str:
     """What the words of the verdict mean, for somebody who reads nothing else."""
     words, scores = wording(result), [each for each in result.scores if each.samples]
     kind = next((each.population for each in scores if each.population in PLACES), "inputs")
-    one = words.one(kind)
-    changed = [each for each in scores if not isinstance(each, GroupScore)]
-    found_first = sorted(changed, key=lambda each: finding(each).state != "grave")
-    names = [plain_phrase(each.against) for each in found_first]
-    chance = more = again = ""
-    if result.has_excess:
-        chance, more, again = " beyond chance", " more often", " than when it is asked again"
-    same = f"if the same {one} gets a different one{more} when nothing but"
     named = any(each.output is not None for each in scores)
-    what = "an output" if named else "the decision"
-    parts = [
-        f"{what} changes{chance} with {each} {same} {each} is changed{again}" for each in names[:1]
-    ]
-    if result.searches and result.command != "audit":
-        said = f"a combination changes the decision{chance} {same} that combination is changed"
-        parts = [f"{said}{again}"]
-        parts.append("it is minimal if no part of it is enough")
+    changed = [each for each in scores if isinstance(each, CausalScore)]
+    parts = []
+    if changed:
+        found = next((each for each in changed if finding(each).state == "grave"), changed[0])
+        name, what = plain_phrase(found.against), "an output" if named else "the decision"
+        same = f"if the same {words.one(kind)} gets a different one when nothing but {name}"
+        parts.append(f"{what} changes with {name} {same} is changed")
     if any(isinstance(each, GroupScore) and each.statistic == "rate" for each in scores):
         favour = "a favourable output" if named else words.favour()
         parts.append(f"rates are how often each group gets {favour}")
@@ -358,7 +336,7 @@ def _sized(score: Score, words: Wording, *, first: bool) -> str:
         return f"{set_phrase(score.against)} ({hidden_size(words)})"
     size = at_least(in_units(score.low, score, "down")) if score.lower_bound else score_text(score)
     if isinstance(score, GroupScore):
-        size += few_text(score, words)
+        size += few_remark(score, words)
     elif is_by_degrees(score):
         size = f"by {size} on average"
     elif first and not isinstance(score, ExcessScore):
@@ -396,10 +374,8 @@ def _bound(scores: Sequence[Score]) -> str:
     rates = [each for each in scores if isinstance(each, GroupScore) and each.statistic == "rate"]
     if rates:
         parts.append(apart_text(rates[0], max(each.high for each in rates), "up"))
-    if all(is_told(each) and not each.high for each in scores):
-        by = set(map(beyond, scores)) - {""}
-        some = f"none{by.pop()}" if len(by) == 1 else "none beyond the tolerances"
-        return some if any(map(beyond, scores)) else "exactly none"
+    if all(is_told(each) and not each.high and not beyond(each) for each in scores):
+        return "exactly none"
     claimed = ""
     if any(each.stopping is Stopping.PAPER and each.method == "sampled" for each in scores):
         claimed = " by the paper's rule, which is not certified"

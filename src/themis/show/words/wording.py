@@ -8,23 +8,20 @@ that were given are people.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import chain
 from typing import Any
 
 from themis.inputs.personal import SHARED
-from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Group, Naming, Region
 from themis.results.rough import ABOUT, HIGHER, LOWER, RARE, Unnamed
-from themis.show.words.values import LONGEST, LONGEST_TEXT, count, cut_apart, cut_name, visible
+from themis.show.words.values import LONGEST, count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
 VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing", LOWER, HIGHER, *RARE}
 EQUALS, LISTS = (" = ", " ≠ "), (" is one of ", " is none of ")  # in conditions
-SHORT = 8  # letters of a value that is hardly ever cut
 LONGEST_TITLE = 240
 PLACES = {"rows": "in the rows", "profile": "in the profile"}
 
@@ -34,17 +31,10 @@ class Wording:
     """How the sentences of a report name things; every sentence gets it."""
 
     naming: Naming = field(default_factory=Naming)
-    # The long values of a characteristic, of which two may look the same where they are cut.
-    known: Callable[[str], Collection[str]] | None = field(default=None, compare=False)
-    # The long outputs of pairs, for the same reason.
-    outputs: Callable[[], Collection[str]] | None = field(default=None, compare=False)
     # By output, what to write where no output was favourable.
     remedies: Mapping[str | None, str] = field(default_factory=dict, compare=False)
     # The characteristics that sets are made of, where they are known.
     inputs: frozenset[str] = field(default=frozenset(), compare=False)
-    _looks: dict[tuple[str, int], dict[str, str]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )  # by characteristic and letters: how values are shown that are cut
 
     def whom(self, population: str = "inputs") -> str:
         """Of whom a share is: `test inputs`, `test applicants`, `the applicants in the rows`."""
@@ -74,15 +64,11 @@ class Wording:
 
         Rows that are alike in all that matters are tried once, and so are fewer than the people.
         """
-        return count(number, *self.tested_nouns(number, score))
-
-    def tested_nouns(self, number: int, score: Score) -> tuple[str, str]:
-        """What one and what several of these are called."""
         if is_drawn(score):
-            return "draw from the profile", "draws from the profile"
+            return count(number, "draw from the profile", "draws from the profile")
         if score.population in PLACES and number < score.samples:
-            return "kind of row", "kinds of rows"
-        return self.one(score.population), self._many(score.population)
+            return count(number, "kind of row", "kinds of rows")
+        return self.counted(number, score.population)
 
     def of_group(self, group: Group, score: Score) -> str:
         """How many were tested of a group: people, or rows or draws where these are others."""
@@ -118,47 +104,24 @@ class Wording:
 
     @property
     def _favourable(self) -> str:
-        """The one favourable output; longer where another one would look the same if cut."""
-        text = visible(self.naming.favourable[0])
-        shown = cut_name(text)
-        if shown != text and self.outputs is not None:
-            shown = cut_apart({text, *self.outputs()}, LONGEST)[text]
-        return f"'{shown}'"
+        """The one favourable output."""
+        return f"'{cut_name(visible(self.naming.favourable[0]))}'"
 
     def value(self, name: str, value: Any, most: int = LONGEST) -> str:
-        """A value: its word, or as it is; longer where another one would look the same if cut.
+        """A value: its word, or as it is."""
+        return cut_name(visible(self._word(name, value) or value), most)
 
-        It is then whole, or of LONGEST_TEXT letters. Others are looked at only where one is cut.
-        """
-        text = visible(self._word(name, value) or value)
-        shown = cut_name(text, most)
-        if shown == text or self.known is None:
-            return shown
-        if (name, most) not in self._looks:
-            self._looks[name, most] = cut_apart(self.known(name), most)
-        return self._looks[name, most].get(text) or cut_name(text, LONGEST_TEXT)
-
-    def label(self, values: Mapping[str, Any], most: int | None = None) -> str:
+    def label(self, values: Mapping[str, Any]) -> str:
         """An assignment: `women`, `green`, `age 30`, `female · orange`, `men · age 30`.
 
-        Where the number of letters is limited, names go first, then each value is cut alike.
         A group without values is one that is not named, since so few people are in it.
         """
         if not values:
-            rare = f"fewer than {SHARED} {self.people}"
-            return rare if most is not None else f"a group of {rare}"
-        parts = [
+            return f"a group of fewer than {SHARED} {self.people}"
+        return " · ".join(
             self.value(*each) if self._is_plain(*each) else self.named(*each)
             for each in values.items()
-        ]
-        text = " · ".join(parts)
-        if most is None or len(text) <= most:
-            return text
-        plain = [self.value(*each) for each in values.items()]
-        room = max((most - 3 * (len(plain) - 1)) // len(plain), SHORT)
-        if sum(map(len, plain)) + 3 * (len(plain) - 1) <= most:
-            return " · ".join(plain)
-        return " · ".join(self.value(*each, most=room) for each in values.items())
+        )
 
     def begins_with_word(self, values: Mapping[str, Any]) -> bool:
         """Whether a label begins with a word, and not with a value or name, to be left as it is."""
@@ -211,56 +174,14 @@ def is_drawn(measured: Score | SearchResult) -> bool:
 def wording(result: Result) -> Wording:
     """The words of a result."""
     naming, inputs = result.report or Naming(), result.schema.get("inputs", {})
-    known, outputs = _known(naming, inputs, result.scores), _outputs(result.scores)
     derived = {n for n, spec in inputs.items() if isinstance(spec, Mapping) and "from" in spec}
     free = frozenset(inputs) - derived
-    return Wording(naming, known, outputs, favour_remedies(result.notes), free)
+    return Wording(naming, favour_remedies(result.notes), free)
 
 
 def brought(scores: Iterable[Score]) -> Wording:
     """The words that scores bring along which are shown alone: those of their audit."""
-    scores = list(scores)
-    naming = next((each.naming for each in scores if each.naming is not None), Naming())
-    return Wording(naming, _known(naming, {}, scores), _outputs(scores))
-
-
-def _known(
-    naming: Naming, inputs: Mapping[str, Any], scores: Sequence[Score]
-) -> Callable[[str], Collection[str]]:
-    """The long values of a characteristic as they are shown, gathered once somebody asks."""
-
-    @cache
-    def known(name: str) -> frozenset[str]:
-        spec, words = inputs.get(name, ()), naming.values.get(name, {})
-        listed = spec.get("values", ()) if isinstance(spec, Mapping) else spec
-        values = chain(listed, _values(scores, name))
-        shown = (words.get(visible(each), each) for each in values)
-        texts = (each for each in chain(shown, words.values()) if isinstance(each, str))
-        return frozenset(visible(each) for each in texts if len(each) > SHORT)
-
-    return known
-
-
-def _outputs(scores: Sequence[Score]) -> Callable[[], Collection[str]]:
-    """The long outputs of pairs as they are shown, gathered once somebody asks."""
-
-    @cache
-    def outputs() -> frozenset[str]:
-        pairs = (each.witnesses for each in scores if isinstance(each, CausalScore))
-        seen = (output for pair in chain.from_iterable(pairs) for output in pair.outputs)
-        return frozenset(visible(each) for each in seen if len(str(each)) > SHORT)
-
-    return outputs
-
-
-def _values(scores: Iterable[Score], name: str) -> Iterator[Any]:
-    """The values that groups and pairs have of a characteristic."""
-    for score in scores:
-        groups = [each.values for each in score.groups] if isinstance(score, GroupScore) else []
-        pairs = score.witnesses if isinstance(score, CausalScore) else ()
-        for each in (*groups, *(each for pair in pairs for each in pair.inputs)):
-            if name in each:
-                yield each[name]
+    return Wording(next((each.naming for each in scores if each.naming is not None), Naming()))
 
 
 def favour_remedies(notes: Iterable[Note]) -> dict[str | None, str]:
