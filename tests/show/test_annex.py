@@ -13,9 +13,8 @@ from tests import report_results as samples
 from tests.show.test_report_page import Document
 from themis import Audit, Schema, Values
 from themis.results.parts import Naming
-from themis.show.reports.annex import render_annex
+from themis.show.reports.annex import ABSENT, HERE, references, render_annex
 from themis.show.reports.page import render_page
-from themis.show.reports.references import ABSENT, HERE, references
 from themis.show.words.searches import set_counts
 from themis.show.words.wording import Wording
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-import themis
 from tests import report_results as samples
 from tests.clocks import Clock
 from tests.report_results import causal, group, notes, result
@@ -123,21 +122,6 @@ def test_no_value_breaks_the_page(width: int) -> None:
     assert "[red]boo" in shown
 
 
-@pytest.mark.parametrize("width", [44, 60, 80, 100])
-def test_long_names_of_groups_cut_no_number(width: int) -> None:
-    values = [
-        (sex, home) for sex in ("female", "männlich <b>") for home in ("far away", "18 to 39")
-    ]
-    groups = tuple(
-        Group({"sex": sex, "grew up": home}, 0.716, 0.635, 0.789, 12_670) for sex, home in values
-    )
-    shown = text(result(group(against=("sex", "grew up"), groups=groups)), width=width)
-    table = " ".join(shown[shown.index("tested") :].split())
-    for number in ("71.6 %", "12,670", "63.5 – 78.9 %", "männlich <b>"):
-        assert table.count(number) >= 2, table
-    assert "…" not in table
-
-
 @pytest.mark.parametrize("width", [40, 80])
 def test_what_a_pair_differs_in_is_not_cut(width: int) -> None:
     """Else two values with the same beginning look the same."""
@@ -148,16 +132,6 @@ def test_what_a_pair_differs_in_is_not_cut(width: int) -> None:
     assert "shops" in shown
     long = Witness(({"job": "a" * 5_000}, {"job": "b"}), ("1", "0"))
     assert len(text(result(causal(against=("job",), witnesses=(long,))), width=width)) < 3_000
-
-
-@pytest.mark.parametrize("width", [40, 60, 71, 72, 80])
-def test_the_overview_cuts_no_number(width: int) -> None:
-    scores = [each for set_ in ("race", "sex") for each in
-              (causal(against=(set_,), population="profile"),
-               group(against=(set_,), population="profile", low=0.155))]  # fmt: skip
-    flat = " ".join(text(result(*scores), width=width).partition("──")[0].split())
-    for number in ("11.3 %", "6.3 – 16.3 %", "20.0 points", "15.5 – 25.0 points"):
-        assert flat.count(number) >= 2, flat
 
 
 READABLE = {"1", "2", "31", "32", "35"}  # bold, dim, red, green, magenta: on light and on dark
@@ -242,23 +216,6 @@ def test_the_first_tests_do_not_tell_how_long_the_others_take(
     clock.now += 2.0
     line.listen(Progress("causal", ("sex",), 40, 400, 0.0, 1.0, 80))
     assert "sampling 40 of 400, 36 s left" in line.line().plain
-
-
-def test_a_run_can_be_asked_what_it_is_at() -> None:
-    seen: list[Activity] = []
-
-    def decide(person: dict[str, Any]) -> bool:
-        seen.append(audit.runner.activity)
-        return bool(person["sex"] == 0 or person["points"] > 90)
-
-    schema = themis.Schema(sex=range(2), points=range(100), other=range(1_000))
-    audit = themis.Audit(decide, schema, seed=1)
-    audit.causal("sex")
-    assert {each.purpose for each in seen} == {"sampling", "noise", "explanations"}
-    assert seen[0] == Activity("sampling", 0)
-    plans = [each.planned for each in seen if each.purpose == "explanations"]
-    assert any(plan is not None for plan in plans)
-    assert all(each.planned is None for each in seen if each.purpose == "sampling")
 
 
 def test_in_a_log_the_line_is_said_now_and_then() -> None:

@@ -18,7 +18,7 @@ from themis.results.parts import Group
 from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
-from themis.show.terminal.results import render_headlines, render_result
+from themis.show.terminal.results import render_quiet, render_result
 from themis.show.words.wording import favour_remedy
 
 WRITE = "write favourable = [1]"
@@ -42,7 +42,7 @@ def everywhere(result: Result) -> dict[str, str]:
     """What each format says, on one line."""
     shown = {
         "terminal": render_result(result, file=io.StringIO(), width=100, everything=True),
-        "quiet": render_headlines(result, file=io.StringIO()),
+        "quiet": render_quiet(result, file=io.StringIO()),
         "page": render_page(result),
         "markdown": render_markdown(result),
         "junit": render_junit(result),

@@ -619,34 +619,6 @@ def test_result_says_file_lines_and_command(project: Project) -> None:
     assert json.loads(Path("odd name.json").read_text()) == data
 
 
-def test_project_file_is_a_source_as_well(project: Project) -> None:
-    project(inputs=SMALL)
-    lines = Path("themis.toml").read_text().splitlines()
-    table = re.compile(r"\[(\w+)\]")
-    text = "[tool.themis]\n" + "\n".join(table.sub(r"[tool.themis.\1]", x) for x in lines)
-    Path("pyproject.toml").write_text(
-        text.replace("favourable = [tool.themis.1]", "favourable=[1]")
-    )
-    Path("themis.toml").unlink()
-    source = json.loads(run("score", "--json").stdout)["source"]
-    assert source["file"] == "pyproject.toml"
-    assert source["lines"] == {"race": 9, "sex": 10, "income": 11}
-    assert source["command"] == "themis score"
-
-
-def test_the_command_that_the_annex_offers_measures_the_same_file(project: Project) -> None:
-    project(
-        inputs=SMALL.replace('sex = ["f", "m"]', 'sex = {values = ["f", "m"], protected = true}')
-    )
-    Path("themis.toml").rename("other.toml")
-    run("search", "other.toml", "--threshold", "0.2", "-o", "result.json")
-    page = run("report", "result.json", "--format", "annex", "-o", "-").stdout
-    assert "themis audit other.toml" in page
-    done = run("score", "other.toml", "--against", "race", "-o", "result.annex.html")
-    assert done.exit_code == 0, done.output
-    assert "These tables count" in Path("result.annex.html").read_text(encoding="utf-8")
-
-
 def test_texts_in_csv_are_inert_in_a_spreadsheet() -> None:
     schema = themis.Schema({"=cmd": ["+1", "@a", "ok"], "age": range(3)})
     with themis.Audit(lambda person: int(person["=cmd"] == "+1"), schema) as audit:

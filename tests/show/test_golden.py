@@ -26,7 +26,7 @@ from themis.results.withheld import withheld
 from themis.settings import Stopping
 from themis.show.reports.markdown import render_markdown
 from themis.show.terminal.checks import render_checks
-from themis.show.terminal.results import render_headlines, render_result
+from themis.show.terminal.results import render_quiet, render_result
 from themis.show.terminal.searches import render_search
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -225,7 +225,7 @@ def page(name: str) -> str:
     made = withheld(samples.SAMPLES[name]())
     made = replace(made, timing={"seconds": 0.8})
     terminal = render_result(made, file=io.StringIO(), width=80, everything=True)
-    quiet = render_headlines(made, file=io.StringIO())
+    quiet = render_quiet(made, file=io.StringIO())
     return "\n~~~\n".join((quiet.strip(), terminal.strip(), render_markdown(made).strip())) + "\n"
 
 

@@ -160,8 +160,8 @@ def test_a_difference_that_rests_on_few_has_no_size_and_one_that_does_not_has_al
     assert withheld(shown).score == pytest.approx(0.1)
     assert headline(withheld(shown)) == (
         "Means of limit differ by 100 between race a and race b, the lowest and highest of 3 "
-        "groups of race that are shown in the rows; the mean of a group of fewer than 5 people is "
-        "not shown (exact: every row was run)"
+        "groups of race that are shown in the rows; means of fewer than 5 people are not shown "
+        "(exact: every row was run)"
     )
 
 

@@ -88,7 +88,7 @@ def test_pairs_and_losses_that_noise_may_make_are_told_as_such_in_every_format()
     assert score.direction
     page = render_page(result)
     assert "An example, maybe by noise" in page
-    assert "noise alone may make such pairs" in page
+    assert "oise alone may make such pairs" in page
     assert "changes by noise are among them" in page
     assert "changes by noise are among them" in flat(render_result(result, everything=True))
     assert "Changes by noise alone may be among these" in score._repr_html_()

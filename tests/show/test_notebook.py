@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pandas
 import polars
 import pytest
@@ -220,14 +219,3 @@ def test_an_unknown_library_or_thing_is_a_mistake() -> None:
         themis.RequestError, match="can't make one data frame of CausalScore, Group"
     ):
         themis.to_frame([causal(), group().groups[0]])
-
-
-def test_frames_of_a_real_run_hold_what_the_scores_hold() -> None:
-    schema = themis.Schema(race=["green", "purple"], income=range(10))
-    audit = themis.Audit(lambda p: p["income"] > (3 if p["race"] == "green" else 5), schema)
-    measured = audit.score([["race"], ["income"]])
-    frame = measured.to_frame("pandas")
-    assert np.array_equal(frame["score"], [each.score for each in measured.scores])
-    people = themis.to_frame(measured.scores[0].witnesses, "pandas")  # type: ignore[attr-defined]
-    assert (people.groupby("pair")["income"].nunique() == 1).all()
-    assert (people.groupby("pair")["output"].nunique() == 2).all()

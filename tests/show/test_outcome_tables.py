@@ -37,7 +37,7 @@ def test_no_number_is_cut_in_a_narrow_terminal(width: int) -> None:
         assert set(re.split(r"[\s,;:()]+", figure)) <= words, figure
 
 
-@pytest.mark.parametrize("width", range(50, 81))
+@pytest.mark.parametrize("width", [50, 65, 80])
 def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
     result = known()
     (outcomes,) = result.outcomes
@@ -55,7 +55,7 @@ def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
 def test_wide_terminals_keep_the_tables() -> None:
     text = render_result(known(), file=io.StringIO(), width=80, everything=True)
     assert re.search("selection +true +false", text)
-    assert re.search("characteristic +association +changed +smallest", text)
+    assert re.search("characteristic +association +changed", text)
 
 
 def test_their_rows_become_blocks_on_narrow_screens() -> None:

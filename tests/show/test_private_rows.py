@@ -20,7 +20,7 @@ import themis
 from tests.projects import enter, run, write_project
 from themis.results.model import Result
 from themis.results.parts import Region
-from themis.results.saved import read_result, result_from_dict
+from themis.results.saved import read_result
 from themis.results.withheld import withheld
 from themis.show.reports.formats import FORMATS
 
@@ -203,17 +203,6 @@ def test_a_result_of_generated_inputs_has_no_personal_data(project: Project) -> 
     data = json.loads(run("score", "--json").stdout)
     assert data["personal_data"] is False
     assert not any(each["generated"] for s in data["scores"] for each in s["witnesses"])
-
-
-def test_a_result_of_an_earlier_version_is_taken_to_hold_rows(project: Project) -> None:
-    project()
-    data = json.loads(run("score", "--measure", "causal", "--json").stdout)
-    for pair in data["scores"][0]["witnesses"]:
-        pair.pop("rows", None)
-        pair.pop("generated", None)
-    (score,) = withheld(result_from_dict(data)).scores
-    assert isinstance(score, themis.CausalScore)
-    assert all(set(each.inputs[0]) == {"sex"} for each in score.witnesses)
 
 
 def test_failed_trials_name_no_row_and_the_option_that_does(project: Project) -> None:

@@ -343,7 +343,7 @@ def test_every_class_has_a_style_and_every_style_a_class() -> None:
         for names in re.findall('class="([^"]*)"', render(make()))
         for name in names.split()
     }
-    plain = {"plain", "above", "unclear", "shade0", "rest"}  # they look like what is around them
+    plain = {"plain", "above", "unclear", "rest"}  # they look like what is around them
     assert used - plain == set(re.findall(r"\.([a-z]\w*)", STYLE))
 
 

@@ -13,8 +13,7 @@ from themis.results.model import Result
 from themis.results.notes import Ending
 from themis.show.reports.annex import render_annex
 from themis.show.reports.ci import render_annotations
-from themis.show.reports.folder import render_cover
-from themis.show.reports.markdown import render_markdown
+from themis.show.reports.markdown import render_cover, render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
 from themis.show.words.verdicts import verdict

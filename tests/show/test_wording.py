@@ -19,7 +19,7 @@ from themis.results.parts import Group, Naming
 from themis.show.reports.ci import render_annotations, render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
-from themis.show.terminal.results import render_headlines, render_result
+from themis.show.terminal.results import render_quiet, render_result
 from themis.show.words.headlines import headline
 from themis.show.words.wording import PLAIN, Wording
 
@@ -72,7 +72,7 @@ def result(report: Naming | None) -> Result:
 def formats(shown: Result) -> Iterator[str]:
     """Everything that a result can be shown as, on lines as they come."""
     yield " ".join(render_result(shown, file=io.StringIO(), width=90, everything=True).split())
-    yield " ".join(render_headlines(shown, file=io.StringIO()).split())
+    yield " ".join(render_quiet(shown, file=io.StringIO()).split())
     yield shown._repr_html_()
     for render in (render_page, render_markdown, render_junit, render_annotations):
         yield render(shown)

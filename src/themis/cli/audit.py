@@ -53,7 +53,7 @@ def audit(
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
     from themis.audit.everything import THRESHOLD, Everything
-    from themis.show.terminal.results import render_audit_headlines, render_result
+    from themis.show.terminal.results import render_quiet, render_result
 
     session = _session(options, output)
     config = session.config
@@ -70,7 +70,7 @@ def audit(
 
     was_there = _make(output)
     try:
-        code = session.run(work, render_result, render_audit_headlines, _exit_code)
+        code = session.run(work, render_result, render_quiet, _exit_code)
         is_new = (output / RESULT).exists() and not (was_there and code == Exit.SUBJECT_FAILED)
         return _complete(output, code, session) if is_new else code
     finally:
@@ -115,8 +115,8 @@ def _complete(folder: Path, code: int, session: Session) -> int:
     from themis.cli.session import SIGNALS, Watch
     from themis.engine.executors.interrupts import interrupts_wait
     from themis.results.saved import read_result
-    from themis.show.reports.folder import render_cover
     from themis.show.reports.formats import FORMATS
+    from themis.show.reports.markdown import render_cover
 
     has_suite = session.options.suite is not None
     names = [*DOCUMENTS, COVER, RESULT, *([SUITE] if has_suite else [])]

@@ -34,7 +34,8 @@ def check(
     from themis.results.comparison import beside_baseline
     from themis.results.saved import read_result
     from themis.results.verdicts import Acceptances
-    from themis.show.terminal.checks import render_check_lines, render_checks
+    from themis.show.terminal.checks import render_checks
+    from themis.show.terminal.results import render_quiet
 
     session = Session.open(options, {"the baseline": baseline})
     rules = session.config
@@ -49,7 +50,7 @@ def check(
         return result if before is None else beside_baseline(result, before)
 
     lines = [each.line for each in rules.checks]
-    return session.run(work, render_checks, render_check_lines, _check_exit_code, {"checks": lines})
+    return session.run(work, render_checks, render_quiet, _check_exit_code, {"checks": lines})
 
 
 def _require_checks(config: Config) -> None:

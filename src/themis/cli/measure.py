@@ -38,7 +38,7 @@ Measured = Annotated[
 def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
     """Measure how much decisions differ."""
     from themis.cli.session import Session, document_of, score_exit_code
-    from themis.show.terminal.results import render_headlines, render_result
+    from themis.show.terminal.results import render_quiet, render_result
 
     document = None if options.output is None else document_of(options.output)
     counts = document is not None and document.name == "annex"  # it shows observed rates
@@ -49,7 +49,7 @@ def score(options: Options, against: Against = None, measure: Measured = "both")
         precise = session.leaves_precision
         return audit.score(sets, measures, observed=counts, at_once=precise)
 
-    return session.run(work, render_result, render_headlines, score_exit_code)
+    return session.run(work, render_result, render_quiet, score_exit_code)
 
 
 @with_options(without=("exact",))
@@ -81,7 +81,8 @@ def search(
 ) -> int:
     """Find all minimal sets of characteristics that change decisions."""
     from themis.cli.session import Session, naming
-    from themis.show.terminal.searches import render_search, render_search_headlines
+    from themis.show.terminal.results import render_quiet
+    from themis.show.terminal.searches import render_search
 
     session = Session.open(options)
     names = None if among is None else split_names(among)
@@ -99,7 +100,7 @@ def search(
                 decide_only=decide_only,
             )
 
-    return session.run(work, render_search, render_search_headlines, _search_exit_code)
+    return session.run(work, render_search, render_quiet, _search_exit_code)
 
 
 Data = Annotated[
@@ -168,7 +169,7 @@ def apparent(
 ) -> int:
     """Measure how much decisions differ among given people."""
     from themis.cli.session import Session, naming, score_exit_code
-    from themis.show.terminal.results import render_headlines, render_result
+    from themis.show.terminal.results import render_quiet, render_result
 
     own = ("against", "weights", "unknown", "counterfactuals", "draw", "label", "label_favourable")
     names = {
@@ -198,7 +199,7 @@ def apparent(
 
     of_profile = against if data is None else None
     session = Session.open(options, {"the data": data}, of_profile or ())
-    return session.run(work, render_result, render_headlines, score_exit_code)
+    return session.run(work, render_result, render_quiet, score_exit_code)
 
 
 def _rows(

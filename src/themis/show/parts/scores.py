@@ -21,7 +21,6 @@ from themis.show.blocks import (
 from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.parts.groups import group_table
 from themis.show.parts.people import pair_blocks, pairs_title
-from themis.show.words.excess import excess_sentences
 from themis.show.words.explanations import (
     change_sentence,
     counted_people,
@@ -33,7 +32,7 @@ from themis.show.words.explanations import (
     placebo_sentence,
     region_sentence,
 )
-from themis.show.words.headlines import headline, interval, point
+from themis.show.words.headlines import excess_sentences, headline, interval, point
 from themis.show.words.naming import ends_of, kind_words
 from themis.show.words.scores import impact, method, seen
 from themis.show.words.searches import amount, protection, set_text

@@ -11,9 +11,9 @@ from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, S
 from themis.results.withheld import is_told
 from themis.show.blocks import Cell, Content, Number, Table
 from themis.show.intervals import ends_text
-from themis.show.words.excess import gap_text
 from themis.show.words.headlines import (
     differ_in_tests,
+    gap_text,
     interval,
     point,
     rests_on_few,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from themis._version import __version__
-from themis.results.model import Result
+from themis.results.model import CausalScore, GroupScore, Result
 from themis.settings import Stopping
 from themis.show.blocks import (
     Block,
@@ -38,8 +39,13 @@ from themis.show.reports.method import (
     started,
 )
 from themis.show.reports.page import whole_clauses
-from themis.show.reports.references import TEXTS, references_section
-from themis.show.reports.sections import Exhibit, errors_section, exhibits_section, outcomes_section
+from themis.show.reports.sections import (
+    TEXTS,
+    Exhibit,
+    errors_section,
+    exhibits_section,
+    outcomes_section,
+)
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import how_sure_together
@@ -213,3 +219,67 @@ def _header(result: Result, hashed: str) -> Iterator[Html]:
     yield tag("h1", "Audit annex")
     yield tag("p", tag("bdi", sentence), ".", class_="behind")
     yield tag("p", " · ".join(filter(None, about)), class_="faint")
+
+
+# What the figures are called in four documents --------------------------------------------------
+HERE, ABSENT, PARTLY = "in this result", "not in this result", "in part"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One thing that a document names, what it is here, and whether this result has it."""
+
+    named: str
+    here: str
+    status: str
+
+
+def references(result: Result) -> dict[str, list[Reference]]:
+    """By document, what it names and where that is."""
+    statuses = _statuses(result)
+    return {
+        each["document"]: [
+            Reference(named, here, statuses.get(status, status))
+            for named, here, status in each["rows"]
+        ]
+        for each in TEXTS["references"]
+    }
+
+
+def _statuses(result: Result) -> dict[str, str]:
+    """Which of the things that documents ask for a result holds."""
+    groups = [each for each in result.scores if isinstance(each, GroupScore) and each.samples]
+    causal = any(isinstance(each, CausalScore) and each.samples for each in result.scores)
+    rates = any(each.statistic == "rate" for each in groups)
+    observed = {each.statistic for each in result.observed}
+    pairs = any(len(table.against) > 1 for each in result.observed for table in each.tables)
+    held = {
+        "causal": causal,
+        "rates": rates,
+        "observed": "rate" in observed,
+        "scoring": "mean" in observed,
+        "pairs": pairs,
+        "counted": bool(observed),
+        "scores": causal or rates,
+        "outcomes": bool(result.outcomes),
+        "proxies": bool(result.proxies),
+    }
+    statuses = {name: HERE if each else ABSENT for name, each in held.items()}
+    rows = any(each.population == "rows" for each in result.observed)
+    return {
+        **statuses,
+        "intersecting": PARTLY if observed and not pairs else statuses["counted"],
+        "historical": PARTLY if rows else "test data: see part A",
+    }
+
+
+def references_section(result: Result) -> Html:
+    """The tables, one for each document."""
+    heads = ("There", "Here", "Status")
+    parts = [
+        Part(document, [Table(document, heads, [(e.named, e.here, e.status) for e in rows])])
+        for document, rows in references(result).items()
+    ]
+    title = "D. What the figures are called elsewhere"
+    statement = tag("p", tag("b", TEXTS["annex"]["no_advice"]), class_="statement")
+    return section("references", title, statement, drawn(parts))

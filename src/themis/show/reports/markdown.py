@@ -1,15 +1,16 @@
-"""A result as a comment on a pull request: GitHub's Markdown, short enough for it."""
+"""A result as a comment on a pull request, and the cover note of an audit's folder, as Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Collection, Iterable, Iterator
 from functools import singledispatch
 from typing import Any
 
 from themis.results.finding import finding
 from themis.results.model import CausalScore, GroupScore, Result, Score
-from themis.results.withheld import by_size
+from themis.results.withheld import by_size, withheld
 from themis.show.blocks import (
     Block,
     Cell,
@@ -31,6 +32,7 @@ from themis.show.parts.checks import accepted, checks_table
 from themis.show.parts.outcomes import error_blocks, outcome_blocks, proxy_blocks
 from themis.show.parts.people import pair_blocks
 from themis.show.parts.scores import scores_table
+from themis.show.reports.method import RECIPE, command_again, digest, same_again
 from themis.show.words.explanations import pairs_origin
 from themis.show.words.headlines import headline
 from themis.show.words.outcomes import beside_causal
@@ -38,7 +40,7 @@ from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import cost_text, how_sure_together, impact, outputs_text
 from themis.show.words.searches import checks_guarantee, guarantee, harms, set_text
 from themis.show.words.values import count, unbroken, visible
-from themis.show.words.verdicts import verdict
+from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import Wording, subject_title, wording
 
 LIMIT = 65_000  # characters; GitHub takes 65,536
@@ -220,3 +222,39 @@ def _cell(content: Content) -> str:
         text = f"**{text}**" if content.state in BOLD and text else text
         return f"{text} ({_cut(content.small)})" if content.small else text
     return text
+
+
+# An audit's folder: the verdict, and which file is for whom ------------------------------------
+FILES = {
+    "report.html": "the report: verdict, findings, pairs, statistics; to read and to print",
+    "annex.html": "the annex: rates by category, test log, reference table; to file and to sign",
+    "summary.md": "the same in short, for a ticket or a pull request",
+    "result.json": "all numbers; `themis report`, `diff`, `replay` and `check --baseline` read it",
+    "suite.csv": "the tests behind the scores, with their outputs; `themis replay` runs them again",
+}
+
+
+def render_cover(
+    result: Result, files: Collection[str] = tuple(FILES), *, folder: str | None = None
+) -> str:
+    """The note as Markdown, about these files; it says no more of people than they do.
+
+    `folder` is what was given for them, which is no part of a result.
+    """
+    return "\n\n".join(_cover(withheld(result), files, folder)) + "\n"
+
+
+def _cover(result: Result, files: Collection[str], folder: str | None) -> Iterator[str]:
+    found = verdict(result)
+    yield f"# Audit of {escape(subject_title(result))}"
+    yield f"**{escape(found.sentence)}.**"
+    if found.behind:
+        yield escape(found.behind)
+    yield escape(measured_on(result))
+    rows = [f"| [{name}]({name}) | {what} |" for name, what in FILES.items() if name in files]
+    yield "\n".join(["| file | what it is |", "| --- | --- |", *rows])
+    yield f"The command that made this folder. {same_again(result)}"
+    where = "" if folder is None else f" --output {shlex.quote(folder)}"
+    yield f"```\n{command_again(result) or 'themis audit'}{where}\n```"
+    yield f"SHA-256 of the result: `{digest(result)}`. Whoever has the file can compute it:"
+    yield f"```\n{RECIPE}\n```"

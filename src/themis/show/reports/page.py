@@ -12,13 +12,13 @@ from themis.show.reports.document import Space, document, fitting
 from themis.show.reports.drawing import chip, sentence
 from themis.show.reports.findings import findings_section
 from themis.show.reports.method import again_section, digest, method_section, started_on
-from themis.show.reports.references import glossary_section
 from themis.show.reports.sections import (
     Exhibit,
     cautions_section,
     checks_section,
     errors_section,
     exhibits_section,
+    glossary_section,
     groups_section,
     harm_section,
     outcomes_section,

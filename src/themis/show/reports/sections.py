@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from themis.results.finding import finding
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
 from themis.results.parts import Witness
-from themis.show.blocks import Block, Fold, Part, Points, Statement
+from themis.show.blocks import Block, Fold, Part, Points, Statement, Table
 from themis.show.html import Html, tag
 from themis.show.parts.cautions import all_clear, caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
@@ -52,6 +54,9 @@ from themis.show.words.searches import (
 )
 from themis.show.words.wording import Wording, wording
 
+TEXTS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("texts.toml").read_text(encoding="utf-8")
+)
 OPEN_SCORES = 8  # more of them are folded away
 FEW = 3  # scores, of which more pairs are shown
 PAIRS = (
@@ -325,3 +330,11 @@ def exhibits_section(
         for place, each in enumerate(exhibits)
     )
     return section("exhibits", "Exhibits", tag("p", EXHIBITS), tag("div", *cards, class_="cards"))
+
+
+def glossary_section(result: Result, _: Space) -> Html:
+    """The words of the report, folded."""
+    words = {**TEXTS["glossary"], **(TEXTS["outcomes"] if result.outcomes else {})}
+    words |= TEXTS["excess"] if result.has_excess else {}
+    table = Table("Words of this report", ("", ""), [*words.items()], shape="plain")
+    return section("glossary", "Glossary", drawn([table]), fold=True)

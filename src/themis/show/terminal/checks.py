@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import IO
 
 from rich.console import RenderableType
 
@@ -30,12 +29,6 @@ from themis.show.words.verdicts import verdict
 from themis.show.words.wording import brought, wording
 
 DETAILED = ("violated", "not enough evidence")
-
-
-def render_check_lines(result: Result, *, file: IO[str] | None = None) -> str:
-    """One line per check, and the failures."""
-    lines = (Statement(f"{visible(each.name)}: {verdict_words(each)}") for each in result.checks)
-    return render(drawn([*lines, *brief_doubts(result)]), make_console(file))
 
 
 def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:

@@ -44,6 +44,7 @@ from themis.show.words.scores import (
     outputs_text,
     precision_chosen,
 )
+from themis.show.words.searches import search_headline, set_text, verdict_words
 from themis.show.words.values import count, set_phrase, visible
 from themis.show.words.verdicts import search_lines, source_text, verdict
 from themis.show.words.wording import PLAIN, Wording, subject_title, wording
@@ -53,11 +54,23 @@ SETS = 20  # unless all are asked for
 TWO = 2  # outputs: a decision and its opposite
 
 
-def render_headlines(result: Result, *, file: IO[str] | None = None) -> str:
-    """One sentence per score, and what may invalidate it."""
-    words = wording(result)
-    said = (Statement(headline(score, words)) for score in result.scores)
+def render_quiet(result: Result, *, file: IO[str] | None = None) -> str:
+    """One sentence per check, search or score, and what may invalidate them."""
+    said = map(Statement, _quiet(result))
     return render(drawn([*said, *brief_doubts(result)]), make_console(file))
+
+
+def _quiet(result: Result) -> Iterator[str]:
+    words = wording(result)
+    if result.checks:
+        yield from (f"{visible(each.name)}: {verdict_words(each)}" for each in result.checks)
+    elif result.command == "audit":
+        yield from map("{}.".format, [verdict(result).sentence, *search_lines(result, words)])
+    elif result.searches:
+        for search in result.searches:
+            yield search_headline(search, words, "; ".join(map(set_text, search.found)))
+    else:
+        yield from (headline(score, words) for score in result.scores)
 
 
 def show_result(
@@ -128,13 +141,6 @@ def _in_full(result: Result) -> Iterator[RenderableType]:
     lines = search_lines(result, wording(result))
     yield from drawn(Statement(f"{each}.") for each in lines)
     yield from drawn(show_cost(result))
-
-
-def render_audit_headlines(result: Result, *, file: IO[str] | None = None) -> str:
-    """The verdict, what the search says, and what may invalidate both."""
-    sentences = [verdict(result).sentence, *search_lines(result, wording(result))]
-    lines = (Statement(f"{each}.") for each in sentences)
-    return render(drawn([*lines, *brief_doubts(result)]), make_console(file))
 
 
 def _beginning(result: Result) -> Iterator[RenderableType]:

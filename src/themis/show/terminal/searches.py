@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import IO
 
 from rich.console import RenderableType
 
@@ -13,16 +12,14 @@ from themis.show.parts.people import pair_blocks
 from themis.show.parts.scores import ALL
 from themis.show.parts.search import found_table, reasons_table, undecided_blocks
 from themis.show.terminal.drawing import drawn
-from themis.show.terminal.parts import Page, make_console, render, rule
+from themis.show.terminal.parts import Page, rule
 from themis.show.terminal.results import (
-    brief_doubts,
     footer,
     run_notes,
     show_cost,
     show_doubts,
 )
-from themis.show.words.excess import gap_text
-from themis.show.words.headlines import few_remark
+from themis.show.words.headlines import few_remark, gap_text
 from themis.show.words.searches import (
     Names,
     example,
@@ -40,16 +37,6 @@ from themis.show.words.wording import PLAIN, Wording, wording
 
 ROWS = 40  # of a table
 FIRST = 10  # sets of a search, unless all are asked for
-
-
-def render_search_headlines(result: Result, *, file: IO[str] | None = None) -> str:
-    """One sentence per search with the sets that it found, and the failures."""
-    words = wording(result)
-    said = [
-        Statement(search_headline(search, words, "; ".join(map(set_text, search.found))))
-        for search in result.searches
-    ]
-    return render(drawn([*said, *brief_doubts(result)]), make_console(file))
 
 
 def show_searches(

@@ -6,7 +6,7 @@ The sentence of each kind of finding is in headlines.toml.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,21 +14,22 @@ from pathlib import Path
 from themis.inputs.personal import SHARED
 from themis.results.finding import finding, idle_favour, is_settled
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Score, is_by_degrees
-from themis.results.parts import Group
+from themis.results.parts import Group, Share
 from themis.results.withheld import hidden_groups, is_told
 from themis.show.intervals import ends_text
-from themis.show.words.certainty import certainty, how, sure
-from themis.show.words.excess import asked_again, gap_text
 from themis.show.words.naming import (
     apart_text,
     beyond,
+    certainty,
     ends_of,
+    how,
     in_units,
     output_name,
     output_noun,
     output_words,
     plain_set,
     score_words,
+    sure,
     tolerance,
     where,
 )
@@ -40,6 +41,7 @@ from themis.show.words.values import (
     cut_name,
     percent,
     plain_phrase,
+    points,
     set_with_followers,
     visible,
     with_followers,
@@ -385,3 +387,57 @@ def _several(score: GroupScore) -> str:
     """`3 groups of race`; where not all may be shown, that these are."""
     shown = " that are shown" if hidden_groups(score) else ""
     return f"{len(score.groups):,} groups of {plain_set(score)}{shown}"
+
+
+# Excesses ---------------------------------------------------------------------------------
+def asked_again(score: ExcessScore, words: Wording) -> str:
+    """`asked twice, the decision differs for 12 % of test inputs; with another sex, for 19 %`."""
+    within, across = (0.0 if e is None else e.score for e in (score.within, score.across))
+    whom = words.whom(score.population)
+    return (
+        f"asked twice, {output_words(score)} differs for {percent(within)} of {whom}; "
+        f"with another {plain_set(score)}{with_followers(score.against, score.followed)}, for "
+        f"{percent(across)}"
+    )
+
+
+def gap_text(score: ExcessScore, words: Wording) -> str:
+    """Whom the pair's change favours, if that is sure: `male is favoured 12.1 points more …`."""
+    if score.gap is None or score.pair is None:
+        return ""
+    if score.gap.low <= 0 <= score.gap.high:
+        one, other = _labels(score, words)
+        return f"neither {one} nor {other} is clearly favoured"
+    return _favour(score, words)
+
+
+def _favour(score: ExcessScore, words: Wording) -> str:
+    assert score.gap is not None
+    ahead, behind = _labels(score, words)[:: 1 if score.gap.score >= 0 else -1]
+    return f"{ahead} is favoured {points(abs(score.gap.score))} more often than {behind}"
+
+
+def _labels(score: ExcessScore, words: Wording) -> list[str]:
+    return [words.label(each) for each in score.pair or ()]
+
+
+def excess_sentences(score: ExcessScore, words: Wording) -> Iterator[str]:
+    """What an excess is the difference of, each with its ends, and how often inputs were asked."""
+    if score.pair is None or score.within is None or score.across is None:
+        return
+    pair = " and ".join(words.label(each) for each in score.pair)
+    yield (
+        f"asked again, {output_words(score)} differs for {_with_ends(score.within)}; "
+        f"between {pair}, for {_with_ends(score.across)}"
+    )
+    if score.gap is not None:
+        sign = 1 if score.gap.score >= 0 else -1
+        low, high = sorted((sign * score.gap.low, sign * score.gap.high))
+        ends = f"{points(low, 'down').removesuffix(' points')} to {points(high, 'up')}"
+        yield f"{_favour(score, words)} ({ends})".replace("(-", "(−")
+    yield f"each input was asked {score.times} times"
+
+
+def _with_ends(share: Share) -> str:
+    ends = f"{percent(share.low, 'down').removesuffix(' %')} – {percent(share.high, 'up')}"
+    return f"{percent(share.score)} ({ends})"

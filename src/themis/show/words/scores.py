@@ -11,9 +11,8 @@ from themis.results.notes import AT_ONCE, Ending
 from themis.results.parts import Group, Harm, Inventory
 from themis.results.withheld import is_told
 from themis.settings import Stopping
-from themis.show.words.certainty import how_much_was_run
 from themis.show.words.headlines import differ_in_tests, rests_on_few
-from themis.show.words.naming import beyond, output_words, score_words
+from themis.show.words.naming import beyond, how_much_was_run, output_words, score_words
 from themis.show.words.notes import how_it_ended, quoted
 from themis.show.words.values import (
     Rounding,

@@ -23,10 +23,9 @@ from themis.results.verdicts import largest_missed, least_listed
 from themis.results.withheld import is_told, whole_of, width
 from themis.settings import Stopping
 from themis.show.intervals import ends_text
-from themis.show.words.certainty import ALL_RUN
 from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import capital, idle_words, rests_on_few
-from themis.show.words.naming import in_units, output_noun, rate_ends, rate_text
+from themis.show.words.naming import ALL_RUN, in_units, output_noun, rate_ends, rate_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     at_most,
