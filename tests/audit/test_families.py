@@ -70,7 +70,7 @@ def test_checks_of_a_family_divide_what_their_rounds_share() -> None:
     assert own.settings == Settings(family=True, confidence=0.96, seed=5)
     assert [(e.low, e.high) for e in together.checks] == [(e.low, e.high) for e in alone.checks]
     assert {(each.confidence, each.family) for each in together.checks} == {(0.96, 3)}
-    assert checks_guarantee(together) == "The verdicts have 96 % confidence for all 3 together."
+    assert checks_guarantee(together) == "Decided checks: 96 % confidence for all 3 together."
     assert checks_guarantee(alone) == "Decided checks: 99 % confidence each."
 
 
@@ -92,7 +92,7 @@ def test_a_search_counts_as_one_and_its_sets_have_a_part_of_it() -> None:
         "All intervals and lists of sets hold together with 99 % confidence."
     )
     both = audit(family=True).search_all(0.1, ["causal", "group"], among=["race", "sex"])
-    assert str(how_sure_together(both)).startswith("The lists and the intervals of the sets in th")
+    assert str(how_sure_together(both)).startswith("All intervals and lists of sets hold")
     assert audit(family=True).search(0.1, among=["race", "sex"]).minimal_sets[0].family == 2
 
 

@@ -181,7 +181,7 @@ def test_groups_and_witnesses_become_rows(library: Any) -> None:
     people = themis.to_frame(causal().witnesses * 2, library)
     assert list(people["pair"]) == [0, 0, 1, 1]
     assert list(people["race"]) == ["green", "purple"] * 2
-    assert list(people["output"]) == [1, 0, 1, 0]
+    assert list(people["output"]) == ["1", "0", "1", "0"]
     assert Witness(PEOPLE, (1, 0)).to_frame(library).shape == (2, 4)
     assert group().groups[0].to_frame(library).shape[0] == 1
 
