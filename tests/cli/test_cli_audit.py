@@ -16,7 +16,7 @@ from tests.external import PATIENCE, wait_until
 from tests.projects import BIASED, enter, run, write_project
 from themis.results.model import Result
 from themis.results.saved import read_result
-from themis.show.reports import folder as covers
+from themis.show.reports import markdown as covers
 from themis.show.reports.method import digest
 from themis.show.words.values import file_size
 from themis.show.words.verdicts import verdict
