@@ -219,8 +219,6 @@ def explain(
 
 def _lines(each: Code) -> Iterator[str]:
     yield f"{each.code} ({each.group.lower()})"
-    if each.says:
-        yield f"It says: {each.says}"
     yield each.means
     if each.helps:
         yield f"What helps: {each.helps}"
