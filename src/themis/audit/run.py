@@ -286,8 +286,9 @@ class Work:
             raise SubjectError(self._runner.failure_message())
 
     def _with_example(self, part: Part) -> Part:
-        """The answer; of a subject that is not consistent, with an example."""
-        if part.counts_noise or not self._probe.finds_in(part.output):
+        """The answer; of a subject that is not consistent, with an example, unless it has one."""
+        has_one = any(note.code == "inconsistent-example" for note in part.notes)
+        if has_one or part.counts_noise or not self._probe.finds_in(part.output):
             return part
         return replace(part, notes=(*part.notes, *self._probe.reruns.examples()))
 
