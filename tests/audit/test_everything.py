@@ -234,21 +234,6 @@ def test_a_search_lists_what_exact_scores_of_the_same_audit_show(gap: int) -> No
     assert all(each.score >= 0.05 for s in result.searches for each in s.minimal_sets)
 
 
-def test_a_generated_pair_needs_all_that_it_differs_in() -> None:
-    """Documents show no rows of people, and what is only joint has a pair there, too."""
-
-    def decide(person: Any) -> int:
-        return int(person["a"] + person["b"] < 2 or person["d"] % 3 == 0)
-
-    score = Audit(decide, _apart(0).schema, profile=_rows(0)).causal("a", "b")
-    (pair,) = [each for each in score.witnesses if each.generated and each.joint is not None]
-    assert pair.differs_in == ("a", "b")
-    base, other = pair.inputs[pair.joint], pair.inputs[1 - pair.joint]
-    kept = pair.outputs[pair.joint]
-    assert [decide(each) for each in pair.inputs] == list(pair.outputs)
-    assert all(decide({**base, name: other[name]}) == kept for name in pair.differs_in)
-
-
 @pytest.mark.parametrize("gap", [3, 5, 7])
 def test_a_search_for_groups_of_a_profile_does_not_depend_on_what_was_asked_before(
     gap: int,
