@@ -151,6 +151,18 @@ class TestDocuments:
         assert "line 5: '{' is not the place" in said
         assert "secret" not in said
 
+    def test_one_without_any_place_hides_what_others_show_unless_that_is_beside_it(
+        self, tmp_path: Path
+    ) -> None:
+        texts = f"{RESUMES}c,My secret,x\nd,I am {{age}},x\ne,None,x\n"
+        schema = with_resumes(tmp_path, texts)
+        said = complaint(schema=schema, body=["{age}: {resume}"])
+        assert "inputs.resume: resumes.csv, line 5, line 7: there is no place for 'sex'" in said
+        assert "secret" not in said
+        HttpSubject(schema, "http://localhost", body=["{sex} {name} {age}: {resume}"])
+        same = with_resumes(tmp_path, "text\nI am\nYou are\n")
+        HttpSubject(same, "http://localhost", body="{input}")
+
     def test_a_text_does_not_contain_itself(self, tmp_path: Path) -> None:
         for text in ("{resume}", "{input}", "{inputs}"):
             said = complaint(schema=with_resumes(tmp_path, f"text\n{text}\n"), body="{input}")
@@ -270,8 +282,12 @@ class TestPrompts:
         assert mistake.problem == "there is no place for 'sex', which other texts have"
         assert mistake.line is not None
         assert "paraphrases" in path.read_text().splitlines()[mistake.line - 1]
-        project(inputs, letters='text\n"{sex|woman:Ms,man:Mr}"\n', subject=prompt, kind="chat")
+        marked = letters.replace("Dear Sir", '"{sex|woman:Ms,man:Mr}"')
+        project(inputs, letters=marked, subject=prompt, kind="chat")
         themis.Audit.from_file(path).close()
+        project(inputs, letters=f"{marked}Madam\n", subject=prompt, kind="chat")
+        with pytest.raises(RequestError, match=r"letters.csv, line 3: there is no place for 'sex'"):
+            themis.Audit.from_file(path)
 
     def test_one_text_is_no_context(self, service: Service, project: Callable[..., Path]) -> None:
         path = project(PRONOUNS, subject='user = ["{sex}?"]\n', kind="chat")

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import groupby
@@ -390,25 +390,38 @@ def uncovered(schema: Schema, covered: set[int], where: str) -> Iterator[Mistake
         yield Mistake("subject", where, problem, remedy)
 
 
-def unlike(schema: Schema, template: Template) -> Iterator[Mistake]:
-    """A mistake for each wording without a place that others have: it would hide its effect."""
+def unlike(
+    schema: Schema, template: Template, around: frozenset[int] = frozenset()
+) -> Iterator[Mistake]:
+    """A mistake for each wording without a place that others have: it would hide its effect.
 
-    def reached(columns: Iterable[int]) -> set[int]:
-        """These columns, and those that they tell of."""
+    So would a document without any. The columns `around` the template have a place beside it.
+    """
+
+    def lacking(slot: Slot, columns: frozenset[int]) -> list[tuple[str, str]]:
+        """What neither these columns nor what they tell of have a place for; and what to do."""
         ties = (tie.leaders for tie in schema.ties if tie.follower in columns)
-        return {*columns}.union(*ties)
+        names = [schema.names[each] for each in sorted(slot.covered - columns.union(*ties))]
+        problem = "there is no place for {!r}, which other texts have"
+        return [(problem.format(name), f"add {{{name}}}") for name in names]
 
     for slot in template.slots:
         of = slot.column.characteristic
-        if not isinstance(slot, Choice) or not isinstance(of, Documents) or of.source:
+        if not isinstance(slot, Choice) or not isinstance(of, Documents):
             continue
-        beside = [each.covered for each in template.slots if each is not slot]
-        for text, origin in zip(slot.templates, of.origins, strict=True):
-            own = reached(text.covered.union({slot.place}, *beside))
-            for column in sorted(slot.covered - own):
-                name = schema.names[column]
-                problem = f"there is no place for {name!r}, which other texts have"
-                yield Mistake("subject", origin, problem, f"add {{{name}}}")
+        others = (each.covered for each in template.slots if each.place != slot.place)
+        beside = around.union({slot.place}, *others)
+        texts = [*zip(slot.templates, of.origins, strict=True)]
+        if of.source:
+            bare = [origin for text, origin in texts if not text.covered]
+            for problem, remedy in lacking(slot, beside)[:1] if bare else ():
+                told = f"{Path(of.source).name}, {placed(bare)}: {problem}"
+                yield Mistake("subject", f"inputs.{of.name}", told, f"{remedy}, or remove the row")
+            continue
+        for text, origin in texts:
+            yield from unlike(schema, text, beside)
+            for problem, remedy in lacking(slot, text.covered | beside):
+                yield Mistake("subject", origin, problem, remedy)
 
 
 def json_parts(schema: Schema) -> list[Part]:

@@ -83,7 +83,7 @@ class Requests:
             where = "subject.url" if self.body is None else where
             mistakes += uncovered(schema, covered, where)
         if not mistakes and self.body is not None:
-            mistakes += unlike(schema, self.body.row)
+            mistakes += dict.fromkeys(unlike(schema, self.body.row))
         if mistakes:
             raise RequestError(mistakes)
         self._add_own_headers()
