@@ -6,11 +6,13 @@ import _thread
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.clocks import Clock
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
 from themis import Audit, Integers, Output, RequestError, Schema, SubjectError, read_result
 from themis.cli import app
@@ -20,6 +22,7 @@ from themis.config.programs import programs
 from themis.config.reader import read_config
 from themis.subjects.base import Prices
 from themis.subjects.decisions import INVALID
+from themis.subjects.http import pacing
 from themis.subjects.http.chat import ChatSubject
 
 pytest.importorskip("aiohttp")
@@ -184,6 +187,8 @@ class TestStops:
         [
             (error(401, said="Incorrect API key"), "401 Unauthorized: Incorrect API key"),
             (error(402, said="Insufficient Balance"), "pay for more"),
+            (error(400, said="Your credit balance is too low to access the API"), "pay for more"),
+            (error(403, "insufficient_quota"), "pay for more"),
             (error(403), "check the credentials"),
             (error(404, said="model 'x' not found"), "model 'x' not found"),
             (error(429, "insufficient_quota", "You exceeded"), "pay for more"),
@@ -194,6 +199,10 @@ class TestStops:
         with pytest.raises(SubjectError, match=words):
             run(model(service), [[0, age] for age in range(60)])
         assert len(service.requests) <= 8
+
+    def test_a_refused_input_that_is_about_credit_stops_nothing(self, service: Service) -> None:
+        service.answer = lambda _: error(400, said="The applicant's credit balance is too low")
+        assert len(run(model(service), [[0, age] for age in range(3)]).failures) == 3
 
     def test_what_was_answered_before_the_money_ended_is_measured_and_not_sent_again(
         self, service: Service, tmp_path: Path
@@ -238,18 +247,34 @@ class TestStops:
 
 
 class TestRates:
-    def test_tokens_per_minute_are_kept(self, service: Service) -> None:
-        service.answer = lambda _: completion(usage={"prompt_tokens": 90, "completion_tokens": 10})
-        subject = model(service, tokens_per_minute=240_000)
-        run(subject, [[0, age] for age in range(40)])
-        first, *_, last = sorted(each.time for each in service.requests)
-        assert last - first > 0.6  # 40 times 100 tokens, of which 4,000 are allowed in a second
+    @pytest.mark.parametrize(
+        ("limit", "seconds"),
+        [
+            ({"requests_per_minute": 1_200}, 39 * 0.05),
+            ({"requests_per_minute": 1_200, "rate_per_second": 10}, 39 * 0.1),
+            ({"tokens_per_minute": 240_000}, 39 * 100 / 4_000),
+        ],
+    )
+    def test_limits_are_kept(
+        self,
+        service: Service,
+        monkeypatch: pytest.MonkeyPatch,
+        limit: dict[str, Any],
+        seconds: float,
+    ) -> None:
+        """By the client's clock, of which only waiting takes time."""
+        clock = Clock.put_into(monkeypatch, pacing)
+        waited = list[float]()
 
-    def test_requests_per_minute_are_kept(self, service: Service) -> None:
-        service.answer = lambda _: completion()
-        run(model(service, requests_per_minute=1_200), [[0, age] for age in range(8)])
-        first, *_, last = sorted(each.time for each in service.requests)
-        assert last - first > 0.25  # 7 spaces of 50 ms, of which the first may be used at once
+        async def sleep(pause: float) -> None:
+            waited.append(pause)
+            clock.now += pause
+
+        monkeypatch.setattr(pacing, "asyncio", SimpleNamespace(sleep=sleep))
+        service.answer = lambda _: completion(usage={"prompt_tokens": 90, "completion_tokens": 10})
+        run(model(service, concurrency=1, **limit), [[0, age] for age in range(40)])
+        assert len(service.requests) == 40
+        assert sum(waited) == pytest.approx(seconds - pacing.BURST_SECONDS)
 
 
 FILE = """

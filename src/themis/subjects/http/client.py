@@ -35,7 +35,10 @@ REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
 RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, *range(520, 531)})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CREDENTIALS = "check the credentials that are sent: headers of [subject]"
-_OUT_OF_QUOTA = re.compile(rb'"(insufficient_quota|billing_not_active)"')
+_OUT_OF_QUOTA = re.compile(
+    rb'"(insufficient_quota|billing_not_active)"|credit balance is too low to access'
+)
+_MAY_BE_UNPAID = frozenset({400, 403, 429})  # as services say it, beside 402
 CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
@@ -72,7 +75,7 @@ class Reply:
     @property
     def out_of_quota(self) -> bool:
         """Whether it was refused because all that was paid for is used up, and will be again."""
-        return self.status == 429 and _OUT_OF_QUOTA.search(self.body) is not None
+        return self.status in _MAY_BE_UNPAID and _OUT_OF_QUOTA.search(self.body) is not None
 
     @property
     def retryable(self) -> bool:
