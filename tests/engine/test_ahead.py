@@ -87,6 +87,24 @@ def test_most_of_64_slots_are_busy_in_a_short_search() -> None:
     assert busy(subject, result.executions) >= 0.75
 
 
+def test_most_of_64_slots_are_busy_in_a_causal_score() -> None:
+    subject = Slotted(64)
+    result = ask(audit(subject, error=0.1), "race region")
+    assert busy(subject, result.executions) >= 0.85
+
+
+def test_idle_slots_run_the_step_that_may_follow_while_pairs_are_made_plain() -> None:
+    def rounds_to_explain(*, ahead: bool) -> int:
+        subject = Slotted(64)
+        run = audit(subject, ahead=ahead, error=0.1)
+        explains: list[bool] = []
+        subject.watch = lambda: explains.append(run.runner.is_aside)
+        ask(run, "race region")
+        return sum(explains)
+
+    assert 0 < 3 * rounds_to_explain(ahead=True) <= 2 * rounds_to_explain(ahead=False)
+
+
 def test_batches_are_mixed_in_an_order_that_the_seed_decides() -> None:
     def batches(seed: int) -> list[Any]:
         subject = Slotted(16)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHARE = 10  # of the executions, the part that may be run ahead beyond one input for each slot
 FULL_ROUNDS = 16  # a batch of so many inputs for each slot loses little at its end
-WINDOW, WINDOWS = 64, 64  # later rows that are looked at together, and how often at most
+WINDOW, WINDOWS = 16, 256  # later rows that are looked at together, and how often at most
 
 
 class Held(NamedTuple):

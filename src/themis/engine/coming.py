@@ -18,7 +18,7 @@ from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.readings import FLIP, Reading
 
-LIKELY = 0.95  # a cell is run ahead if it is needed with at least this chance
+LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
 STEPS = 32  # cells of a later row that are looked at
 
 
@@ -36,7 +36,7 @@ class ComingCells:
     runner: Runner
     base: BaseInputs
     known: Callable[[int, int], tuple[Rows, Cells]]  # rows with what is known of them
-    tried: NDArray[np.int64]  # how often an open row was tried further, and flipped
+    tried: NDArray[np.int64]  # as `never_tried` has it
     variants: Variants
     reading: Reading
     active: NDArray[np.bool_] | None
@@ -86,11 +86,27 @@ class ComingCells:
         cells[row, column] = self.runner.held(rows.inputs(self.variants, row, column))
         opened = ~flipped(cells, np.arange(len(rows)), self.reading, own)
         missing = (np.take_along_axis(cells, columns, axis=1) == NOT_RUN) & opened[:, None]
-        is_first = np.arange(columns.shape[1]) < 2 + (own is not None)
-        tries, flips = self.tried
-        likely = 1 + math.log(LIKELY) / math.log(1 - flips / tries)
-        row, place = np.nonzero(missing & (is_first | (missing.cumsum(axis=1) <= likely)))
+        number = np.arange(columns.shape[1]) + (own is None)
+        tries, flips = self.tried[np.frexp(number)[1]].T
+        stays = np.where(missing, 1 - flips / tries, 1.0)
+        likely = missing & (stays.cumprod(axis=1) / stays >= LIKELY)
+        place, row = np.nonzero(likely.T)
         return row, columns[row, place]
+
+
+def never_tried() -> NDArray[np.int64]:
+    """How often rows still open were tried, and flipped: none yet, one cell alone never flips.
+
+    Cells whose number in their row is as long in bits are counted together.
+    """
+    return np.array([(2, 0)] * 2 + [(2, 1)] * 62)
+
+
+def learn_whole(tried: NDArray[np.int64], cells: Cells) -> None:
+    """Take note of rows that were run whole; their cells stand in the order of trying."""
+    opened = np.logical_and.accumulate(cells == cells[:, :1], axis=1).sum(axis=0)
+    bits = np.frexp(np.arange(2, len(opened) + 1))[1]
+    np.add.at(tried, bits, np.stack([opened[:-1], -np.diff(opened)], axis=1))
 
 
 def own_first(variants: Variants, rows: Rows, reading: Reading) -> Places | None:

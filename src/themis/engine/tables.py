@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.ahead import Coming
 from themis.engine.batches import RunnerBatch
-from themis.engine.coming import ComingCells, GoingOn, flipped, own_first
+from themis.engine.coming import ComingCells, GoingOn, flipped, learn_whole, never_tried, own_first
 from themis.engine.drawn import Drawn, Inputs, base_rows
 from themis.engine.memory import TableMemory
 from themis.engine.runner import Runner
@@ -82,10 +82,7 @@ class Tables:
         self.runner = runner
         self.suite: Suite | None = None
         self.memory = TableMemory(runner.schema, runner.labels.dtype)
-        # By set, how often an open row was tried further, and flipped.
-        self.tried: defaultdict[tuple[int, ...], NDArray[np.int64]] = defaultdict(
-            lambda: np.array([2, 1])
-        )
+        self.tried: defaultdict[tuple[int, ...], NDArray[np.int64]] = defaultdict(never_tried)
 
     @property
     def schema(self) -> Schema:
@@ -277,19 +274,23 @@ class Tables:
         rng = self.base.generator(MIXING, block)
         everyone = np.arange(len(rows))
         run = partial(self._run_cells_of, variants, rows, cells, rng=rng)
+        tried = self.tried[variants.assignments.columns]
+        order = spread_order(variants.width)
+        begin = self.base.beginnings(block, block + len(rows), variants.width)
         if not until_flip:
             chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
             run(np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows)))
+            if active is None and self.runner.traits.external and not reading.graded:
+                columns = order[(begin[:, None] + np.arange(variants.width)) % variants.width]
+                learn_whole(tried, reading.cells(np.take_along_axis(cells, columns, axis=1)))
             return
         if own is not None:
             run(everyone, own)
-        order = spread_order(variants.width)
-        begin = self.base.beginnings(block, block + len(rows), variants.width)
         start, opened = 0, everyone
         while start < variants.width:
             flips = flipped(cells, opened, reading, own)
-            if start > 2:
-                self.tried[variants.assignments.columns] += len(opened), flips.sum()
+            if start:
+                tried[start.bit_length()] += len(opened), flips.sum()
             opened = opened[~flips]
             step = np.arange(start, min(start + (1 if start else 2), variants.width))
             row = np.repeat(opened, len(step))

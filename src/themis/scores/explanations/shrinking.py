@@ -8,8 +8,9 @@ tries many changes, else one. Steps of all pairs are run together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from themis.inputs.streams import reference_person
 from themis.results.parts import Witness
 from themis.scores.explanations.witnesses import SHOWN, FlipPool, Pairs, joined
 from themis.statistics.intervals import Flags
-from themis.subjects.decisions import FAILED
+from themis.subjects.decisions import FAILED, NOT_RUN
 
 PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
@@ -181,6 +182,13 @@ class _Shrinking:
         if plainest:
             self.pair, self.outputs = pairs[plainest], outputs[places[plainest - 1]]
 
+    def after(self, *, flips: bool, plainness: Plainness) -> _Shrinking:
+        """What it is after its only candidate, if that flips or does not."""
+        other = replace(self, seen={**self.seen}, tried={*self.tried})
+        other.take(np.array([flips]), self.outputs[None], plainness)
+        other.propose(1)
+        return other
+
     def _proposed(self) -> Iterator[_Candidate]:
         """All that may be tried, the most promising ones first.
 
@@ -295,7 +303,8 @@ class _Shrinker:
         outputs = np.full_like(before, FAILED)
         valid = np.flatnonzero(self._occur(pairs))
         if len(valid):
-            outputs[valid] = self._run(pairs[valid])
+            with self.sampler.runner.ahead.looking(partial(self._coming, active)):
+                outputs[valid] = self._run(pairs[valid])
         flips, ends = self._flip(before, outputs), np.cumsum([0, *counts])
         for each, start, end in zip(active, ends[:-1], ends[1:], strict=True):
             each.take(flips[start:end], outputs[start:end], self.plainness)
@@ -307,6 +316,15 @@ class _Shrinker:
         worst = 0 if self.sampler.runner.traits.external else FAILED
         self.ended |= bool((cells < worst).any())
         return self.sampler.reading.cells(cells).reshape(-1, 2)
+
+    def _coming(self, active: Sequence[_Shrinking]) -> Generator[NDArray[Any]]:
+        """The inputs of the next step, whatever this one gives, if a step is one candidate."""
+        each_way = itertools.product(active if self.at_once == 1 else (), (True, False))
+        following = [each.after(flips=flips, plainness=self.plainness) for each, flips in each_way]
+        pairs = [each.candidates[0].pair for each in following if each.candidates]
+        if pairs:
+            codes = np.stack(pairs)[self._occur(np.stack(pairs))].reshape(-1, len(self.schema))
+            yield codes[self.sampler.trials.known(codes) == NOT_RUN]
 
     def _flip(self, before: NDArray[Any], now: NDArray[Any]) -> Flags:
         """Which pairs differ as much as before, and favour the same of the two if they did."""
