@@ -283,7 +283,7 @@ def test_what_is_no_toml_gets_exactly_this_message(tmp_path: Path, number: int) 
     assert messages(tmp_path, text) == [message]
 
 
-def test_what_refers_to_a_faulty_characteristic_is_not_reported_with_it(tmp_path: Path) -> None:
+def test_faulty_characteristic_is_not_called_unknown(tmp_path: Path) -> None:
     text = config_text(
         inputs='age = { min = 9, max = 1 }\n"odd name" = []\nrace = ["green"]',
         rest='[constraints]\na = "age > 3"\nb = "rac == 1 and `odd name` == 1"\n'
@@ -292,6 +292,7 @@ def test_what_refers_to_a_faulty_characteristic_is_not_reported_with_it(tmp_path
     assert messages(tmp_path, text) == [
         "6: inputs.age: minimum 9 exceeds maximum 1; swap them or widen the range",
         "7: inputs.odd name: there are no values; list at least one",
+        "11: constraints.b: there is no characteristic 'rac'; did you mean 'race'?",
     ]
 
 

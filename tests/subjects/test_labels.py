@@ -16,6 +16,7 @@ from tests.projects import run
 from tests.services import Reply, Request, serve
 from themis.config.reader import read_config
 from themis.show.words.headlines import headline
+from themis.subjects.label_parts import bare_text
 from themis.subjects.meanings import Meanings
 
 LABELS = {"approved": ["approved*", "yes"], "refused": ["denied*", "no"]}
@@ -95,7 +96,7 @@ other = [
   "YES ",
   "fine",
 ]
-third = [" "]
+third = "text"
 [inputs]
 sex = ["f", "m"]
 """
@@ -113,7 +114,7 @@ class TestFile:
             (7, "subject.labels.approved[2]"),
             (8, "subject.labels.refused"),
             (9, "subject.labels.other[1]"),
-            (13, "subject.labels.third[1]"),
+            (13, "subject.labels.third"),
         ]
         assert caught.value.mistakes[0].remedy == "did you mean 'approved'?"
 
@@ -122,12 +123,13 @@ class TestFile:
         text = FILE[: FILE.index("favourable")] + FILE[FILE.index("[inputs]") :]
         path.write_text(f'{text}[outputs.x]\nfavourable = ["y"]\n[outputs.x.labels]\ny = ["y*"]\n')
         assert read_config(path).outputs[0].labels == {"y": ["y*"]}
-        path.write_text(f'{text}[outputs.x]\nfavourable = ["z"]\n[outputs.x.labels]\ny = [""]\n')
+        path.write_text(f'{text}[outputs.x]\nfavourable = ["z"]\n[outputs.x.labels]\ny = ["", 1]\n')
         with pytest.raises(themis.ConfigError) as caught:
             read_config(path)
         found = [(each.line, each.where) for each in caught.value.mistakes]
         assert found == [
             (8, "outputs.x.favourable"),
+            (10, "outputs.x.labels.y[2]"),
             (10, "outputs.x.labels.y[1]"),
         ]
 
@@ -204,6 +206,28 @@ class TestUndecidedByGroup:
 
 
 class TestSimilarTexts:
+    def test_signs_within_a_text_make_another_decision(self) -> None:
+        texts = [
+            ">50K",
+            "<=50K",
+            "A+",
+            "A-",
+            "A",
+            "1.5",
+            "15",
+            "-1",
+            "1",
+            "95 %",
+            "95",
+            "...",
+            "👍",
+        ]
+        assert len(set(map(bare_text, texts))) == len(texts)
+
+    def test_case_space_and_final_punctuation_make_none(self) -> None:
+        texts = ["Approved.", "approved", " APPROVED\n", "Approved!", "Ａpproved . "]
+        assert set(map(bare_text, texts)) == {"approved"}
+
     @pytest.mark.parametrize("schema", [SCHEMA, SMALL], ids=["sampled", "exact"])
     @pytest.mark.parametrize("stopping", ["certified", "paper"])
     def test_they_are_the_same_and_the_result_says_so(

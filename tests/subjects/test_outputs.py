@@ -346,16 +346,6 @@ def test_mistakes_in_declared_outputs_are_reported_with_their_lines(tmp_path: Pa
     assert {each.line for each in caught.value.mistakes} == {7, 11}
 
 
-def test_a_check_names_an_output_that_is_declared(tmp_path: Path) -> None:
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "python"\nfunction = "loan:decide"\n'
-        '[inputs]\nrace = ["green", "purple"]\n[outputs.limit]\nat = "/limit"\n'
-        '[[checks]]\nagainst = ["race"]\nmax_score = 0.1\noutput = "limt"\n'
-    )
-    with pytest.raises(themis.ConfigError, match=r":12: .*did you mean 'limit'"):
-        themis.Audit.from_file(tmp_path / "themis.toml")
-
-
 def test_a_distance_function_of_the_file_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "pricing.py").write_text(
         "def decide(p): return {'price': 100 if p['race'] == 'green' else 150}\n"

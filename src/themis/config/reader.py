@@ -1,14 +1,14 @@
-"""Reads `themis.toml`, reports its mistakes with their lines, and places later ones there.
+"""Reads `themis.toml`, reports all of its mistakes at once, and places later ones in its lines.
 
-Passes over the file, each of which reports all mistakes of its kind and rests on there being none
-of those before: the keys and their values (the models of `format`), the characteristics, how these
-fit together, and what refers to them.
+Three passes over the file, none of which hides the mistakes of the next: its keys and their values
+(the models of `format`), the rules of the schema, and what refers to something else: constraints,
+checks and acceptances.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,15 +17,16 @@ from typing import Any
 from themis.config.complaints import find_complaints
 from themis.config.format import AnySubject, File, Profile, format_schema
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
-from themis.errors import ConfigError, Mistake, RequestError, SchemaError, suggest
+from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic
-from themis.inputs.documents import documents
+from themis.inputs.constraints import parse_constraint
+from themis.inputs.documents import Names, documents
 from themis.inputs.documents import names as names_of
 from themis.inputs.expressions import quote
-from themis.inputs.following import level_names
+from themis.inputs.following import completed, level_names, ties_of
 from themis.inputs.population import Population
 from themis.inputs.row_files import kind_of
-from themis.inputs.schema import Schema, characteristic_from
+from themis.inputs.schema import Schema, characteristic_from, outside_sets
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
@@ -120,23 +121,25 @@ class _Findings:
     """The mistakes of a file so far, each with its line."""
 
     def __init__(self, file: str, text: str, prefix: KeyPath) -> None:
-        self._mistakes: list[Mistake] = []
+        self.mistakes: list[Mistake] = []
         self._file = file
         self._lines = key_lines(text)
         self._prefix = prefix
+        self._touched: set[KeyPath] = set()
 
     def add(self, path: KeyPath, mistake: Mistake) -> None:
         """Report a mistake at a key, or where that would stand if it is missing."""
         placed = mistake.at(file=self._file, line=self.line(path))
-        self._mistakes.append(replace(placed, where=spell_path(path)))
+        self.mistakes.append(replace(placed, where=spell_path(path)))
+        self._touched.update(path[:length] for length in range(len(path) + 1))
 
-    def check(self) -> None:
-        """Raise ConfigError if there are mistakes: what is checked next rests on there being none.
+    def add_all(self, path: KeyPath, error: MistakesError) -> None:
+        for mistake in error.mistakes:
+            self.add(path, mistake)
 
-        They are in the order of their lines.
-        """
-        if self._mistakes:
-            raise ConfigError(sorted(self._mistakes, key=lambda each: each.line or 0))
+    def has(self, *path: str | int) -> bool:
+        """Whether there is a mistake at this key or inside of it."""
+        return path in self._touched
 
     def line(self, path: KeyPath) -> int:
         """The line of a key, or of the innermost table around it that is there."""
@@ -152,31 +155,36 @@ class _Findings:
 
 
 class _Reader:
-    """Turns the data of a file into a configuration, pass by pass."""
+    """Turns the data of a file into a configuration, section by section."""
 
     def __init__(self, data: Mapping[str, Any], found: _Findings) -> None:
         self._data = data
         self._folder = Path()
         self._found = found
-        self._characteristics: dict[str, Characteristic] = {}
+        self._characteristics: dict[str, Characteristic] = {}  # the healthy ones
+        self._names: list[str] = []  # also of the faulty ones
+        self._constraints: dict[str, str] = {}  # the healthy ones
 
     def read(self, path: Path) -> Config:
         self._folder = path.resolve().parent
         for complaint in find_complaints(self._data):
             self._found.add(complaint.path, complaint.mistake)
-        self._found.check()
-        self._check_labels()
-        self._found.check()
-        file, line = File.model_validate(self._data), self._found.line
         self._read_characteristics()
         self._read_prompt()
-        self._found.check()
-        schema = self._schema(file)
-        self._check_sets(file, schema)
-        self._check_outputs(file)
-        self._check_repeated_acceptances(file)
-        self._check_value_words(file, schema)
-        self._found.check()
+        self._check_ties()
+        self._read_constraints()
+        schema = self._read_schema()
+        self._check_sets()
+        if schema is not None:
+            self._check_groups(schema)
+        for section in ("checks", "accepted"):
+            self._check_outputs(section)
+        self._check_labels()
+        self._check_repeated_acceptances()
+        self._check_value_words()
+        if self._found.mistakes or schema is None:
+            raise ConfigError(sorted(self._found.mistakes, key=lambda each: each.line or 0))
+        file, line = File.model_validate(self._data), self._found.line
 
         def ordered(names: tuple[str, ...] | None) -> tuple[str, ...]:
             return tuple(name for name in schema.names if name in (names or ()))
@@ -203,14 +211,19 @@ class _Reader:
             _naming(file),
         )
 
+    def _table(self, name: str) -> Mapping[str, Any]:
+        table = self._data.get(name, {})
+        return table if isinstance(table, Mapping) else {}
+
     def _read_characteristics(self) -> None:
-        for name, spec in self._data["inputs"].items():
+        for name, spec in self._table("inputs").items():
             try:
                 Schema({name: [0]})  # the name alone
-                self._add_inputs(self._read_spec(name, spec), name)
+                self._names.append(name)
+                if (usable := self._usable(name, spec)) is not None:
+                    self._add_inputs(self._read_spec(name, usable), name)
             except SchemaError as error:
-                for mistake in error.mistakes:
-                    self._found.add(("inputs", name), mistake)
+                self._found.add_all(("inputs", name), error)
             except RequestError as error:  # of a file that it names
                 for each in error.mistakes:
                     line = "" if each.line is None else f", line {each.line:,}"
@@ -221,157 +234,226 @@ class _Reader:
     def _read_spec(self, name: str, spec: Any) -> Mapping[str, Characteristic]:
         """What a spec of the file describes; of names also what they are drawn by."""
         given = dict(spec) if isinstance(spec, Mapping) else {}
-        if "documents" in given:
-            return {name: documents(self._folder / given.pop("documents"), **given)}
-        if "names" in given:
-            return dict(names_of(self._folder / given.pop("names"), **given).expanded(name))
+        for read, key in ((documents, "documents"), (names_of, "names")):
+            if key in given:
+                read_of = read(self._folder / given.pop(key), **given)
+                return (
+                    dict(read_of.expanded(name)) if isinstance(read_of, Names) else {name: read_of}
+                )
         return {name: characteristic_from(spec)}
 
     def _add_inputs(self, inputs: Mapping[str, Characteristic], own: str) -> None:
         """Add characteristics: one that the file has a table for, and contexts that it needs."""
         for name, each in inputs.items():
-            if name != own and name in self._data["inputs"]:
+            if name != own and name in self._table("inputs"):
                 problem = f"a context of this name is added for {own!r}"
                 mistake = Mistake("duplicate-name", "", problem, "rename this one")
                 self._found.add(("inputs", name), mistake)
+            elif name != own:
+                self._names.append(name)
             self._characteristics[name] = each.named(name)
+
+    def _usable(self, name: str, spec: Any) -> Any:
+        """What can be checked further: the keys without a mistake, if none that is needed lacks."""
+        if not isinstance(spec, Mapping):
+            return spec
+        kept = {key: spec[key] for key in spec if not self._found.has("inputs", name, key)}
+        needed = ({"values"}, {"min", "max"}, {"documents"}, {"names", "by"})
+        is_whole = kept == {"role": "context"} or any(each <= kept.keys() for each in needed)
+        return kept if is_whole else None
 
     def _read_prompt(self) -> None:
         """Add the contexts that choose among several texts of a prompt."""
-        prompt = self._data["subject"].get("prompt")
+        prompt = self._table("subject").get("prompt")
+        if not isinstance(prompt, Mapping) or self._found.has("subject", "prompt"):
+            return
         try:
-            if prompt is not None:
-                self._add_inputs(prompt_of(prompt, self._folder).contexts, "subject.prompt")
+            contexts = prompt_of(prompt, self._folder).contexts
         except RequestError as error:
             for mistake in error.mistakes:
                 self._found.add(tuple(mistake.where.split(".")), mistake)
+            return
+        self._add_inputs(contexts, "subject.prompt")
 
-    def _schema(self, file: File) -> Schema:
-        """The whole schema, if its parts fit together: what follows others, and constraints."""
+    def _check_ties(self) -> None:
+        """Whether what follows others, or is derived from them, fits those."""
+        known = self._characteristics
         try:
-            schema = Schema(self._characteristics).constrained(file.constraints or {})
+            ties_of(list(known.values()))
+        except SchemaError as error:
+            for mistake in error.mistakes:
+                around, _, key = mistake.where.rpartition(".")
+                name = around.removeprefix("inputs.")
+                leaders = getattr(known[name], "leaders", ())
+                is_faulty = any(each in self._names and each not in known for each in leaders)
+                if not (is_faulty and mistake.code == "unknown-name"):
+                    self._found.add(("inputs", name, key), mistake)
+
+    @property
+    def _healthy(self) -> dict[str, Characteristic]:
+        """The characteristics about which there is no complaint, also beside others."""
+        known = self._characteristics.items()
+        return {name: each for name, each in known if not self._found.has("inputs", name)}
+
+    def _read_constraints(self) -> None:
+        known = self._healthy
+        healthy = completed(list(known.values()))
+        faulty = [name for name in self._names if name not in known]
+        excused = {f"there is no characteristic {quote(name)}" for name in faulty}
+        for name, text in self._table("constraints").items():
+            if self._found.has("constraints", name):
+                continue
+            try:
+                parse_constraint(text, healthy, name=name)
+                self._constraints[name] = text
+            except SchemaError as error:
+                for mistake in error.mistakes:
+                    is_unknown = mistake.code == "unknown-name"
+                    if not is_unknown or (healthy and mistake.problem not in excused):
+                        self._found.add(("constraints", name), mistake)
+
+    def _read_schema(self) -> Schema | None:
+        """The whole schema, if nothing is wrong with its parts nor with all of them together."""
+        if self._found.has("inputs") or self._found.has("constraints"):
+            return None
+        places = {f"constraint {name!r}": name for name in self._constraints}
+        try:
+            schema = Schema(self._characteristics).constrained(self._constraints)
             Population.of(schema)
         except SchemaError as error:
             for mistake in error.mistakes:
-                self._found.add(self._place(mistake.where), mistake)
-        self._found.check()
+                name = places.get(mistake.where)
+                path = (mistake.where,) if name is None else ("constraints", name)
+                self._found.add(path, mistake)
+            return None
         return schema
-
-    def _place(self, where: str) -> KeyPath:
-        """The path of what a mistake of a schema is about."""
-        of_constraints = {
-            f"constraint {e!r}": ("constraints", e) for e in self._table("constraints")
-        }
-        around, _, key = where.rpartition(".")
-        is_key = around.startswith("inputs.")
-        path = ("inputs", around.removeprefix("inputs."), key) if is_key else (where,)
-        return of_constraints.get(where, path)
-
-    def _table(self, name: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._data.get(name, {})
-        return found
 
     def _check_labels(self) -> None:
         """Whether labels and their patterns make sense, and whether `favourable` names labels."""
-        subject, outputs = self._data["subject"], self._table("outputs")
-        tables: dict[KeyPath, Mapping[str, Any]] = {("subject",): subject}
-        tables |= {("outputs", name): table for name, table in outputs.items()}
-        for path, table in tables.items():
-            if "labels" not in table:
+        outputs = self._table("outputs")
+        tables: list[tuple[KeyPath, Any]] = [(("subject",), self._table("subject"))]
+        tables += [(("outputs", name), table) for name, table in outputs.items()]
+        for path, table in tables:
+            labels = table.get("labels") if isinstance(table, Mapping) else None
+            if not isinstance(labels, Mapping):
                 continue
-            for each in label_mistakes(listed(table["labels"])):
-                self._add_label((*path, "labels", *each.path), each.problem, each.remedy)
-            for broken in favourable_mistakes(table.get("favourable", ()), table["labels"]):
-                self._add_label((*path, "favourable"), *broken)
-        if "labels" in subject and outputs:
-            problem = "the outputs have labels of their own"
-            self._add_label(("subject", "labels"), problem, "write [outputs.NAME.labels]")
-        if "refusals" in subject:
-            for each in label_mistakes({REFUSAL: subject["refusals"]}):
-                place = ("subject", "refusals", *each.path[1:])
-                self._add_label(place, each.problem, each.remedy)
-            if "labels" not in subject:
-                problem = "only labels tell decisions from refusals"
-                self._add_label(("subject", "refusals"), problem, _WRITE_LABELS)
+            for each in label_mistakes(listed(labels)):
+                place = (*path, "labels", *each.path)
+                if not self._found.has(*place):
+                    self._found.add(place, Mistake(LABELS, "", each.problem, each.remedy))
+            favourable = table.get("favourable", ())
+            if isinstance(favourable, list) and not self._found.has(*path, "favourable"):
+                for broken in favourable_mistakes(favourable, labels):
+                    self._found.add((*path, "favourable"), Mistake(LABELS, "", *broken))
+        if "labels" in self._table("subject") and outputs:
+            problem, remedy = "the outputs have labels of their own", "write [outputs.NAME.labels]"
+            self._found.add(("subject", "labels"), Mistake(LABELS, "", problem, remedy))
+        self._check_refusals()
 
-    def _add_label(self, path: KeyPath, problem: str, remedy: str) -> None:
-        self._found.add(path, Mistake(LABELS, "", problem, remedy))
+    def _check_refusals(self) -> None:
+        refusals, place = self._table("subject").get("refusals"), ("subject", "refusals")
+        if not isinstance(refusals, list) or self._found.has(*place):
+            return
+        for each in label_mistakes({REFUSAL: refusals}):
+            mistake = Mistake(LABELS, "", each.problem, each.remedy)
+            self._found.add((*place, *each.path[1:]), mistake)
+        if "labels" not in self._table("subject"):
+            problem, remedy = "only labels tell decisions from refusals", _WRITE_LABELS
+            self._found.add(place, Mistake(LABELS, "", problem, remedy))
 
-    def _check_outputs(self, file: File) -> None:
-        """Whether checks and acceptances name outputs that are declared."""
-        known = [*file.outputs]
-        if not known and "refusals" in self._data["subject"]:
+    def _check_outputs(self, section: str) -> None:
+        """Whether the tables of a section name outputs that are declared."""
+        known = list(self._table("outputs"))
+        if not known and "refusals" in self._table("subject"):
             known = ["decision", ANSWERED]
-        for path, each in _decisions(file):
-            if each.output is not None and each.output not in known:
-                other = f"declare it as [outputs.{each.output}]"
-                remedy = suggest(each.output, known) if known else other
-                problem = f"there is no output {each.output!r}"
-                self._found.add((*path, "output"), Mistake("unknown-output", "", problem, remedy))
+        for number, table in self._tables(section):
+            name = table.get("output")
+            if isinstance(name, str) and name not in known:
+                remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
+                mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
+                self._found.add((section, number, "output"), mistake)
 
-    def _check_sets(self, file: File, schema: Schema) -> None:
-        """Whether all sets are made of characteristics, and limits are on what can be above 0."""
-        for path, names in _sets_of(file):
-            for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+    def _tables(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tables of a section, with their numbers."""
+        tables = self._data.get(section, [])
+        for number, table in enumerate(tables if isinstance(tables, list) else []):
+            if isinstance(table, Mapping):
+                yield number, table
+
+    def _sets(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tables of a section whose set can be read, with their numbers."""
+        for number, table in self._tables(section):
+            if "against" in table and not self._found.has(section, number, "against"):
+                yield number, table
+
+    def _check_sets(self) -> None:
+        """Whether all sets are made of characteristics, faulty ones included."""
+        if not self._names:
+            return
+        schema = Schema({name: [0] for name in self._names})
+        for path, names in self._all_sets():
+            for name in _repeated(names):
                 problem = f"{name!r} appears twice"
                 self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
             try:
                 schema.columns_of(names)
             except RequestError as error:
-                for mistake in error.mistakes:
+                self._found.add_all(path, error)
+            for each in map(self._characteristics.get, names):
+                if each is not None and (mistake := outside_sets(each, "")) is not None:
                     self._found.add(path, mistake)
+
+    def _check_groups(self, schema: Schema) -> None:
+        """Whether a limit is on what changing something does that the subject is not given: 0."""
         unread = {schema.names[column] for column in schema.unread}
-        for number, check in enumerate(file.checks):
-            if check.against and check.measure != "group" and unread.issuperset(check.against):
+        for number, table in self._sets("checks"):
+            measure = table.get("measure", "causal")
+            if measure != "group" and unread.issuperset(table["against"]):
                 problem = "the score of what the program is not given is 0 by construction"
-                names = " and ".join(map(quote, check.against))
+                names = " and ".join(map(quote, table["against"]))
                 remedy = f'write measure = "group", or remove role = "group" from {names}'
                 self._found.add(("checks", number), Mistake("check-unread", "", problem, remedy))
 
-    def _check_repeated_acceptances(self, file: File) -> None:
+    def _all_sets(self) -> Iterator[tuple[KeyPath, list[str]]]:
+        """The sets of the whole file that can be read, with their places."""
+        if not self._found.has("run", "against"):
+            for number, names in enumerate(self._table("run").get("against", ())):
+                yield ("run", "against", number), names
+        for section in ("checks", "accepted"):
+            for number, table in self._sets(section):
+                yield (section, number, "against"), table["against"]
+
+    def _check_repeated_acceptances(self) -> None:
         """Whether a finding is accepted twice, which leaves open until when."""
-        first: dict[tuple[str, str | None, frozenset[str]], int] = {}
-        for number, each in enumerate(file.accepted):
-            key = each.measure, each.output, frozenset(each.against)
+        first: dict[tuple[str, str, frozenset[str]], int] = {}
+        for number, table in self._sets("accepted"):
+            measure, output = (str(table.get(key)) for key in ("measure", "output"))
+            key = measure.replace("None", "causal"), output, frozenset(table["against"])
+            line = self._found.line(("accepted", number))
             if key in first:
                 problem = f"this is accepted already, in line {first[key]}"
                 mistake = Mistake("duplicate-acceptance", "", problem, "remove one of them")
                 self._found.add(("accepted", number), mistake)
-            first.setdefault(key, self._found.line(("accepted", number)))
+            first.setdefault(key, line)
 
-    def _check_value_words(self, file: File, schema: Schema) -> None:
+    def _check_value_words(self) -> None:
         """Whether [report.values] and [report.eeo1] name characteristics and values there are."""
-        given = {} if file.report is None else file.report.given()
-        for path, name, table in (
-            (("report", key, name), name, table)
-            for key in ("values", "eeo1")
-            for name, table in given.get(key, {}).items()
-        ):
-            if name not in schema:
-                problem = f"there is no characteristic {name!r}"
-                mistake = Mistake("unknown-name", "", problem, suggest(name, schema.names))
-                self._found.add(path, mistake)
-                continue
-            known = level_names(schema[name])
+        for key in ("values", "eeo1"):
+            words = self._table("report").get(key, {})
+            for name, table in words.items() if isinstance(words, Mapping) else ():
+                self._check_words_of(("report", key, name), name, table)
+
+    def _check_words_of(self, path: KeyPath, name: str, table: Any) -> None:
+        if name not in self._names:
+            problem = f"there is no characteristic {name!r}"
+            mistake = Mistake("unknown-name", "", problem, suggest(name, self._names))
+            self._found.add(path, mistake)
+        elif name in self._characteristics and isinstance(table, Mapping):
+            known = level_names(self._characteristics[name])
             for value in (each for each in table if known and each not in known):
                 problem = f"{name} has no value {value!r}"
                 mistake = Mistake("unknown-value", "", problem, suggest(value, known))
                 self._found.add((*path, value), mistake)
-
-
-def _sets_of(file: File) -> Iterator[tuple[KeyPath, Sequence[str]]]:
-    """The sets of the whole file, with their places."""
-    for number, names in enumerate(file.run.against or ()):
-        yield ("run", "against", number), names
-    for path, each in _decisions(file):
-        if each.against is not None:
-            yield (*path, "against"), each.against
-
-
-def _decisions(file: File) -> Iterator[tuple[KeyPath, Check | Acceptance]]:
-    """The limits of a file and what it accepts, with their places."""
-    yield from ((("checks", number), each) for number, each in enumerate(file.checks))
-    yield from ((("accepted", number), each) for number, each in enumerate(file.accepted))
 
 
 def _naming(file: File) -> Naming:
@@ -379,6 +461,10 @@ def _naming(file: File) -> Naming:
     given = {} if file.report is None else file.report.given()
     favourable = file.subject.favourable if "favourable" in file.subject.given() else ()
     return Naming(**given, program=file.subject.program, favourable=favourable)
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
 
 
 def _section(data: Mapping[str, Any], prefix: KeyPath) -> Mapping[str, Any]:
