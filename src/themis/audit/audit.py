@@ -563,7 +563,8 @@ class Audit:
         work, asked = Work(self._apparatus, family), []
         work.do(lambda work: asked.append(work.measure(columns, measure, view)))
         score = work.only_score(self.naming)
-        self._apparatus.asked.keep(asked[0], [score], family.settings)
+        for question in asked:  # none where it was interrupted
+            self._apparatus.asked.keep(question, [score], family.settings)
         return score
 
     def _repr_html_(self) -> str:

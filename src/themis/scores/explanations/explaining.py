@@ -126,10 +126,12 @@ def _generated_flips(drawing: Sampler, columns: Sequence[int], people: NDArray[A
         return flips
     drawn = _common_inputs(drawing, people, 2 * PROPOSED * count)  # many do not differ in the set
     first, values = np.split(drawn, 2)
-    values = values[:, kin.columns]
+    values, listed = values[:, kin.columns], drawing.base.rows(len(first), 2 * len(first))
     for place, column in enumerate(kin.columns):
-        level_of, own = schema.characteristics[column].level_of, first[:, column]
-        same = level_of(own) == level_of(values[:, place])
+        each, own = schema.characteristics[column], first[:, column]
+        if not each.ordered:  # also what few people have: the schema lists it
+            values[:, place] = listed[:, column]
+        same = each.level_of(own) == each.level_of(values[:, place])
         values[same, place] = own[same]  # values of one bin are no counterfactuals
     pairs = kin.all_changed(np.stack([first, first], axis=1), [1], kin.columns, values)
     first, second = pairs[:, 0], pairs[:, 1]
