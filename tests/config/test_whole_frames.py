@@ -227,7 +227,6 @@ NAMES = ["id", "born", "degree", "years"]
     [
         ([("a", "passthrough", ["years"])], ["years"], "grid"),
         ([("a", "passthrough", [2, 3]), ("b", "drop", ["id"])], ["degree", "years"], "calibrated"),
-        ([("a", "passthrough", slice("born", "degree"))], ["born", "degree"], None),
         ([("a", StandardScaler(), lambda frame: ["years"])], ["years"], None),
         ([("a", "passthrough", [False, True, False, True])], ["born", "years"], None),
     ],

@@ -23,6 +23,12 @@ from themis.show.reports.formats import FORMATS
 from themis.subjects.secrets import Secrets, redact_inherited
 
 TOKEN = "s3cr3t/with+signs&more"
+SAYS = {
+    "as it is": '"$API_TOKEN"',
+    "in an address": f"'https://service/?token={quote(TOKEN, safe='')}'",
+    "where a long line is cut": f'"{"$API_TOKEN " * 100}"',
+    "in base64": '"Basic $(printf %s "me:$API_TOKEN" | base64 -w0)"',
+}
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +51,7 @@ def assert_secret(text: str) -> None:
 def test_a_failing_command_puts_no_token_into_any_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    fails = 'if [ "$3" -ge 70 ]; then echo token "$API_TOKEN" >&2; exit 3; fi'
+    fails = f'if [ "$3" -ge 70 ]; then echo token {SAYS["as it is"]} >&2; exit 3; fi'
     options = "max_failures = 0.9\n"
     if where == "env":
         options += f'env = {{ API_TOKEN = "{TOKEN}" }}\n'
@@ -63,6 +69,18 @@ def test_a_failing_command_puts_no_token_into_any_document(
         assert run("report", "result.json", "--format", name, "-o", str(folder)).exit_code == 0
         paths = folder.rglob("*") if folder.is_dir() else [folder]
         assert_secret(" ".join(p.read_bytes().decode("latin-1") for p in paths if p.is_file()))
+
+
+@pytest.mark.parametrize("way", list(SAYS))
+def test_every_way_of_writing_it_is_redacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setenv("API_TOKEN", TOKEN)
+    write_command(tmp_path, before=f"echo said {SAYS[way]} >&2; exit 3")
+    done = run("score", *RACE)
+    assert done.exit_code == 3
+    assert "$API_TOKEN" in done.output
+    assert_secret(done.output)
 
 
 def test_a_worker_that_dies_at_once_says_no_token(tmp_path: Path) -> None:
@@ -99,6 +117,14 @@ def test_a_variable_that_is_no_secret_may_be_a_decision(tmp_path: Path) -> None:
     write_command(tmp_path, decide='echo "$DEFAULT"', options='env = { DEFAULT = "approved" }\n')
     assert run("score", *RACE, "-o", "result.json").exit_code == 0
     assert json.loads(Path("result.json").read_text())["failures"] == {}
+
+
+def test_names_and_values_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "purple")
+    schema = themis.Schema(race=["green", "purple"], purple=[0, 1])
+    result = themis.Audit(lambda p: int(p["race"] == "purple"), schema).score([["race"]])
+    (pair, *_) = result.to_dict()["scores"][0]["witnesses"]
+    assert {each["race"] for each in pair["inputs"]} == {"green", "purple"}
 
 
 @pytest.mark.parametrize("before", [85, 90, 95, 300])
@@ -195,6 +221,13 @@ def test_a_secret_is_named_by_a_word(
     secrets = Secrets()
     secrets.protect_variables({name: "approved"})
     assert secrets.are_in("approved") == (redact_inherited("approved") != "approved") == is_secret
+
+
+def test_short_values_are_no_secrets() -> None:
+    secrets = Secrets()
+    secrets.protect_variables({"TOKEN": "short", "MODE": "12345"})
+    assert secrets.redact("short 12345") == "short 12345"
+    assert not secrets.are_in("short")
 
 
 @given(st.text(min_size=6).filter(str.strip), st.binary(max_size=5))

@@ -213,6 +213,8 @@ def spell_value(value: Any) -> str:
         return f"[{', '.join(map(spell_value, value))}]"
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, float):
+        return repr(value)  # also inf and nan
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
