@@ -68,6 +68,7 @@ PUBLIC = [
     "ConfigError",
     "DiscriminationError",
     "Errors",
+    "ExcessScore",
     "Group",
     "GroupScore",
     "Harm",

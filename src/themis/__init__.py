@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
-    from themis.results.model import CausalScore, GroupScore, Result, SearchResult
+    from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, SearchResult
     from themis.results.outcomes import Errors, Outcomes, Proxy
     from themis.results.parts import Group, Harm, Region, TestedSet, Witness
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
@@ -51,6 +51,7 @@ __all__ = [
     "ConfigError",
     "DiscriminationError",
     "Errors",
+    "ExcessScore",
     "Group",
     "GroupScore",
     "Harm",
@@ -121,7 +122,14 @@ _HOMES = {
     "themis.results.hooks": ("Plot",),
     "themis.results.saved": ("read_result",),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
-    "themis.results.model": ("CausalScore", "GroupScore", "Result", "SearchResult", "TestedSet"),
+    "themis.results.model": (
+        "CausalScore",
+        "ExcessScore",
+        "GroupScore",
+        "Result",
+        "SearchResult",
+        "TestedSet",
+    ),
     "themis.results.outcomes": ("Errors", "Outcomes", "Proxy"),
     "themis.results.parts": ("Group", "Harm", "Region", "Witness"),
     "themis.inputs.schema": ("Schema",),
