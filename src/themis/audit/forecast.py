@@ -164,9 +164,10 @@ class Forecaster:
             return round(rows * assignments.count)
         seen = self._seen[columns]
         rows = self._rows_of(seen.change if measure == "causal" else seen.between)
-        if measure == "causal" and self.runner.saves_calls:
-            rows = max(rows, COARSE_CELLS // min(width, MOST_WHOLE))
-        rows = min(rows, ProportionRule(self.settings.confidence, self.settings.error).max_samples)
+        if measure == "causal":  # a share: decided after so many rows whatever it is
+            coarse = COARSE_CELLS // min(width, MOST_WHOLE) if self.runner.saves_calls else 0
+            rule = ProportionRule(self.settings.confidence, self.settings.error)
+            rows = min(max(rows, coarse), rule.max_samples)
         rows = min(rows, size) if of_people else rows
         if measure == "group" and not shares_contexts(self.sampler, assignments):
             return rows * width

@@ -229,8 +229,9 @@ def how_to_read(result: Result) -> str:
     if changed:
         found = next((each for each in changed if finding(each).state == "grave"), changed[0])
         name, what = plain_phrase(found.against), "an output" if named else "the decision"
-        same = f"if the same {words.one(kind)} gets a different one when nothing but {name}"
-        parts.append(f"{what} changes with {name} {same} is changed")
+        only = f"nothing but {name} is" if len(found.against) == 1 else "only these are"
+        same = f"if the same {words.one(kind)} gets a different one when {only} changed"
+        parts.append(f"{what} changes with {name} {same}")
     if any(isinstance(each, GroupScore) and each.statistic == "rate" for each in scores):
         favour = "a favourable output" if named else words.favour()
         parts.append(f"rates are how often each group gets {favour}")
