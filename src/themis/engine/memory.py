@@ -46,39 +46,54 @@ class DenseOutputs:
 
 
 class SortedOutputs:
-    """Sorted keys with outputs, up to a given number; the first under a key stays."""
+    """Sorted keys with outputs, up to a given number; the first under a key stays.
+
+    The newest are sorted by themselves, until they are an eighth of the others.
+    """
 
     def __init__(self, dtype: np.dtype[Any], most: float = math.inf) -> None:
         self._dtype, self._most = dtype, most
-        self._keys: Keys | None = None
-        self._outputs: Cells = np.empty(0, dtype=dtype)
+        self._parts: list[tuple[Keys, Cells]] = []
+
+    def __len__(self) -> int:
+        return sum(len(keys) for keys, _ in self._parts)
 
     @property
     def is_empty(self) -> bool:
         """Whether there are none."""
-        return not len(self._outputs)
+        return not len(self)
 
     def look_up(self, keys: Keys) -> Cells:
         """The output under each key, NOT_RUN where there is none."""
         cells: Cells = np.full(keys.shape, NOT_RUN, dtype=self._dtype, order="F")
-        if self._keys is not None and len(self._keys):
-            place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            found = self._keys[place] == keys
-            cells[found] = self._outputs[place[found]]
+        for known, outputs in self._parts:
+            if len(known):
+                place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+                found = known[place] == keys
+                cells[found] = outputs[place[found]]
         return cells
 
     def add(self, keys: Keys, cells: Cells) -> None:
         """Keep these outputs, if there is room for them."""
-        if len(self._outputs) + len(keys) > self._most:
+        if len(self) + len(keys) > self._most:
             return
         new, first = np.unique(keys, return_index=True)
         fresh = self.look_up(new) == NOT_RUN
-        new, outputs = new[fresh], cells[first[fresh]].astype(self._dtype, copy=False)
-        if self._keys is None:
-            self._keys = new[:0]
-        places = np.searchsorted(self._keys, new)
-        self._keys = np.insert(self._keys, places, new)
-        self._outputs = np.insert(self._outputs, places, outputs)
+        outputs = cells[first[fresh]].astype(self._dtype, copy=False)
+        none = (new[:0], outputs[:0])
+        every, last = self._parts or (none, none)
+        last = _together(last, (new[fresh], outputs))
+        if len(last[0]) > len(every[0]) // 8:
+            every, last = _together(every, last), none
+        self._parts = [every, last]
+
+
+def _together(known: tuple[Keys, Cells], new: tuple[Keys, Cells]) -> tuple[Keys, Cells]:
+    """Two parts with sorted keys as one."""
+    if not len(known[0]):
+        return new
+    places = np.searchsorted(known[0], new[0])
+    return np.insert(known[0], places, new[0]), np.insert(known[1], places, new[1])
 
 
 def _chosen(keys: Keys, cells: Cells, which: NDArray[np.bool_]) -> tuple[Keys, Cells]:
