@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from themis.inputs.numbers import NUMBER_LIMIT, is_whole
 from themis.inputs.tables import Column, Nested
-from themis.inputs.values import are_missing, number_of, truth_of
+from themis.inputs.values import are_missing, number_of, plain_numbers, truth_of
 
 Kind = Literal["boolean", "integer", "real", "text", "mixed", "nested"]
 
@@ -98,11 +98,12 @@ def _are_infinite(values: Sequence[Any]) -> NDArray[np.bool_]:
 
 def _typed(values: Sequence[Any], *, is_text: bool) -> tuple[Kind, Any]:
     """The kind of these values, and what they are as such: numbers as an array."""
-    read = []
-    for value in values:
-        read.append(_read(value) if is_text else value)
-        if is_text and isinstance(read[-1], str):  # most often the first
-            return "text", values
+    numbers = plain_numbers(values) if is_text or str not in map(type, values) else None
+    if numbers is not None and len(values) and np.abs(numbers).max() < MOST_REAL:
+        return "integer" if numbers.dtype == int else "real", numbers
+    if is_text and any(isinstance(_read(value), str) for value in values):  # most often the first
+        return "text", values
+    read = [_read(value) for value in values] if is_text else values
     kind = _kind(read, values)
     return kind, np.array(read, _DTYPES[kind]) if kind in _DTYPES else values
 

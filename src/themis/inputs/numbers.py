@@ -47,13 +47,8 @@ class NumberRange:
         """The first code of each bin, or None where there are no bins."""
         if self.bins is None:
             return None
-        low, step = self._grid
+        low, step = exact(self.min), exact(self.step)
         return np.array([0, *(int(-((low - exact(edge)) // step)) for edge in self.bins)], np.int64)
-
-    @cached_property
-    def _grid(self) -> tuple[Fraction, Fraction]:
-        """The lowest number and the step."""
-        return exact(self.min), exact(self.step)
 
     def _encode(self, value: Any) -> int | None:
         """The code of a number, or None when it is not one of the values."""
@@ -62,8 +57,7 @@ class NumberRange:
         if self.whole and is_whole(value):  # without fractions, which take their time
             code, beside = divmod(int(value) - int(self.min), int(self.step))
             return code if not beside and self.min <= value <= self.max else None
-        low, step = self._grid
-        steps = (exact(value) - low) / step
+        steps = (exact(value) - exact(self.min)) / exact(self.step)
         return int(steps) if steps.denominator == 1 and 0 <= steps < self.size else None
 
     def _type_mistakes(self) -> Iterator[Mistake]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
-from themis.inputs.numbers import is_number
+from themis.inputs.numbers import NUMBER_LIMIT, is_number
 from themis.inputs.tables import Nested
+
+Floats = NDArray[np.float64]
+
+EXACT_FLOATS = 2**50  # multiples of a step below so many are computed without rounding
 
 NO_VALUE, UNKNOWN, NO_NUMBER = "missing value", "unknown value", "not a number"
 OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the schema"
@@ -36,21 +41,26 @@ def encode_values(
 
     What stands for nothing is a missing value, if there may be one.
     """
-    codes = np.full(len(values) + 1, -1, dtype=np.int64)
+    values = [*values, None]
+    numbers = None
+    if not isinstance(characteristic, Values):
+        numbers = np.append(floats_of(values[:-1]), math.nan)
+    codes = _codes(characteristic, values, numbers)
+    weightless = np.zeros(len(codes), dtype=bool)
+    if characteristic.value_weights is not None:
+        listed = (codes >= 0) & (codes < characteristic.size)
+        weightless = listed & (characteristic.value_weights[np.where(listed, codes, 0)] == 0)
+        codes[weightless] = -1
     behind = enumerate(characteristic.extra, characteristic.first_extra)
     extra = {each: code for code, each in behind}
     misfits: dict[str, list[int]] = {}
-    for place, value in enumerate([*values, None]):
-        number = number_of(value) if isinstance(characteristic, Integers | Reals) else None
-        code = _code(characteristic, value, number)
-        is_weightless = code is not None and _is_weightless(characteristic, code)
-        if code is not None and not is_weightless:
-            codes[place] = code
-            continue
+    for place in np.flatnonzero(codes < 0).tolist():
+        value = values[place]
+        number = None if numbers is None else number_of(value)
         if characteristic.missing is not None and is_missing(value):
             codes[place] = characteristic.missing_code
             continue
-        reason = WEIGHTLESS if is_weightless else _reason(characteristic, value, number)
+        reason = WEIGHTLESS if weightless[place] else _reason(characteristic, value, number)
         kept_as = _kept(characteristic, value, number) if reason in _KEPT else None
         if kept_as in extra:
             codes[place] = extra[kept_as]
@@ -64,17 +74,45 @@ def encode_values(
 _KEPT = (UNKNOWN, OUTSIDE, OFF_STEP)
 
 
-def _code(characteristic: Characteristic, value: Any, number: float | None) -> int | None:
-    """The code of a value, or of the number that it spells."""
-    if isinstance(characteristic, Integers | Reals):
-        return None if number is None else characteristic.encode(number)
-    found = (characteristic.encode(each) for each in spellings(value))
-    return next((each for each in found if each is not None), None)
+def _codes(
+    characteristic: Characteristic, values: Sequence[Any], numbers: Floats | None
+) -> NDArray[np.int64]:
+    """The codes of these values, −1 where they have none."""
+    if numbers is not None:
+        return _range_codes(characteristic, values, numbers)
+
+    def code(value: Any) -> int:
+        found = (characteristic.encode(each) for each in spellings(value))
+        return next((each for each in found if each is not None), -1)
+
+    return np.fromiter(map(code, values), np.int64, len(values))
 
 
-def _is_weightless(characteristic: Characteristic, code: int) -> bool:
-    weights = characteristic.value_weights
-    return weights is not None and code < characteristic.size and bool(weights[code] == 0)
+def _range_codes(
+    characteristic: Characteristic, values: Sequence[Any], numbers: Floats
+) -> NDArray[np.int64]:
+    """The codes of all numbers at once; where rounding could decide, one by one."""
+    assert isinstance(characteristic, Integers | Reals)
+    with np.errstate(invalid="ignore", over="ignore"):
+        guess = np.rint((numbers - characteristic.min) / (characteristic.step or 1))
+        inside = (guess >= 0) & (guess < characteristic.size)
+    exact = _are_exact(characteristic, numbers)
+    codes = np.full(len(numbers), -1, dtype=np.int64)
+    codes[inside & exact] = guess[inside & exact]
+    found = np.flatnonzero(codes >= 0)
+    codes[found[characteristic.column(codes[found]) != numbers[found]]] = -1
+    for place in np.flatnonzero(~exact & ~np.isnan(numbers)).tolist():  # as it is written
+        code = characteristic.encode(number_of(values[place]))
+        codes[place] = -1 if code is None else code
+    return codes
+
+
+def _are_exact(characteristic: Characteristic, numbers: Floats) -> NDArray[np.bool_]:
+    """Which numbers are computed with as they are written; NaN is none."""
+    assert isinstance(characteristic, Integers | Reals)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact: NDArray[np.bool_] = np.abs(numbers) * 10.0**characteristic.digits < EXACT_FLOATS
+    return exact
 
 
 def _reason(characteristic: Characteristic, value: Any, number: float | None) -> str:
@@ -141,10 +179,35 @@ def number_of(value: Any) -> int | float | None:
     return None
 
 
-def floats_of(values: Sequence[Any]) -> NDArray[np.float64]:
+# As almost all are written. A loop over a million texts that looks at each takes seconds.
+_PLAIN_NUMBER = r"(?:-(?!0\n))?(?:0|[1-9]\d{0,14})(?:\.\d{1,20})?(?:e[+-]?\d\d?)?\n"
+_PLAIN_NUMBERS = re.compile(rf"(?:{_PLAIN_NUMBER})++", re.ASCII)
+
+
+def plain_numbers(values: Sequence[Any]) -> NDArray[Any] | None:
+    """The numbers that these are or spell, whole ones if all are; None if each is to be read."""
+    kinds = {*map(type, values)}
+    if kinds <= {int, float}:
+        numbers = np.array(values)
+        whole = numbers.dtype == int and (np.abs(numbers) <= NUMBER_LIMIT).all()
+        return numbers if whole or numbers.dtype == float else None
+    text = "\n".join([*values, ""]) if kinds == {str} else ""
+    if not _PLAIN_NUMBERS.fullmatch(text):
+        return None
+    return np.array([*map(float if "." in text or "e" in text else int, values)])
+
+
+def floats_of(values: Sequence[Any]) -> Floats:
     """The finite number that each value is or spells, NaN where it is none."""
-    numbers = map(number_of, values)
-    return np.array([math.nan if each is None else each for each in numbers], dtype=float)
+    numbers = plain_numbers(values)
+    if numbers is None:
+        numbers = np.full(len(values), math.nan)
+        there = np.flatnonzero(~are_missing(values)).tolist()
+        found = [values[place] for place in there]
+        plain = plain_numbers(found)
+        read = [number_of(value) for value in found] if plain is None else plain
+        numbers[there] = np.array(read, dtype=float)
+    return np.where(np.isfinite(numbers), numbers, math.nan)
 
 
 def truth_of(text: str) -> bool | None:
@@ -167,4 +230,7 @@ def is_missing(value: Any) -> bool:
 
 def are_missing(values: Sequence[Any]) -> NDArray[np.bool_]:
     """Which values stand for nothing."""
+    if {*map(type, values)} == {str}:  # most often, and then quickly
+        trimmed = map(str.lower, map(str.strip, values))
+        return np.fromiter(map(MISSING_TEXTS.__contains__, trimmed), bool, len(values))
     return np.fromiter(map(is_missing, values), bool, len(values))
