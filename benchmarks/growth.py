@@ -119,7 +119,7 @@ GROWTHS = {
     for growth in (
         Growth("characteristics", (5, 13, 100, 300, 1_000, 10_000), 10.0, 300, characteristics),
         Growth("values", (2, 100, 10_000, 1_000_000), 1.0, 150, values),
-        Growth("groups", (2, 100, 1_000, 5_000), 5.0, 300, groups),
+        Growth("groups", (2, 100, 1_000), 5.0, 300, groups),
         Growth("constraints", (0, 25, 100, 200), 2.0, 200, constraints),
         Growth("bins", (2, 100, 1_000), 1.0, 100, bins),
         Growth("sets", (10, 100, 1_000, 5_000, 10_000), 20.0, 300, sets),

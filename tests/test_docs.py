@@ -513,7 +513,32 @@ def score_columns() -> str:
     return f"Columns: {', '.join(f'`{name}`' for name in COLUMNS)}.\n"
 
 
+METHODS = ("causal", "group", "excess", "score", "search", "search_all", "apparent", "everything")
+METHODS += ("search_plan", "replay", "failing")
+
+
+def audit_methods() -> str:
+    """The methods of an audit with their arguments, and the first sentence on each."""
+    methods = [getattr(themis.Audit, each) for each in METHODS]
+    first = [(inspect.getdoc(each) or "").partition("\n")[0] for each in methods]
+    return "".join(
+        f"* `{_call(each)}`: {text}\n" for each, text in zip(methods, first, strict=True)
+    )
+
+
+def _call(method: Callable[..., Any]) -> str:
+    """A method with its arguments; of those that may be left out, a sign of equality tells."""
+    signs = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    shown = [
+        f"{signs.get(each.kind, '')}{name}{'' if each.default is each.empty else '='}"
+        for name, each in inspect.signature(method).parameters.items()
+        if name != "self"
+    ]
+    return f"{method.__name__}({', '.join(shown)})"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "audit-methods": audit_methods,
     "file-reference": file_reference,
     "formats": formats_table,
     "score-columns": score_columns,
