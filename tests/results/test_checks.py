@@ -207,7 +207,9 @@ def test_search_needs_a_limit_that_it_can_decide(project: Project) -> None:
             f"error[threshold]: themis.toml:15: checks[1].max_score: {rule}, got 0",
             f"error[threshold]: themis.toml:21: checks[3].max_score: {rule}, got 1",
             "error[missing-key]: themis.toml:22: checks[4].max_score: is missing",
-            "3 mistakes",
+            "error[unknown-name]: themis.toml:23: checks[4].against: there is no characteristic "
+            "'rase'",
+            "4 mistakes",
         ]
     assert not Path("ran").exists()
 
