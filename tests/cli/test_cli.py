@@ -272,6 +272,13 @@ def test_subject_that_exits_does_not_end_the_command_quietly(project: Project) -
         assert "error: the subject" in done.stderr
 
 
+def test_not_even_os_exit_ends_a_command_as_if_all_went_well(project: Project) -> None:
+    config = project("os._exit(0)", head="import os")
+    done = process("score", str(config))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "error: the subject ended the program with os._exit(0)" in done.stderr
+
+
 # Interrupted: 130 -------------------------------------------------------------------------
 SLOW = "time.sleep(0.002)\nreturn 1 if person['race'] == 'green' else 0"
 STUBBORN = "try:\n    time.sleep(0.005)\nexcept BaseException:\n    pass\nreturn 1"

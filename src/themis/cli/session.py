@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.given import with_columns
@@ -410,11 +410,31 @@ def hosting_subject() -> Iterator[None]:
         gc.freeze()
         gc.enable()
     try:
-        with _stdout_is_stderr(), redirect_stdout(sys.stderr):
+        with _stdout_is_stderr(), redirect_stdout(sys.stderr), _no_silent_end():
             yield
     except SystemExit as error:
-        problem = f"the subject ended the program with exit({error.code!r})"
-        raise SubjectError(f"{problem}; it must return a decision") from None
+        raise SubjectError(_ENDED.format(call=f"exit({error.code!r})")) from None
+
+
+_ENDED = "the subject ended the program with {call}; it must return a decision"
+
+
+@contextmanager
+def _no_silent_end() -> Iterator[None]:
+    """Within, `os._exit` of this process says so and tells of no success: nothing was decided."""
+    own, end = os.getpid(), os._exit
+
+    def said(status: int) -> NoReturn:
+        if os.getpid() == own:
+            os.write(2, f"error: {_ENDED.format(call=f'os._exit({status!r})')}\n".encode())
+            status = Exit.SUBJECT_FAILED
+        end(status)
+
+    os._exit = said
+    try:
+        yield
+    finally:
+        os._exit = end
 
 
 @contextmanager
