@@ -330,11 +330,6 @@ def bare_text(text: str) -> str:
     return folded.rstrip(FINAL).rstrip() or folded
 
 
-def as_label(value: Any) -> Any:
-    """What values have in common that are the same decision."""
-    return bare_text(value) if isinstance(value, str) else value
-
-
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
