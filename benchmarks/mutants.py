@@ -5,7 +5,7 @@
     python benchmarks/mutants.py --count 20 --only statistics --seed 3
 
 Each mutant is one changed operator, number or condition in statistics, memory, tables, runner,
-batches or search. The tests of these rooms are run once to see which of them run which lines; a
+or search. The tests of these rooms are run once to see which of them run which lines; a
 mutant is caught when one of those that run its line fails, or hangs, or another test of its room.
 What survives stands in the table, and what is equivalent to the original in `EQUIVALENT`, with the
 reason. Functions that only foresee what is cheapest (`FORESIGHT`) are left out: whatever they say,
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "src/themis"
 CHANGED = (
     *("statistics/", "search/", "inputs/keys.py"),
-    *(f"engine/{name}.py" for name in ("memory", "tables", "variants", "runner", "batches")),
+    *(f"engine/{name}.py" for name in ("memory", "tables", "variants", "runner")),
 )
 TESTS = ("statistics", "engine", "search", "scores", "inputs", "audit")  # rooms that may notice
 SECONDS = 900  # for the tests of one mutant: what takes longer hangs, …

@@ -34,11 +34,10 @@ import numpy as np
 
 import themis
 from themis.engine import runner
-from themis.engine.drawn import Drawn, Inputs
-from themis.engine.executors import pools, spread
+from themis.engine.executors import spread
 from themis.engine.executors.pools import ProcessPool
 from themis.engine.executors.travel import Done
-from themis.engine.variants import all_variants
+from themis.engine.variants import Drawn, Inputs, all_variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
@@ -132,7 +131,7 @@ def cost_of_tasks(workers: int, quick: bool) -> None:
 
 
 def _cost_of_tasks(where: str, name: str, inputs: Inputs, executions: int) -> None:
-    pool = pools.pool_of(where)
+    pool = spread.pool_of(where)
     subject = spread.SpreadSubject(BatchFunction(nothing, SCHEMA), pool, lambda: None)
     subject._seconds, subject._inputs = spread.HERE_SECONDS, 10**8  # as if it had run so many
     batch = subject.load(inputs)
@@ -187,7 +186,7 @@ def cost_of_scores(workers: int, quick: bool) -> None:
             pool = Weighing(workers, weighs)
             with (
                 patch.object(spread, "HERE_SECONDS", 0.0),
-                patch.object(pools, "pool_of", lambda _, pool=pool: pool),
+                patch.object(spread, "pool_of", lambda _, pool=pool: pool),
                 themis.Audit(
                     themis.batch(quick_rule), schema, seed=1, error=error, executor="-"
                 ) as one,
@@ -266,7 +265,7 @@ def simulated(workers: int, quick: bool) -> bool:
             patch.object(spread, "time", clock),
             patch.object(runner, "time", clock),
             patch.object(spread, "wait", pool.wait),
-            patch.object(pools, "pool_of", lambda _, pool=pool: pool),
+            patch.object(spread, "pool_of", lambda _, pool=pool: pool),
         ):
             _, found, executions = timed(simulated_row, "simulated", error)
         there, here = CLOCK.now, 0.001 * executions

@@ -19,10 +19,9 @@ from tests.engine.test_constrained_tables import CONDITIONS, schema_of
 from tests.engine.test_executors import SCHEMA, audit, everything, table
 from tests.joint_worlds import plain_world
 from themis.engine import memory, tables
-from themis.engine.drawn import Drawn, base_rows
 from themis.engine.executors import spread, travel
 from themis.engine.executors.travel import Missing, Packed, pack, run_task
-from themis.engine.variants import Variants
+from themis.engine.variants import Drawn, Variants, base_rows
 from themis.errors import RequestError
 from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population

@@ -27,7 +27,8 @@ from tests.projects import enter, run
 from tests.services import serve
 from themis.engine import runner as runner_module
 from themis.engine.executors import spread
-from themis.engine.executors.pools import Pool, pool_of
+from themis.engine.executors.pools import Pool
+from themis.engine.executors.spread import pool_of
 from themis.errors import RequestError, SubjectError
 from themis.subjects import base as base_module
 from themis.subjects.functions import RowFunction

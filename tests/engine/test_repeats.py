@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import themis
 from tests.external import RACE, lasting, ran, stored, write_command, write_worker
 from themis.cli import app
-from themis.engine.combining import combine, run_combined
+from themis.engine.answers import combine, run_combined
 from themis.scores.noise import SHARE
 from themis.scores.reruns import GROUP_INPUTS, SHARE_LEFT
 from themis.statistics.reruns import RERUNS_SHARE, reruns_for

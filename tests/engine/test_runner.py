@@ -15,9 +15,8 @@ import themis
 from tests.clocks import Clock
 from themis.engine import memory as memory_module
 from themis.engine import runner as runner_module
-from themis.engine.account import Budget
-from themis.engine.failures import TooManyFailuresError
-from themis.engine.pace import CALL_VALUES, FIRST_BATCH, GROWTH_SHARE
+from themis.engine.account import CALL_VALUES, FIRST_BATCH, GROWTH_SHARE, Budget
+from themis.engine.answers import TooManyFailuresError
 from themis.engine.runner import EARLY_FAILURES, RESERVED_SECONDS, Runner
 from themis.subjects import base as base_module
 from themis.subjects.decisions import CRASH, FAILED, INVALID, NOT_RUN

@@ -14,7 +14,7 @@ import loky
 import pytest
 
 from tests.projects import NUMBERS, enter, run
-from themis.engine import pace, tables
+from themis.engine import account, tables
 from themis.engine.executors import pools, spread
 from themis.scores import domain, scorer
 
@@ -104,7 +104,7 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module, name, value in (
         (spread, "HERE_SECONDS", 0.0),
         (spread, "MOST", 64),
-        (pace, "CALL", 150),
+        (account, "CALL", 150),
         (tables, "COLUMN_ROWS", 64),
         (scorer, "EXACT_LIMIT", 0),
         (domain, "PIECE", 500),
@@ -154,7 +154,7 @@ def result_of(command: str, case: Case, executor: Executor | str | None) -> tupl
         options = [*COMMANDS[command], *case.options, "--no-progress"]
         if executor is not None:
             if not isinstance(executor, str):
-                patch.setattr(pools, "pool_of", lambda _: pools.GivenPool(executor))
+                patch.setattr(spread, "pool_of", lambda _: pools.GivenPool(executor))
             options += ["--executor", executor if isinstance(executor, str) else "processes:2"]
         found = run(*options, *(() if command == "audit" else ("--json",)))
     text = Path("audit/result.json").read_text() if command == "audit" else found.stdout

@@ -20,8 +20,7 @@ from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.scores.observed import Counted, observed_rates
 from themis.show.words.scores import impact
-from themis.statistics.proportions import ProportionRule
-from themis.statistics.rates import ratio_of, sampled_rate
+from themis.statistics.proportions import ProportionRule, ratio_of, sampled_rate
 
 SEX = Values(["f", "m"], protected=True)
 RACE = Values(["green", "purple", "blue"], weights=[5, 3, 2], protected=True)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 import themis
 from themis.results.parts import TestedSet
 from themis.search import flips
+from themis.search.betting import GroupDecider
 from themis.search.deciding import SearchRequest
 from themis.search.flips import FlipBook
-from themis.search.group_decider import GroupDecider
 
 A_B_C = tuple(range(3))
 WORLDS = {

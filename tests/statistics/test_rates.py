@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from themis.statistics.proportions import Interval
-from themis.statistics.rates import (
+from themis.statistics.proportions import (
+    Interval,
     association,
     joint_rates,
     ratio_of,

@@ -213,8 +213,7 @@ def spread(subject: Subject, executor: str | Executor | None, notes: list[Note])
     """
     if executor is None:
         return subject
-    from themis.engine.executors.pools import pool_of
-    from themis.engine.executors.spread import SpreadSubject
+    from themis.engine.executors.spread import SpreadSubject, pool_of
 
     pool = pool_of(executor)
     if subject.traits.external:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from themis.audit.notes import executor_of
 from themis.audit.outcomes import Outcome, Pairs, sides_now, unique_rows
 from themis.audit.saved_tests import SavedTests
-from themis.engine.failures import TooManyFailuresError
+from themis.engine.answers import TooManyFailuresError
 from themis.engine.runner import Runner
 from themis.errors import SubjectError
 from themis.events import InputsReplayed, Listener, ignore

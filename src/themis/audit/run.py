@@ -30,7 +30,7 @@ from themis.audit.notes import (
 from themis.audit.precision import Asked, precise_at_once
 from themis.audit.views import View
 from themis.engine.account import Budget
-from themis.engine.failures import TooManyFailuresError
+from themis.engine.answers import TooManyFailuresError
 from themis.engine.runner import Runner
 from themis.errors import RequestError, SubjectError
 from themis.inputs.characteristics import Value

@@ -113,7 +113,7 @@ def _make(folder: Path) -> bool:
 def _complete(folder: Path, code: int, session: Session) -> int:
     """Render the documents from what was saved, so that all files tell the same; the exit code."""
     from themis.cli.session import SIGNALS, Watch
-    from themis.engine.executors.interrupts import interrupts_wait
+    from themis.engine.executors.pools import interrupts_wait
     from themis.results.saved import read_result
     from themis.show.reports.formats import FORMATS
     from themis.show.reports.markdown import render_cover

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.answers import number_answers
 from themis.engine.cache import Cache
-from themis.engine.failures import number_answers
 from themis.inputs.characteristics import Characteristic, Values
 from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Subject

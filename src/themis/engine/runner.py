@@ -12,19 +12,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.account import Budget, Ledger, Purpose, Spent
+from themis.engine.account import (
+    TOGETHER,
+    Budget,
+    Ledger,
+    Pace,
+    Purpose,
+    Spent,
+    call_size,
+    steady_size,
+    timely_size,
+)
 from themis.engine.ahead import Ahead, FullSlots
-from themis.engine.batches import InputAt, PlainBatch, RememberedBatch, RunnerBatch, WholeBatch
-from themis.engine.combining import run_combined
-from themis.engine.drawn import Inputs, codes_of
-from themis.engine.failures import (
+from themis.engine.answers import (
     FailureLog,
     TooManyFailuresError,
     number_answers,
     refuse_secrets,
+    run_combined,
 )
-from themis.engine.memory import Memory
-from themis.engine.pace import TOGETHER, Pace, call_size, steady_size, timely_size
+from themis.engine.memory import (
+    InputAt,
+    Memory,
+    PlainBatch,
+    RememberedBatch,
+    RunnerBatch,
+    WholeBatch,
+)
+from themis.engine.variants import Inputs, codes_of
 from themis.errors import SubjectError
 from themis.events import Activity, ignore
 from themis.inputs.assignments import Places

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Spent
 from themis.engine.ahead import Coming
-from themis.engine.drawn import Inputs, codes_of
 from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
 from themis.engine.tables import Tables
+from themis.engine.variants import Inputs, codes_of
 from themis.events import Listener, Progress, ignore
 from themis.inputs.assignments import Assignments
 from themis.inputs.keys import first_places

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.failures import FailureLog
+from themis.engine.answers import FailureLog
 from themis.engine.memory import grown
 from themis.engine.replacing import Replacement
 from themis.engine.suite_files import (

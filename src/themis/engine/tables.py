@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import Coming
-from themis.engine.batches import RunnerBatch
 from themis.engine.coming import ComingCells, GoingOn, flipped, learn_whole, never_tried, own_first
-from themis.engine.drawn import Drawn, Inputs, base_rows
-from themis.engine.memory import TableMemory
+from themis.engine.memory import RunnerBatch, TableMemory
 from themis.engine.runner import Runner
 from themis.engine.variants import (
+    Drawn,
+    Inputs,
     Rows,
     Variants,
+    base_rows,
     mark_impossible,
     spread_order,
     waves,

@@ -28,8 +28,7 @@ from themis.scores.question import (
     passes,
 )
 from themis.statistics.intervals import Flags, Floats
-from themis.statistics.proportions import Interval
-from themis.statistics.rates import joint_rates, ratio_of, sure_gap
+from themis.statistics.proportions import Interval, joint_rates, ratio_of, sure_gap
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading

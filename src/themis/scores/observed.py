@@ -27,7 +27,7 @@ from themis.scores.domain import Domain, rounded
 from themis.scores.group_tally import above_median
 from themis.scores.privacy import FEW
 from themis.statistics.intervals import Flags, Floats
-from themis.statistics.rates import sampled_rate
+from themis.statistics.proportions import sampled_rate
 from themis.subjects.decisions import NOT_RUN, Cells
 from themis.subjects.label_parts import NumberPart
 from themis.subjects.readings import Reading

@@ -22,7 +22,7 @@ from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Witness
 from themis.statistics.intervals import Flags, Floats
-from themis.statistics.rates import ratio_of, sampled_rate
+from themis.statistics.proportions import ratio_of, sampled_rate
 from themis.subjects.decisions import NOT_RUN
 from themis.subjects.readings import Reading
 

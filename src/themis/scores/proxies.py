@@ -32,8 +32,7 @@ from themis.results.outcomes import Proxy, Setting
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups
 from themis.statistics.intervals import Flags, Floats
-from themis.statistics.proportions import Interval
-from themis.statistics.rates import association, sampled_rate, spread_of
+from themis.statistics.proportions import Interval, association, sampled_rate, spread_of
 from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
 

@@ -16,14 +16,13 @@ from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.privacy import search_of_people
 from themis.scores.question import asked_again, charged, ending_early
 from themis.scores.scorer import Scorer
+from themis.search.betting import ExcessDecider, GroupDecider
 from themis.search.causal_decider import CausalDecider
 from themis.search.coming_tries import ComingTries
 from themis.search.deciding import Decider, KnownScores, SearchRequest, check_request
 from themis.search.estimates import measure_found
-from themis.search.excess_decider import ExcessDecider
 from themis.search.flips import FlipBook
 from themis.search.found_sets import explain_found
-from themis.search.group_decider import GroupDecider
 from themis.search.lattice import WIDE, Border, Lattice, largest_size
 from themis.search.paper import paper_search
 from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted

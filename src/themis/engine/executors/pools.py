@@ -1,42 +1,104 @@
-"""Pools of processes that run tasks: on this machine, on a Dask cluster, or the user's own."""
+"""Pools of processes that run tasks: on this machine, on a Dask cluster, or the user's own.
+
+Ctrl-C is for the driver alone, who ends what it has started; without it that ends itself.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Callable
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-from themis.engine.executors.interrupts import deaf_to_interrupts, interrupts_wait, settle_in
-from themis.engine.executors.pool import Pool
-from themis.errors import RequestError, suggest
-
-PROCESSES, DASK = "processes:", ("dask://", "dask+tls://")
+from themis.errors import RequestError
 
 
-def pool_of(executor: str | Executor) -> Pool:
-    """The pool that a text names, or that is given."""
-    if isinstance(executor, Executor):
-        return GivenPool(executor)
-    if executor.startswith(PROCESSES):
-        return ProcessPool(_processes(executor))
-    if executor.startswith(DASK) and not executor.endswith("://"):
-        from themis.engine.executors.dask_pool import DaskPool
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Within, processes are started that do not hear Ctrl-C: it is for the driver, who ends them.
 
-        return DaskPool(executor)
-    kinds = ("processes:4", "dask://local", "dask://host:8786", "dask+tls://host:8786")
-    problem = f"{executor!r} is no executor"
-    raise RequestError.one("executor", "executor", problem, suggest(executor, kinds))
+    They and threads that start others inherit that it is blocked. The driver hears it at the end,
+    also where another thread of it, which does not block it, gets it meanwhile.
+    """
+    with interrupts_wait():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _processes(executor: str) -> int:
-    """How many processes a text asks for."""
-    number = executor.removeprefix(PROCESSES)
-    if number.isdecimal() and int(number):
-        return int(number)
-    problem = f"{executor!r} names no number of processes above 0"
-    raise RequestError.one("executor", "executor", problem, "write for example processes:2")
+@contextmanager
+def interrupts_wait(*numbers: signal.Signals) -> Iterator[None]:
+    """Within, Ctrl-C, or these signals, are kept until the end: the work must be completed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[Any] = []
+    before = {
+        number: signal.signal(number, lambda *signalled: heard.append(signalled))
+        for number in numbers or (signal.SIGINT,)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for signalled in heard[:1]:
+            if callable(handler := before[signalled[0]]):
+                handler(*signalled)
+
+
+def settle_in(driver: int, end: Callable[[], object] = lambda: os._exit(1)) -> None:
+    """Make this a process of a pool: it ends with its driver, and may start processes as usual."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    multiprocessing.set_start_method("spawn", force=True)
+
+    def end_with_driver() -> None:
+        while os.getppid() == driver:
+            time.sleep(1.0)
+        end()
+
+    threading.Thread(target=end_with_driver, daemon=True).start()
+
+
+class Pool(ABC):
+    """Runs tasks somewhere; started when it is first needed."""
+
+    name: str  # as it is recorded
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)  # what tasks end with if theirs died
+    shares_files = True  # whether modules are found there by their files
+    workers: int  # how many tasks it runs at the same time
+
+    def open(self, seconds: float | None) -> bool:
+        """Whether it takes tasks, or does so within these seconds; begins what that needs."""
+        return True
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Begin a task."""
+
+    def check(self) -> None:
+        """Raise where nobody would run the tasks that were begun; asked while none of them ends."""
+        return
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Make it work again after processes died."""
+
+    def stop(self) -> None:
+        """End what it runs, and its processes; a later task starts it again."""
+        return
+
+
+PROCESSES = "processes:"
 
 
 class ProcessPool(Pool):

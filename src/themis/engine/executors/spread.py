@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,10 +15,10 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.drawn import Drawn, Inputs, codes_of
-from themis.engine.executors.pool import Pool
+from themis.engine.executors.pools import PROCESSES, GivenPool, Pool, ProcessPool
 from themis.engine.executors.travel import Missing, Packed, one_thread, pack, run_task
-from themis.errors import SubjectError
+from themis.engine.variants import Drawn, Inputs, codes_of
+from themis.errors import RequestError, SubjectError, suggest
 from themis.inputs.characteristics import Codes
 from themis.subjects.base import Answers, Batch, Subject, heed
 from themis.subjects.decisions import Failure
@@ -32,6 +32,7 @@ FEWEST, MOST = 16, 65_536  # inputs that are compared where none was run here, a
 COMPARED, COMPARED_SECONDS = 1_000, 0.5  # inputs that are run there and here, at most
 IN_FLIGHT = 2  # tasks for each worker that are on their way
 DEATHS = 5  # rounds of tasks in which processes may die
+DASK = "dask://", "dask+tls://"
 TURN = 0.5  # seconds after which an interrupt is heard at the latest
 
 Part = Sequence[int]  # places of a batch, one after another
@@ -331,3 +332,27 @@ def _texts(answers: Answers) -> list[str | None]:
 
 def _as_list(outputs: Any) -> list[Any]:
     return outputs if isinstance(outputs, list) else list(outputs.tolist())
+
+
+def pool_of(executor: str | Executor) -> Pool:
+    """The pool that a text names, or that is given."""
+    if isinstance(executor, Executor):
+        return GivenPool(executor)
+    if executor.startswith(PROCESSES):
+        return ProcessPool(_processes(executor))
+    if executor.startswith(DASK) and not executor.endswith("://"):
+        from themis.engine.executors.dask_pool import DaskPool
+
+        return DaskPool(executor)
+    kinds = ("processes:4", "dask://local", "dask://host:8786", "dask+tls://host:8786")
+    problem = f"{executor!r} is no executor"
+    raise RequestError.one("executor", "executor", problem, suggest(executor, kinds))
+
+
+def _processes(executor: str) -> int:
+    """How many processes a text asks for."""
+    number = executor.removeprefix(PROCESSES)
+    if number.isdecimal() and int(number):
+        return int(number)
+    problem = f"{executor!r} names no number of processes above 0"
+    raise RequestError.one("executor", "executor", problem, "write for example processes:2")

@@ -24,7 +24,7 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.drawn import Drawn, Inputs, Streams
+from themis.engine.variants import Drawn, Inputs, Streams
 from themis.errors import RequestError
 from themis.subjects.base import Answers, Subject
 
