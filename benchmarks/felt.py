@@ -44,7 +44,7 @@ import themis
 from themis.audit.given import profile_of
 from themis.config.from_rows import draft_from_data
 from themis.config.reader import read_config
-from themis.inputs.row_files import read_table
+from themis.inputs.tables import read_table
 
 TIMES, MORE_SECONDS, CALLS = 4.0, 0.030, 14  # of questions with the default settings
 NUMBERS = ("age", "weight", "gain", "loss", "hours")

@@ -59,7 +59,7 @@ from themis.cli import app
 from themis.config import format as file_format
 from themis.config.reader import read_config
 from themis.errors import ThemisError
-from themis.inputs.row_files import rows_of
+from themis.inputs.tables import rows_of
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.formats import COLUMNS, FORMATS
 from themis.show.words.codes import known_codes

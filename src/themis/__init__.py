@@ -30,8 +30,9 @@ if TYPE_CHECKING:
         ThemisError,
     )
     from themis.events import Progress, SearchProgress
-    from themis.inputs.characteristics import Integers, Reals, Values, derived
+    from themis.inputs.characteristics import Integers, Reals, Values
     from themis.inputs.documents import documents, names
+    from themis.inputs.following import derived
     from themis.inputs.schema import Schema
     from themis.results.frames import to_frame
     from themis.results.hooks import Plot
@@ -99,7 +100,8 @@ __all__ = [
 _HOMES = {
     "themis.audit.audit": ("Audit",),
     "themis.audit.model_selection": ("scorer",),
-    "themis.inputs.characteristics": ("Integers", "Reals", "Values", "derived"),
+    "themis.inputs.characteristics": ("Integers", "Reals", "Values"),
+    "themis.inputs.following": ("derived",),
     "themis.inputs.documents": ("documents", "names"),
     "themis.errors": (
         "ColumnsWarning",

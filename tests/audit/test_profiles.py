@@ -13,7 +13,7 @@ import themis
 from tests import row_oracle
 from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
-from themis.inputs.row_files import rows_of
+from themis.inputs.tables import rows_of
 
 
 def profile_audit(rows: RowCase, **options: Any) -> themis.Audit:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.config.edits import with_value, without
-from themis.config.toml import spell_value
+from themis.config.toml import spell_value, with_value, without
 from themis.errors import ConfigError
 
 LOAN = """\

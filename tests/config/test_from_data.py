@@ -26,8 +26,8 @@ from themis.errors import RequestError
 from themis.inputs.characteristics import Integers, Reals
 from themis.inputs.columns import type_column
 from themis.inputs.people import people_of
-from themis.inputs.row_files import read_table
 from themis.inputs.schema import Schema
+from themis.inputs.tables import read_table
 
 
 def write_parquet(path: Path, columns: dict[str, list[Any]]) -> Path:

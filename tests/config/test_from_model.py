@@ -12,7 +12,7 @@ import pytest
 
 from themis.config.from_model import ModelFacts
 from themis.config.from_rows import draft_from_data
-from themis.inputs.row_files import read_table
+from themis.inputs.tables import read_table
 from themis.subjects.trained import trained_of
 
 

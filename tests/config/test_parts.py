@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from themis.config.fields import keys_of, kinds_of, read, shown
-from themis.config.parts import Source
+from themis.config.parts import Source, keys_of, kinds_of, read, shown
 from themis.config.toml import parse_toml
 from themis.errors import ConfigError
 

@@ -26,7 +26,7 @@ import themis
 from tests.projects import enter, run
 from themis.config.from_model import ModelFacts
 from themis.config.from_rows import draft_from_data
-from themis.inputs.row_files import read_table
+from themis.inputs.tables import read_table
 from themis.subjects.encoders import needed_columns
 
 COUNT = 600

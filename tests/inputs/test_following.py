@@ -15,8 +15,8 @@ from themis.inputs import population as populations
 from themis.inputs.blocks import RejectionBlock
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
-from themis.inputs.row_files import rows_of
 from themis.inputs.streams import BaseInputs
+from themis.inputs.tables import rows_of
 
 AS = {"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}}
 MATES = ["Husband", "Wife", "Unmarried"]

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import themis
 from themis.events import RowsRead
-from themis.inputs import row_files, streams
+from themis.inputs import streams, tables
 from themis.inputs.people import columns_read, people_of
 from themis.inputs.population import Population
-from themis.inputs.row_files import read_table
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs
+from themis.inputs.tables import read_table
 
 
 def wide(count: int) -> Schema:
@@ -160,7 +160,7 @@ def test_a_csv_is_read_like_its_quoted_copy_however_it_is_cut(
     rows: list[list[str]], quoting: Any, end: str, piece: int
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_files, "CHUNK_ROWS", piece)
+        patch.setattr(tables, "CHUNK_ROWS", piece)
         path = Path(folder) / "rows.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, quoting=quoting, lineterminator=end).writerows([["k", "v"], *rows])

@@ -14,9 +14,9 @@ from themis.errors import SchemaError
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.people import people_of
 from themis.inputs.population import Population
-from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs, reference_person
+from themis.inputs.tables import rows_of
 
 KINDS: list[tuple[Characteristic, list[Any]]] = [
     (themis.Values(["a", "b"], missing=0.2), ["a", "b"]),

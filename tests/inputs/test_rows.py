@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import themis
+from themis.inputs.encoding import encode_values
 from themis.inputs.people import People, people_of
-from themis.inputs.row_files import read_table, rows_of
-from themis.inputs.values import encode_values
+from themis.inputs.tables import read_table, rows_of
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],

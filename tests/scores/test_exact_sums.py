@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import themis
-from themis.inputs.sums import summed
+from themis.inputs.keys import summed
 
 
 @pytest.mark.parametrize("kind", ["equal", "few", "any", "none"])

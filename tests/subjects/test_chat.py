@@ -16,9 +16,7 @@ from tests.clocks import Clock
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
 from themis import Audit, Integers, Output, RequestError, Schema, SubjectError, read_result
 from themis.cli import app
-from themis.config.fields import shown
-from themis.config.parts import Source
-from themis.config.programs import programs
+from themis.config.parts import Source, programs, shown
 from themis.config.reader import read_config
 from themis.subjects.base import Prices
 from themis.subjects.decisions import INVALID

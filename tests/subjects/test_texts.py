@@ -20,7 +20,7 @@ from tests.projects import run as command
 from tests.services import Reply, Request, Service, complaint, run
 from themis import ConfigError, Integers, RequestError, Schema, Values
 from themis.audit.trying import try_input
-from themis.config.programs import programs
+from themis.config.parts import programs
 from themis.config.reader import read_config
 from themis.subjects.http.requests import Requests
 from themis.subjects.http.subject import HttpSubject

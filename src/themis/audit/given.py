@@ -12,11 +12,10 @@ from themis.audit.notes import left_out
 from themis.engine.cache import default_path
 from themis.errors import Mistake, RequestError, RowsWarning
 from themis.events import Listener, ignore
-from themis.inputs.beside import with_groups
 from themis.inputs.characteristics import Value
-from themis.inputs.people import People, Unknown, columns_read, people_of
-from themis.inputs.row_files import read_table, rows_of
+from themis.inputs.people import People, Unknown, columns_read, people_of, with_groups
 from themis.inputs.schema import Inputs, Schema
+from themis.inputs.tables import read_table, rows_of
 from themis.results.notes import Note
 from themis.results.withheld import withheld_notes
 from themis.settings import Settings

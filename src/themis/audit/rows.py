@@ -18,13 +18,20 @@ from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments
-from themis.inputs.beside import with_features, with_groups
 from themis.inputs.characteristics import Value
-from themis.inputs.outcomes import MOST_VALUES, KnownNumbers
-from themis.inputs.people import People, Unknown, columns_read, people_of
+from themis.inputs.people import (
+    MOST_VALUES,
+    KnownNumbers,
+    People,
+    Unknown,
+    columns_read,
+    people_of,
+    with_features,
+    with_groups,
+)
 from themis.inputs.population import Population
-from themis.inputs.row_files import rows_of
 from themis.inputs.schema import Schema
+from themis.inputs.tables import rows_of
 from themis.results.model import Measure, Result
 from themis.results.notes import Ending, Note
 from themis.results.outcomes import Errors, Outcomes, Proxy

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic
-from themis.inputs.row_files import kind_of, read_table
+from themis.inputs.columns import MISSING, Column, Encoder
+from themis.inputs.encoding import encode_values
 from themis.inputs.schema import Schema
-from themis.inputs.tables import MISSING, Column, Encoder, Table
-from themis.inputs.values import encode_values
+from themis.inputs.tables import Table, kind_of, read_table
 from themis.results.model import CausalScore, Result
 from themis.results.notes import Note
 from themis.results.saved import read_result

@@ -20,10 +20,10 @@ from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value
 from themis.inputs.documents import Dealt
+from themis.inputs.encoding import encode_values
 from themis.inputs.following import rewrite
 from themis.inputs.schema import Schema
 from themis.inputs.streams import BaseInputs, reference_person
-from themis.inputs.values import encode_values
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 

@@ -145,7 +145,7 @@ def loss(path: Path, what: str) -> tuple[str, str]:
 
 def _is_result(path: Path) -> bool:
     """A result or a replay, also where others sorted its keys."""
-    from themis.inputs.row_files import encoding_of
+    from themis.inputs.tables import encoding_of
 
     try:
         data = json.loads(path.read_bytes().decode(encoding_of(path)))

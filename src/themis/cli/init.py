@@ -21,7 +21,7 @@ from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.from_rows import draft_from_data
 from themis.config.from_xml import convert_settings
 from themis.errors import Mistake, RequestError
-from themis.inputs.row_files import PARQUET_START, kind_of, read_table
+from themis.inputs.tables import PARQUET_START, kind_of, read_table
 from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import one_line
 

@@ -211,7 +211,7 @@ def _rows(
 ) -> Table | None:
     """The rows of a file; None: those of the profile."""
     from themis.inputs.people import columns_read
-    from themis.inputs.row_files import read_table
+    from themis.inputs.tables import read_table
 
     if data is None:
         return None
@@ -237,7 +237,7 @@ def parse_sets(
     named = [[name.strip() for name in text.split(",")] for text in against]
     asked = {name for each in named for name in each}
     if rows is not None:
-        from themis.inputs.beside import with_groups
+        from themis.inputs.people import with_groups
 
         schema = with_groups(schema, rows, asked)
     if not named and not audit.default_sets:

@@ -116,7 +116,7 @@ def _is_folder(output: str) -> bool:
 
 def _latest() -> Path:
     """The result in this folder that was saved last; raises RequestError where there is none."""
-    from themis.inputs.row_files import encoding_of
+    from themis.inputs.tables import encoding_of
 
     found = sorted(Path().glob("*.json"), key=lambda each: each.stat().st_mtime, reverse=True)
     for each in found:

@@ -10,16 +10,8 @@ from typing import Any, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from themis.config.format import (
-    SUBJECTS,
-    TABLES,
-    Characteristic,
-    File,
-    RangeInput,
-    Subject,
-    ValuesInput,
-)
-from themis.config.tables import Table
+from themis.config.format import TABLES, Characteristic, File, RangeInput, ValuesInput
+from themis.config.tables import SUBJECTS, Subject, Table
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
 from themis.subjects.meanings import CODE as LABELS

@@ -9,8 +9,8 @@ from importlib.resources import files
 from themis.config.toml import spell_key, spell_remark, spell_value
 from themis.errors import Mistake, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Value
+from themis.inputs.columns import SHARED
 from themis.inputs.guesses import Guess
-from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.notes import Note
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from themis.errors import MistakesError
 from themis.inputs.characteristics import Value
+from themis.inputs.columns import SHARED
 from themis.inputs.guesses import plain
 from themis.inputs.people import People, people_of
-from themis.inputs.personal import SHARED
 from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 from themis.results.notes import Note

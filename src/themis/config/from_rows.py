@@ -15,10 +15,9 @@ from themis.config.from_model import ModelFacts, fed, order_of, tried_on, word_o
 from themis.config.toml import spell_value
 from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Value
-from themis.inputs.columns import Typed, type_column
-from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, guess_column, plain
+from themis.inputs.columns import SHARED, Typed, type_column
+from themis.inputs.guesses import LIST_NUMBERS, LIST_TEXTS, are_dates, guess_column, plain, words_of
 from themis.inputs.numbers import exact, round_step
-from themis.inputs.personal import SHARED, are_dates, words_of
 from themis.inputs.schema import Schema, characteristic_from
 from themis.inputs.tables import Table
 

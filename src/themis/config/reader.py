@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from themis.config.complaints import find_complaints
-from themis.config.format import AnySubject, File, Profile, format_schema
+from themis.config.format import File, Profile, format_schema
+from themis.config.tables import AnySubject
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
 from themis.inputs.characteristics import Characteristic
@@ -25,8 +26,8 @@ from themis.inputs.documents import names as names_of
 from themis.inputs.expressions import quote
 from themis.inputs.following import completed, level_names, ties_of
 from themis.inputs.population import Population
-from themis.inputs.row_files import kind_of
 from themis.inputs.schema import Schema, characteristic_from, outside_sets
+from themis.inputs.tables import kind_of
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from themis.inputs.row_files import PARQUET_START, encoding_of
+from themis.inputs.tables import PARQUET_START, encoding_of
 
 DEVICES = ("/dev/", "/proc/")  # what is there may lead to files that others have open
 _STREAM = re.compile(r"/dev/(?P<name>stdout|stderr)|(/dev|/proc/self)/fd/(?P<number>[0-9]+)")

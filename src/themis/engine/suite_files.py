@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from themis.engine.replacing import parquet_footer, text_at_risk
 from themis.errors import Mistake, RequestError
 from themis.inputs.characteristics import Characteristic, Values
-from themis.inputs.row_files import PARQUET_START
 from themis.inputs.schema import Schema
+from themis.inputs.tables import PARQUET_START
 
 GROUP_ROWS = 65_536  # built at once: memory stays flat; half or twice changes little
 

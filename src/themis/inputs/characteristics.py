@@ -26,7 +26,6 @@ from themis.inputs.numbers import (
 Value: TypeAlias = str | int | float | bool | None  # None: there is no value
 Codes: TypeAlias = NDArray[np.integer[Any]]
 Role: TypeAlias = Literal["input", "context", "group"]
-
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
 OWN = -1  # in place of a level: the base input's own value, unchanged
 UNKNOWN_SHARE = 0.5  # of inputs without a value, where only given rows have any: says nothing
@@ -417,37 +416,6 @@ def _listed(values: Any) -> Any:
     if categories is not None and len(set(listed)) < len(listed):  # a whole column of categories
         return categories.tolist()
     return listed
-
-
-def derived(leader: str | Sequence[str], values: Mapping[Any, Any], **options: Any) -> Values:
-    """A characteristic without freedom of its own: its value for each value of another one.
-
-    >>> derived("sex", {"Female": "Ms", "Male": "Mr"}).values
-    ('Ms', 'Mr')
-
-    Of several others: tables in tables, in their order.
-    """
-    leaders = (leader,) if isinstance(leader, str) else tuple(leader)
-    if not isinstance(values, Mapping):
-        names = listed(leaders)
-        problem = f"the values of what is derived from {names} must be a table, got {values!r}"
-        remedy = f"give one for each value of {names}"
-        raise SchemaError([mistake("derived-value", problem, remedy)])
-    every = list(_leaves(values, len(leaders)))
-    try:
-        distinct = list(dict.fromkeys(every))
-    except TypeError:  # one is no value, and will be refused
-        distinct = every
-    return Values(distinct, from_=leader, as_=dict(values), **options)
-
-
-def _leaves(table: Any, depth: int) -> Iterator[Any]:
-    """The values of tables in tables."""
-    if depth and isinstance(table, Mapping):
-        for each in table.values():
-            yield from _leaves(each, depth - 1)
-    else:
-        yield table
 
 
 def listed(names: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from themis.errors import Mistake, RequestError, suggest
-from themis.inputs.characteristics import Characteristic, Role, Values, derived
-from themis.inputs.row_files import rows_of
-from themis.inputs.tables import Table
+from themis.inputs.characteristics import Characteristic, Role, Values
+from themis.inputs.following import derived
+from themis.inputs.tables import Table, rows_of
 
 ID = "id"  # the column with the names of documents, if there is one
 LARGEST = 2**26  # bytes of a file

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError, suggest
 from themis.inputs.characteristics import OWN, TABLE_LIMIT, Characteristic, Value, Values, listed
+from themis.inputs.numbers import (
+    mistake,
+)
 
 GIVE = "give one for each"
 
@@ -313,3 +316,34 @@ def plain_table(as_: Mapping[Any, Any]) -> dict[str, Any]:
         return plain_table(each) if isinstance(each, Mapping) else each
 
     return {spelled(key): plain(each) for key, each in as_.items()}
+
+
+def derived(leader: str | Sequence[str], values: Mapping[Any, Any], **options: Any) -> Values:
+    """A characteristic without freedom of its own: its value for each value of another one.
+
+    >>> derived("sex", {"Female": "Ms", "Male": "Mr"}).values
+    ('Ms', 'Mr')
+
+    Of several others: tables in tables, in their order.
+    """
+    leaders = (leader,) if isinstance(leader, str) else tuple(leader)
+    if not isinstance(values, Mapping):
+        names = listed(leaders)
+        problem = f"the values of what is derived from {names} must be a table, got {values!r}"
+        remedy = f"give one for each value of {names}"
+        raise SchemaError([mistake("derived-value", problem, remedy)])
+    every = list(_leaves(values, len(leaders)))
+    try:
+        distinct = list(dict.fromkeys(every))
+    except TypeError:  # one is no value, and will be refused
+        distinct = every
+    return Values(distinct, from_=leader, as_=dict(values), **options)
+
+
+def _leaves(table: Any, depth: int) -> Iterator[Any]:
+    """The values of tables in tables."""
+    if depth and isinstance(table, Mapping):
+        for each in table.values():
+            yield from _leaves(each, depth - 1)
+    else:
+        yield table

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORD = 2**63  # up to so many keys are numbers; where there are more, they are bytes
-
 Keys = NDArray[Any]  # numbers, or bytes of one length; their order is that of the inputs
 
 
@@ -132,3 +131,20 @@ def _are_dense(keys: Keys) -> bool:
     numbers = keys.ndim == 1 and keys.dtype.kind == "i" and len(keys) > 0
     # Keys up to four times as large as they are many are counted, larger ones sorted.
     return numbers and keys.min() >= 0 and keys.max() < 4 * len(keys)
+
+
+SUM_BITS = 52  # of whole numbers whose sum a float still has exactly
+
+
+def summed(places: NDArray[Any], weights: NDArray[Any], count: int) -> NDArray[np.float64]:
+    """The sum of the weights at each place, right to the last digits however many they are.
+
+    What is a multiple of a small power of two is summed without any rounding, the rest by itself.
+    """
+    if len(weights) and weights.min() == weights.max():
+        return np.bincount(places, minlength=count).astype(float) * float(weights[0])
+    _, scale = math.frexp(float(weights.sum()))
+    whole = np.rint(np.ldexp(weights, SUM_BITS - scale))
+    rest = weights - np.ldexp(whole, scale - SUM_BITS)
+    sums = np.ldexp(np.bincount(places, whole, count), scale - SUM_BITS)
+    return np.asarray(sums + np.bincount(places, rest, count))

@@ -1,61 +1,70 @@
-"""Rows as codes of a schema: whole columns at once, and what does not fit, where and why."""
+"""People: the rows of a table that fit a schema, and what is known of them beside it."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, count_of, suggest
-from themis.inputs.characteristics import OWN, Characteristic, Integers, Reals, Value
-from themis.inputs.columns import typed_values
-from themis.inputs.documents import Dealt
-from themis.inputs.following import rewrite
-from themis.inputs.keys import InputKeys, numbered
-from themis.inputs.outcomes import (
-    MOST_VALUES,
-    KnownNumbers,
-    KnownOutcomes,
-    label_mistakes,
-    numbers_of,
-    outcomes_of,
-)
-from themis.inputs.personal import SHARED
-from themis.inputs.schema import Schema
-from themis.inputs.sums import summed
-from themis.inputs.tables import Column, Table, column_of
-from themis.inputs.values import (
-    OFF_STEP,
-    OUTSIDE,
-    UNKNOWN,
-    WEIGHTLESS,
-    encode_values,
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Value
+from themis.inputs.columns import (
+    SHARED,
+    Column,
+    column_of,
+    floats_of,
+    is_missing,
     number_of,
+    type_column,
 )
+from themis.inputs.documents import Dealt
+from themis.inputs.encoding import EXAMPLES, Misfit, encode_rows, misfit_of, mistake_of, plain_value
+from themis.inputs.guesses import guess_column
+from themis.inputs.keys import InputKeys, numbered, summed
+from themis.inputs.schema import Schema, characteristic_from
+from themis.inputs.tables import Table, table_of
 
-Unknown = Literal["keep", "drop", "error"]
-
-EXAMPLES = 5  # rows named for each reason
-UNDERIVED = "nothing to derive it from"
-BREAKS, BAD_WEIGHT = "breaks the constraint", "weight that is no number of at least 0"
+BAD_WEIGHT = "weight that is no number of at least 0"
+MOST_VALUES = 100  # different outcomes; with more, a column holds numbers, or else names
 
 
 @dataclass(frozen=True)
-class Misfit:
-    """Rows that do not fit the schema for one reason."""
+class KnownOutcomes:
+    """How often each distinct person has each outcome; people without one are in none of them."""
 
-    where: str  # the characteristic, or the name of the constraint
-    reason: str
-    rows: NDArray[np.int64]
-    values: tuple[Any, ...]  # of the first few rows
-    shared: tuple[bool, ...] = ()  # which of these so many rows have that one names nobody
+    label: str  # the column
+    values: tuple[Value, ...]  # as they stand in the rows
+    weights: NDArray[np.float64]  # distinct people × values
+    heads: NDArray[np.float64]  # the same in people
+
+    @property
+    def is_rare(self) -> NDArray[np.bool_]:
+        """For each outcome whether fewer than SHARED people have it."""
+        return np.asarray(self.heads.sum(axis=0) < SHARED)
+
+    @property
+    def shared(self) -> list[Value]:
+        """The outcomes that at least SHARED people have: naming one names nobody."""
+        return [v for v, rare in zip(self.values, self.is_rare, strict=True) if not rare]
+
+
+@dataclass(frozen=True)
+class KnownNumbers:
+    """Numbers that are known of given people, such as what they cost: row by row."""
+
+    label: str
+    values: NDArray[np.float64]  # of each row that has one
+    person: NDArray[np.int64]  # which distinct person it is of
+    weights: NDArray[np.float64]
+
+
+Unknown = Literal["keep", "drop", "error"]
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ def people_of(
     alone. `label` is a column of known outcomes.
     """
     _check(rows, schema, weights, unknown, label, where)
-    schema, codes, misfits = _encode(rows, schema, keep=unknown == "keep")
+    schema, codes, misfits = encode_rows(rows, schema, keep=unknown == "keep")
     if weights is None:
         weighed, own = np.ones(len(rows)), None
     else:
@@ -130,13 +139,13 @@ def people_of(
     for each in misfits:
         fits[each.rows] = False
     if unknown == "error" and misfits:
-        raise RequestError(_as_mistake(each, rows) for each in misfits)
+        raise RequestError(mistake_of(each, rows) for each in misfits)
     weightless = int((fits & (weighed == 0)).sum())
     used = np.flatnonzero(fits & (weighed > 0))
     if not len(used):
         none = f"none of the {len(rows):,} rows fits"
         none = "the only row does not fit" if len(rows) == 1 else none
-        reasons = (_as_mistake(each, rows) for each in misfits)
+        reasons = (mistake_of(each, rows) for each in misfits)
         raise RequestError([Mistake("no-rows", where, none, ""), *reasons])
     facts = _facts(rows, schema, misfits, weights, unknown, label)
     facts |= {"used": len(used), "dropped": int((~fits).sum())}
@@ -219,77 +228,8 @@ def _weights(column: Column) -> tuple[NDArray[np.float64], list[Misfit]]:
     known = np.array([math.nan if n is None or n < 0 else n for n in numbers], dtype=float)
     weights = known[column.codes]
     wrong = np.flatnonzero(np.isnan(weights))
-    misfits = [_misfit("weights", BAD_WEIGHT, wrong, column)] if len(wrong) else []
+    misfits = [misfit_of("weights", BAD_WEIGHT, wrong, column)] if len(wrong) else []
     return np.nan_to_num(weights), misfits
-
-
-# Encoding -----------------------------------------------------------------------------------
-def _encode(
-    rows: Table, schema: Schema, *, keep: bool
-) -> tuple[Schema, NDArray[Any], list[Misfit]]:
-    """The codes of all rows, 0 where a value does not fit, and what does not fit.
-
-    The schema has the values to `keep` that it did not list. What is no value of such a kind, is
-    missing where it may not be, or breaks a constraint still does not fit.
-    """
-    codes = np.zeros((len(rows), len(schema)), dtype=np.int64, order="F")
-    fits = np.ones(len(rows), dtype=bool)
-    misfits: list[Misfit] = []
-    extra: dict[str, tuple[Value, ...]] = {}
-    for position, characteristic in enumerate(schema):
-        if characteristic.name not in rows.columns:
-            if isinstance(characteristic, Dealt):
-                codes[:, position] = np.arange(len(rows)) % characteristic.size
-            continue  # else it is derived
-        column = rows.columns[characteristic.name]
-        if characteristic.is_open:
-            known, extra[characteristic.name] = _encode_open(characteristic, column, rows.is_text)
-            codes[:, position] = known[column.codes]
-            continue
-        encoded = encode_values(characteristic, column.values, keep=keep)
-        codes[:, position] = np.maximum(encoded.codes, 0)[column.codes]
-        extra[characteristic.name] = encoded.extra
-        for reason, places in encoded.misfits.items():
-            marked = np.zeros(len(encoded.codes), dtype=bool)
-            marked[places] = True
-            found = np.flatnonzero(marked[column.codes])
-            if len(found):
-                fits[found] = False
-                misfits.append(_misfit(characteristic.name, reason, found, column))
-    if any(extra.values()):
-        schema = schema.with_extra(extra)
-    codes = codes.astype(schema.dtype, copy=False)
-    computed = [tie for tie in schema.ties if schema.names[tie.follower] not in rows.columns]
-    rewrite(computed, codes)
-    for tie in computed:
-        unknown = np.flatnonzero(fits & (tie.levels(codes) == OWN))
-        if len(unknown):
-            fits[unknown] = False
-            levels = {leader: tie.own_level(codes, leader)[unknown] for leader in tie.leaders}
-            leader = next(leader for leader, own in levels.items() if (own == OWN).any())
-            column = rows.columns[schema.names[leader]]
-            misfits.append(_misfit(schema.names[tie.follower], UNDERIVED, unknown, column))
-    for constraint in schema.constraints:
-        by_name = {n: codes[:, schema.column_by_name[n]] for n in constraint.variables}
-        broken = np.flatnonzero(fits & ~constraint.holds(by_name))
-        if len(broken):
-            examples = tuple(schema.decode_row(codes[row]) for row in broken[:EXAMPLES])
-            shown = tuple({n: each[n] for n in constraint.variables} for each in examples)
-            misfits.append(Misfit(constraint.name, BREAKS, broken, shown))
-    return schema, codes, misfits
-
-
-def _encode_open(
-    each: Characteristic, column: Column, is_text: bool
-) -> tuple[NDArray[np.int64], tuple[Value, ...]]:
-    """The codes of a column's values, and of nothing, and what they mean."""
-    numbers: dict[tuple[type, Value], int] = {}
-    nothing, first = each.missing_code, each.first_extra
-    codes = [
-        nothing if value is None else numbers.setdefault((type(value), value), first + len(numbers))
-        for value in [*typed_values(column, is_text=is_text), None]
-    ]
-    return np.array(codes, dtype=np.int64), tuple(value for _, value in numbers)
 
 
 def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[str, Any]]:
@@ -304,7 +244,9 @@ def _kept(schema: Schema, codes: NDArray[Any], used: NDArray[Any]) -> list[dict[
         between = _between_steps(each, found)
         for chosen, mark in ((~between, {}), (between, {"between_steps": True})):
             if chosen.any():
-                examples = [_plain(each.value(code)) for code in found[chosen][:EXAMPLES].tolist()]
+                examples = [
+                    plain_value(each.value(code)) for code in found[chosen][:EXAMPLES].tolist()
+                ]
                 rows = int(counts[chosen].sum())
                 facts.append({"name": each.name, "rows": rows, "values": examples, **mark})
     return facts
@@ -317,21 +259,6 @@ def _between_steps(each: Characteristic, codes: NDArray[Any]) -> NDArray[np.bool
     numbers = each.decode(codes).astype(float)
     within: NDArray[np.bool_] = (each.min <= numbers) & (numbers <= each.max)
     return within
-
-
-# Saying it ----------------------------------------------------------------------------------
-def _misfit(where: str, reason: str, rows: NDArray[np.int64], column: Column) -> Misfit:
-    first = [_plain(column[row]) for row in rows[:1_000]]
-    values = tuple(first[:EXAMPLES])
-    return Misfit(where, reason, rows, values, tuple(first.count(v) >= SHARED for v in values))
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _facts(
@@ -369,31 +296,126 @@ def _facts(
     return facts
 
 
-_REMEDIES = {
-    UNKNOWN: 'add it to the schema, or use unknown="keep" or "drop"',
-    OUTSIDE: 'widen the range, or use unknown="keep" or "drop"',
-    OFF_STEP: 'use a smaller step, or use unknown="keep" or "drop"',
-    UNDERIVED: 'give the rows a column of it, or use unknown="drop"',
-    BREAKS: 'fix the constraint, or use unknown="drop"',
-    WEIGHTLESS: 'give it a weight, or use unknown="drop"',
-}
+# What is known of them ----------------------------------------------------------------------
 
 
-def _as_mistake(misfit: Misfit, rows: Table) -> Mistake:
-    """What is wrong, with lines or rows; a value that few rows have is somebody's, and not said."""
-    word = "row" if rows.lines is None else "line"
-    named = zip_longest(misfit.values, misfit.shared, fillvalue=False)
-    shown = ", ".join(
-        f"{f'{value!r} in ' if shared else ''}{word} {rows.place(int(row)):,}"
-        for row, (value, shared) in zip(misfit.rows, named, strict=False)
-    )
-    more = len(misfit.rows) - len(misfit.values)
-    if more:
-        shown += f" and {more:,} more"
-    number = count_of(len(misfit.rows), "row")
-    where = misfit.where
-    problem = f"{misfit.reason} in {number}: {shown}"
-    if misfit.reason == BREAKS:
-        where, problem = f"constraint {where!r}", f"broken by {number}: {shown}"
-    remedy = _REMEDIES.get(misfit.reason, 'fix the rows, or use unknown="drop"')
-    return Mistake("misfit", where, problem, remedy, file=rows.name)
+def numbers_of(
+    label: str, column: Column, weights: NDArray[np.float64], person: NDArray[np.int64]
+) -> KnownNumbers | None:
+    """The numbers of some rows; None where some values of the column are none."""
+    there = [value for value in column.values if not is_missing(value)]
+    numbers = floats_of(column.values)
+    if not there or np.isfinite(numbers).sum() < len(there):
+        return None
+    own = np.append(numbers, np.nan)[column.codes]
+    known = np.isfinite(own)
+    return KnownNumbers(label, own[known], person[known], weights[known])
+
+
+def outcomes_of(
+    label: str,
+    column: Column,
+    weights: NDArray[np.float64],
+    person: NDArray[np.int64],
+    *,
+    is_count: bool,
+) -> KnownOutcomes:
+    """The outcomes of some rows, by the distinct people that they are of.
+
+    With `is_count` weights are numbers of people.
+    """
+    there = [place for place, value in enumerate(column.values) if not is_missing(value)]
+    number = np.full(len(column.values) + 1, -1)  # the last one is for nothing
+    number[there] = np.arange(len(there))
+    own = number[column.codes]
+    known, shape = own >= 0, (int(person.max()) + 1, len(there))
+    cells = person[known] * len(there) + own[known]
+
+    def total(each: NDArray[np.float64]) -> NDArray[np.float64]:
+        return summed(cells, each[known], shape[0] * shape[1]).reshape(shape)
+
+    weighed = total(weights)
+    heads = weighed if is_count else total(np.ones(len(weights)))
+    return KnownOutcomes(label, tuple(column.values[t] for t in there), weighed, heads)
+
+
+def label_mistakes(label: str, column: Column, taken: dict[str, str]) -> Iterator[Mistake]:
+    """What speaks against a column as outcomes; `taken` says what other columns are."""
+    if label in taken:
+        yield Mistake("label", "label", f"{label!r} is {taken[label]}", "name another column")
+        return
+    values = [value for value in column.values if not is_missing(value)]
+    if not values:
+        yield Mistake("label", "label", f"{label!r} has no value in any row", "name another column")
+    if len(values) > MOST_VALUES and np.isnan(floats_of(values)).any():
+        problem = f"{label!r} has {len(values):,} different values, more than {MOST_VALUES}"
+        remedy = "name a column with the decisions that would have been right"
+        yield Mistake("label", "label", problem, remedy)
+
+
+# Columns that the schema lacks: people are compared by them, no subject has them --------------
+
+
+FEATURE = "sensitive_feature"  # and its number: the name of one that has none, as Fairlearn has it
+
+
+def with_groups(schema: Schema, rows: Table, names: Iterable[str]) -> Schema:
+    """The schema with these columns of the rows that it lacks, in the role "group".
+
+    Their values, or bins of numbers, are those of the rows; RequestError for what can be no
+    characteristic, and for what the rows lack as well.
+    """
+    lacking = [name for name in dict.fromkeys(names) if name not in schema.column_by_name]
+    if unknown := [name for name in lacking if name not in rows.columns]:
+        known = [*schema.names, *(name for name in rows.names if name not in schema.names)]
+        problem = "there is no characteristic {!r}, and no column of this name in the rows".format
+        raise RequestError(
+            Mistake("unknown-name", "against", problem(name), suggest(name, known))
+            for name in unknown
+        )
+    groups = {name: _group(name, rows) for name in lacking}
+    return schema.extended(groups) if groups else schema
+
+
+def _group(name: str, rows: Table) -> Characteristic:
+    typed = type_column(rows.columns[name], is_text=rows.is_text)
+    guess = guess_column(name, typed, protected=True)
+    if guess.left_out:
+        problem = f"{name!r} makes no groups of people: {guess.left_out}"
+        raise RequestError.one("no-groups", "against", problem, "name another column")
+    spec = guess.spec if isinstance(guess.spec, dict) else {"values": guess.spec}
+    return characteristic_from({**spec, "protected": True, "role": "group"})
+
+
+def with_features(rows: Table, features: Any) -> tuple[Table, list[str]]:
+    """The rows with columns that are given beside them, and the names of these.
+
+    A series, an array, a list, a table or a mapping of columns. One that the rows have as well must
+    be the same there.
+    """
+    found = _features(features)
+    mistakes = []
+    for name, column in found.items():
+        if len(column) != len(rows):
+            problem = f"{count_of(len(column), 'value')} for {count_of(len(rows), 'row')}"
+            mistakes.append(_mistake(name, problem, "give one for each row"))
+        elif name in rows.columns and rows.columns[name].tolist() != column.tolist():
+            problem = "the rows have a column of this name with other values"
+            mistakes.append(_mistake(name, problem, "give it another name"))
+    if mistakes:
+        raise RequestError(mistakes)
+    columns = {**rows.columns, **found}
+    return replace(rows, columns=columns, names=(*rows.names, *found)), list(found)
+
+
+def _features(given: Any) -> dict[str, Column]:
+    if isinstance(given, Mapping) or hasattr(given, "columns") or hasattr(given, "column_names"):
+        return dict(table_of(given).columns)
+    if isinstance(given, np.ndarray) and given.ndim == 2:
+        return {f"{FEATURE}_{place}": column_of(each) for place, each in enumerate(given.T)}
+    name = getattr(given, "name", None)
+    return {f"{FEATURE}_0" if name is None else str(name): column_of(given)}
+
+
+def _mistake(name: str, problem: str, remedy: str) -> Mistake:
+    return Mistake("sensitive-features", f"sensitive_features {name!r}", problem, remedy)

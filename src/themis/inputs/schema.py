@@ -14,21 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import ColumnsWarning, Mistake, RequestError, SchemaError, count_of, suggest
-from themis.inputs.characteristics import (
-    Characteristic,
-    Integers,
-    Reals,
-    Value,
-    Values,
-    derived,
-    listed,
-)
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values, listed
 from themis.inputs.constraints import Constraint, parse_constraint
 from themis.inputs.documents import Names
-from themis.inputs.following import completed, plain_table, ties_of
+from themis.inputs.following import completed, derived, plain_table, ties_of
 from themis.inputs.guesses import guess_table
 from themis.inputs.keys import InputKeys
-from themis.inputs.row_files import repeated_names, rows_of
+from themis.inputs.tables import repeated_names, rows_of
 
 Input: TypeAlias = Characteristic | Sequence[Value] | Names
 Inputs: TypeAlias = Mapping[str, Input]

@@ -1,68 +1,30 @@
-"""Tables of rows by encoded columns, and those that a caller holds in memory.
+"""Tables of rows: from a file, CSV, JSON lines or Parquet, or from what a caller has.
 
-A column is its distinct values, and for each row the number of its value. So what is asked of the
-values is asked once per value and not once per row, and a million rows are small. Text of a CSV
-stays text: the schema knows what it means.
+Files are read piece by piece; what is read does not depend on how large the pieces are. Text of a
+CSV stays text: the schema knows what it means.
 """
 
 from __future__ import annotations
 
+import csv
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from itertools import count
-from typing import Any
+from io import TextIOWrapper
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, RequestError
-
-MISSING = -1
-
-
-class Nested(str):
-    """A list or an object in a cell, as JSON: it is no value of any characteristic."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its distinct values, and each row's number of its value."""
-
-    values: list[Any]
-    codes: NDArray[Any]  # as few bytes as do; MISSING where there is nothing
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, row: int) -> Any:
-        """The value of a row; None where there is nothing."""
-        code = self.codes[row]
-        return None if code == MISSING else self.values[code]
-
-    def tolist(self) -> list[Any]:
-        """The value of each row."""
-        return [self[row] for row in range(len(self))]
-
-    def part(self, rows: Sequence[int]) -> Column:
-        """Only these rows, and the values that they have."""
-        codes = self.codes[rows]
-        used = np.unique(codes[codes != MISSING])
-        numbers = np.where(codes == MISSING, MISSING, np.searchsorted(used, codes))
-        return Column([self.values[code] for code in used.tolist()], numbers)
-
-    @property
-    def missing(self) -> int:
-        """How many rows have nothing here."""
-        return int((self.codes == MISSING).sum())
-
-    def counts(self) -> NDArray[np.int64]:
-        """How often each value occurs."""
-        return np.bincount(self.codes[self.codes != MISSING], minlength=len(self.values))
+from themis.errors import Mistake, RequestError, count_of
+from themis.events import Listener, RowsRead, ignore
+from themis.inputs.columns import MISSING, Column, Encoder, column_of
 
 
 @dataclass(frozen=True)
@@ -94,61 +56,286 @@ class Table:
         return replace(self.part(range(most)), is_cut=True) if self.length > most else self
 
 
-class Encoder:
-    """Builds a column piece by piece; its values are numbered as they first appear."""
-
-    def __init__(self, *, are_texts: bool = False) -> None:
-        nothing = "" if are_texts else None
-        self._numbers: dict[Any, int] = defaultdict(count().__next__, {nothing: MISSING})
-        self._are_texts = are_texts
-        self._parts: list[NDArray[Any]] = []
-        self._length = 0
-
-    def add(self, cells: Sequence[Any] | Column) -> None:
-        """Append these values."""
-        values = cells.values if isinstance(cells, Column) else cells
-        if not self._are_texts and not _PLAIN.issuperset(map(type, values)):
-            values = [*map(_key, values)]
-        numbers = np.fromiter(map(self._numbers.__getitem__, values), np.int32, len(values))
-        if isinstance(cells, Column):
-            numbers = np.append(numbers, np.int32(MISSING))[cells.codes]
-        self._append(numbers)
-
-    def pad(self, length: int) -> None:
-        """Append that nothing is there, up to this length."""
-        if length > self._length:
-            self._append(np.full(length - self._length, MISSING, np.int8))
-
-    def _append(self, part: NDArray[Any]) -> None:
-        self._parts.append(part.astype(np.min_scalar_type(-len(self._numbers))))
-        self._length += len(part)
-
-    def column(self) -> Column:
-        """The column."""
-        keys = list(self._numbers)[1:]  # without what is missing
-        if not self._are_texts and tuple in {*map(type, keys)}:
-            keys = [key[0] if isinstance(key, tuple) else key for key in keys]
-        return Column(keys, np.concatenate(self._parts) if self._parts else np.empty(0, np.int8))
+CHUNK_CELLS = 2**18  # of a Parquet file that are read at once, …
+CHUNK_ROWS = 2**12  # … and rows of text, whose cells are not known before
+PARQUET_START = b"PAR1"
+KINDS = {
+    **{".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
+    **{".parquet": "parquet", ".pq": "parquet"},
+}
 
 
-_PLAIN = {str, int, type(None)}  # and no two of them are equal
+Cells: TypeAlias = Sequence[Any] | Column
 
 
-def _key(value: Any) -> Any:
-    """What a value is counted by, as CSV or JSON would have it; it tells true from 1."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        return (value,)
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, list | dict | tuple | set | np.ndarray):
-        return (Nested(json.dumps(value, default=str)),)
-    if value != value:  # NaN, of any kind
-        return None
-    if isinstance(value, Decimal):
-        return float(value) if value.as_tuple().exponent else int(value)
-    return value if isinstance(value, float) else str(value)
+def rows_of(given: Any, *, only: Collection[str] | None = None) -> Table:
+    """The rows of what a caller has: a table of pandas, polars or Arrow, columns, dicts, a path.
+
+    With `only`, no other columns of a file are read.
+    """
+    if isinstance(given, Table):
+        return given
+    return read_table(given, only=only) if isinstance(given, str | Path) else table_of(given)
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file's name says it is: csv, jsonl or parquet; None where it says nothing."""
+    return KINDS.get(path.suffix.lower())
+
+
+def read_table(
+    path: str | Path,
+    *,
+    kind: str | None = None,
+    exact: bool = False,
+    only: Collection[str] | None = None,
+    most: int | None = None,
+    listen: Listener = ignore,
+) -> Table:
+    """The rows of a file, by what its name or `kind` says it is; raises RequestError.
+
+    With `only`, other columns are passed over, with `most`, further rows. In files that Themis
+    wrote, read with `exact`, blanks around the names of columns are part of them, and there may be
+    no rows.
+    """
+    path = Path(path)
+    kind = kind or kind_of(path) or ("csv" if path.suffix.lower() == ".txt" else None)
+    if kind is None:
+        remedy = f"name a file that ends in {', '.join(KINDS)} or .txt"
+        raise _mistake(path, "is of no kind that can be read", remedy)
+    reading = _Reading(path, kind, exact, only, most)
+    try:
+        if kind == "parquet":
+            _read_parquet(reading, listen)
+        else:
+            _read_text(reading, _csv_rows if kind == "csv" else _json_rows, listen)
+    except FileNotFoundError:
+        raise _mistake(path, "there is no such file", "check its name") from None
+    except UnicodeDecodeError:
+        line = None if kind == "parquet" else _undecodable_line(path)
+        raise _mistake(path, "is not UTF-8 text", "save it as UTF-8", line) from None
+    except OSError as error:
+        raise _mistake(path, f"can't be read: {error.strerror or error}", "check it") from None
+    if not reading.names or not (reading.length or exact):
+        raise _mistake(path, "holds no rows", "name a file with a row for each person")
+    return reading.table()
+
+
+class _Reading:
+    """What was read of a file so far: its columns, and the lines of its rows."""
+
+    def __init__(
+        self, path: Path, kind: str, exact: bool, only: Collection[str] | None, most: int | None
+    ) -> None:
+        self.path, self.exact, self.most = path, exact, most
+        self.asked = None if most is None else most + 1  # one more tells whether there are more
+        self.lines = array("I")
+        self.names: dict[str, None] = {}
+        self.length = 0
+        self._kind, self._only = kind, only
+        self._encoders: dict[str, Encoder] = {}
+
+    def wants(self, name: str) -> bool:
+        return self._only is None or name in self._only
+
+    def add(self, names: Iterable[str], columns: Mapping[str, Cells], length: int) -> None:
+        """Append rows of these names, with the cells of the columns that are wanted."""
+        self.names |= dict.fromkeys(names)
+        for name, cells in columns.items():
+            encoder = self._encoders.setdefault(name, Encoder(are_texts=self._kind == "csv"))
+            encoder.pad(self.length)
+            encoder.add(cells)
+        self.length += length
+
+    def table(self) -> Table:
+        for encoder in self._encoders.values():
+            encoder.pad(self.length)
+        columns = {name: encoder.column() for name, encoder in self._encoders.items()}
+        lines = np.array(self.lines) if self._kind != "parquet" else None
+        is_text, names = self._kind == "csv", tuple(self.names)
+        table = Table(columns, self.length, self.path.name, is_text, lines, names)
+        return table if self.most is None else table.first(self.most)
+
+
+def _read_text(
+    reading: _Reading, read: Callable[[_Reading, Any], Iterator[None]], listen: Listener
+) -> None:
+    path = reading.path
+    with path.open("rb") as file, TextIOWrapper(file, encoding_of(path), newline="") as text:
+        total = path.stat().st_size
+        for _ in read(reading, text):
+            listen(RowsRead(min(file.tell(), total), total))
+
+
+def encoding_of(path: Path) -> str:
+    """UTF-8, unless the file begins with the mark of UTF-16, as spreadsheets write it."""
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+# CSV --------------------------------------------------------------------------------------
+def _csv_rows(reading: _Reading, text: Any) -> Iterator[None]:
+    """Read rows, and stop after each piece."""
+    head: list[str] = []
+    for line in text:
+        head.append(line)
+        if not line.isspace():
+            break
+    delimiter = _delimiter(reading.path, head[-1] if head else "")
+    reader = csv.reader(chain(head, text), delimiter=delimiter, strict=True)
+    records = _records(reader, reading)
+    header = next(records, [])
+    names = header if reading.exact else [name.strip() for name in header]
+    if not any(names):
+        raise _mistake(reading.path, "has no header", "its first line must name the columns")
+    _check_names(reading.path, names, reading.lines.pop())
+    wanted = [(place, name) for place, name in enumerate(names) if reading.wants(name)]
+    reading.add(names, {name: () for _, name in wanted}, 0)
+    for rows in _chunks(islice(records, reading.asked), CHUNK_ROWS):
+        cells = [*zip(*rows, strict=True)]
+        reading.add(names, {name: cells[place] for place, name in wanted}, len(rows))
+        yield
+
+
+def _delimiter(path: Path, header: str) -> str:
+    """What separates the names: what is most frequent outside of quotes, in a .tsv a tab."""
+    bare = re.sub('"[^"]*"', "", header)
+    marks = [mark for mark in "\t,;" if mark in bare]  # if two are as frequent, the first
+    return "\t" if path.suffix.lower() == ".tsv" else max(marks, key=bare.count, default=",")
+
+
+def _records(reader: Any, reading: _Reading) -> Iterator[list[str]]:
+    """The rows that are not blank and as wide as the first; their lines are kept."""
+    line, width = 1, 0
+    try:
+        for row in reader:
+            if any(map(str.strip, row)) or row == [""]:  # the only cell may be "", as missing
+                width = width or len(row)
+                if len(row) != width:
+                    raise _wrong_width(reading, line, len(row), width)
+                reading.lines.append(line)
+                yield row
+            line = reader.line_num + 1  # a row with quotes may take several lines
+    except csv.Error as error:
+        raise _mistake(reading.path, f"is no CSV: {error}", "check its quotes", line) from None
+
+
+def _wrong_width(reading: _Reading, line: int, cells: int, width: int) -> RequestError:
+    """Say how many cells a line has; what is in them is somebody's."""
+    problem, remedy = f"has {cells:,} of {count_of(width, 'cell')}", "write a cell for each column"
+    if cells > width:
+        problem = f"has {count_of(cells, 'cell')}, the header has {width:,}"
+        remedy = "put cells that contain a separator in quotes"
+    return _mistake(reading.path, problem, remedy, line)
+
+
+# JSON lines -------------------------------------------------------------------------------
+def _json_rows(reading: _Reading, text: Iterable[str]) -> Iterator[None]:
+    """Read rows, and stop after each piece."""
+    lines = (each for each in enumerate(text, 1) if not each[1].isspace())
+    for chunk in _chunks(islice(lines, reading.asked), CHUNK_ROWS):
+        rows = [_object(number, line, reading) for number, line in chunk]
+        reading.lines.extend(number for number, _ in chunk)
+        names = dict.fromkeys(chain.from_iterable(rows))
+        cells = {name: [row.get(name) for row in rows] for name in filter(reading.wants, names)}
+        reading.add(names, cells, len(rows))
+        yield
+    _check_names(reading.path, list(reading.names))
+
+
+_DECODER = json.JSONDecoder()
+
+
+def _object(number: int, line: str, reading: _Reading) -> dict[str, Any]:
+    reason = ""
+    try:
+        row = _DECODER.decode(line)
+        if isinstance(row, dict):
+            return row
+    except json.JSONDecodeError as error:
+        reason = f" ({error.msg} at column {error.colno})"
+    except RecursionError:
+        reason = " (too many parts within each other)"
+    except ValueError:
+        reason = " (a number with too many digits)"
+    remedy = 'write one object on each line, such as {"race": "green"}'
+    raise _mistake(reading.path, f"is no JSON object{reason}", remedy, number)
+
+
+# Parquet ----------------------------------------------------------------------------------
+def _read_parquet(reading: _Reading, listen: Listener) -> None:
+    path = reading.path
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        remedy = "pip install 'themis-fairness[frames]', or save it as CSV"
+        raise _mistake(path, "Parquet needs pyarrow, which is not installed", remedy) from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            _check_names(path, names)
+            wanted = [*filter(reading.wants, names)]
+            reading.add(names, dict.fromkeys(wanted, ()), 0)
+            nested = any("." in name for name in names)  # these would be taken for parts of others
+            total, rows = path.stat().st_size, file.metadata.num_rows
+            most = rows if reading.asked is None else min(reading.asked, rows)
+            size = max(CHUNK_CELLS // max(len(names), 1), 1)
+            for batch in file.iter_batches(size, columns=None if nested else wanted):
+                part = batch[: most - reading.length]
+                cells = {name: _arrow_cells(part.column(name)) for name in wanted}
+                reading.add(names, cells, len(part))
+                listen(RowsRead(total * reading.length // most, total))
+                if reading.length == most:
+                    break
+    except pa.ArrowException as error:
+        problem = f"can't be read as Parquet: {error}"
+        raise _mistake(path, problem, "name another file") from None
+
+
+def _arrow_cells(cells: Any) -> Cells:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(cells.type):  # it may have values that no row has
+        cells = cells.dictionary_decode()
+    try:
+        encoded = cells.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # lists, objects and types of other makers
+        values: list[Any] = cells.to_pylist()
+        return values
+    codes = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return Column(encoded.dictionary.to_pylist(), codes)
+
+
+# What they have in common -----------------------------------------------------------------
+def _chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while chunk := list(islice(rows, size)):
+        yield chunk
+
+
+def _check_names(path: Path, names: Sequence[str], line: int | None = None) -> None:
+    if repeated := repeated_names(names):
+        problem = f"has the column {', '.join(repeated)} twice"
+        raise _mistake(path, problem, "give each column a name of its own", line)
+
+
+def repeated_names(names: Sequence[str]) -> list[str]:
+    """The names that appear more than once, also if only in Unicode forms that look alike."""
+    times = Counter(names)
+    forms = Counter(unicodedata.normalize("NFC", name) for name in times)
+    alike = [f"{name!r} (in Unicode forms that look alike)" for name in forms if forms[name] > 1]
+    return [repr(name) for name in times if times[name] > 1] + alike
+
+
+def _undecodable_line(path: Path) -> int:
+    """The first line with bytes that are not UTF-8."""
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
+        return next(n for n, line in enumerate(lines, 1) if re.search("[\udc80-\udcff]", line))
+
+
+def _mistake(path: Path, problem: str, remedy: str, line: int | None = None) -> RequestError:
+    return RequestError([Mistake("rows", "", problem, remedy, str(path), line)])
 
 
 # Tables in memory ---------------------------------------------------------------------------
@@ -186,41 +373,6 @@ def _columns_of(given: Any) -> Mapping[Any, Any]:
         f"{type(given).__name__} can't be read as rows",
         "give a table of pandas, polars or Arrow, a list of dictionaries, or a path",
     )
-
-
-def column_of(values: Any) -> Column:
-    """One column of any kind."""
-    plain = str(getattr(values, "dtype", "")) in _NUMBERS  # of numpy: as they are, and all there
-    column = _of_numbers(np.asarray(values)) if plain else _of_objects(values)
-    whole = column.missing and all(type(v) is float and v.is_integer() for v in column.values)
-    if whole:  # as pandas holds whole numbers where some are missing
-        return Column([int(value) for value in column.values], column.codes)
-    return column
-
-
-_NUMBERS = {"bool", "float32", "float64"}
-_NUMBERS |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-
-
-def _of_numbers(numbers: NDArray[Any]) -> Column:
-    values, codes = np.unique(numbers, return_inverse=True)
-    if len(values) and values[-1] != values[-1]:  # NaN is sorted behind all others
-        values = values[:-1]
-        codes = np.where(codes == len(values), MISSING, codes)
-    return Column(values.tolist(), codes)
-
-
-def _of_objects(values: Any) -> Column:
-    nothing = np.asarray(values.isna()) if hasattr(values, "isna") else None  # pandas knows several
-    for method in ("to_list", "tolist", "to_pylist"):
-        if hasattr(values, method):
-            values = getattr(values, method)()
-            break
-    encoder = Encoder()
-    if nothing is not None and nothing.any():
-        values = [None if gone else value for value, gone in zip(values, nothing, strict=True)]
-    encoder.add(list(values))
-    return encoder.column()
 
 
 def _no_rows(problem: str, remedy: str) -> RequestError:

@@ -18,8 +18,8 @@ from pydantic import ConfigDict, Discriminator, Tag, TypeAdapter, ValidationErro
 from pydantic_core import ErrorDetails, SchemaValidator
 
 from themis.errors import Mistake, RequestError, SchemaError
-from themis.inputs.row_files import encoding_of
 from themis.inputs.schema import Schema, characteristic_from
+from themis.inputs.tables import encoding_of
 from themis.results.model import (
     FORMAT,
     SEARCH_KEYS,

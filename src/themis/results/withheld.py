@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
-from themis.inputs.personal import SHARED
+from themis.inputs.columns import SHARED
 from themis.results.model import (
     ROUNDING,
     CausalScore,

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from themis.engine.memory import KEPT
 from themis.engine.variants import Rows, first_wave, mark_impossible
 from themis.inputs.assignments import Assignments
-from themis.inputs.keys import Keys, first_places
-from themis.inputs.sums import summed
+from themis.inputs.keys import Keys, first_places, summed
 from themis.results.model import Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.explanations.explaining import explained

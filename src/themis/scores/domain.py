@@ -20,11 +20,10 @@ from themis.engine.memory import KEPT, Memory
 from themis.engine.sampler import Sampler
 from themis.inputs.assignments import Assignments
 from themis.inputs.following import follow
-from themis.inputs.keys import numbered
+from themis.inputs.keys import numbered, summed
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
-from themis.inputs.sums import summed
 from themis.results.model import Measure
 from themis.results.notes import Ending
 from themis.scores.question import ending_early

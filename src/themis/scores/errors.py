@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Value
-from themis.inputs.outcomes import KnownNumbers
+from themis.inputs.people import KnownNumbers
 from themis.results.outcomes import ErrorGroup, Errors, Tenth
 from themis.scores.outcomes import with_intersection
 from themis.scores.people import PeopleRun

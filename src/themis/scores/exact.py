@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
-from themis.inputs.sums import summed
+from themis.inputs.keys import summed
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
 from themis.scores.domain import Domain, Layout, Pieces, rounded

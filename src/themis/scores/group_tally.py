@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.characteristics import Value
-from themis.inputs.sums import summed
+from themis.inputs.keys import summed
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Group

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import OWN, Characteristic, Value
-from themis.inputs.keys import InputKeys, numbered
+from themis.inputs.keys import InputKeys, numbered, summed
 from themis.inputs.schema import Schema
-from themis.inputs.sums import summed
 from themis.results.observed import Category, CategoryTable, Observed
 from themis.scores.domain import Domain, rounded
 from themis.scores.group_tally import above_median

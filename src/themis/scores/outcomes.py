@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
-from themis.inputs.outcomes import KnownOutcomes
-from themis.inputs.personal import SHARED
-from themis.inputs.values import spellings
+from themis.inputs.columns import SHARED, spellings
+from themis.inputs.people import KnownOutcomes
 from themis.results.outcomes import RATES, Gap, OutcomeGroup, Outcomes, Rate, RateName
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups, shared_outputs

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments, Labels
 from themis.inputs.characteristics import Value
-from themis.inputs.keys import InputKeys
+from themis.inputs.columns import SHARED
+from themis.inputs.keys import InputKeys, summed
 from themis.inputs.people import People
-from themis.inputs.personal import SHARED
-from themis.inputs.sums import summed
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Witness

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.following import follow
+from themis.inputs.keys import summed
 from themis.inputs.schema import Schema
-from themis.inputs.sums import summed
 from themis.results.outcomes import Proxy, Setting
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups

@@ -12,9 +12,9 @@ import numpy as np
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants
 from themis.inputs.assignments import Assignments
+from themis.inputs.columns import SHARED
 from themis.inputs.following import as_drawn
 from themis.inputs.people import People
-from themis.inputs.personal import SHARED
 from themis.inputs.population import Population
 from themis.results.model import Measure
 from themis.results.notes import Ending, Note

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.inputs.assignments import Assignments, Places, context_keys
+from themis.inputs.columns import SHARED
 from themis.inputs.following import follow
 from themis.inputs.keys import InputKeys
-from themis.inputs.personal import SHARED
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.domain import rounded
 from themis.scores.explanations.explaining import explained

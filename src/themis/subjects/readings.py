@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.values import favourable_text
+from themis.inputs.columns import favourable_text
 from themis.subjects.decisions import FAILED, NOT_RUN
 from themis.subjects.label_parts import NumberPart, Part
 from themis.subjects.labels import Labels

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from themis.config.fields import MAIN, Key, kinds_of, shape_of, shown
-from themis.config.parts import NAMED, Part, Source
+from themis.config.parts import MAIN, NAMED, Key, Part, Source, kinds_of, shape_of, shown
 from themis.engine.replacing import write_whole
 from themis.errors import ConfigError, Mistake
 from themis.inputs.population import Population

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from themis.config.programs import PICKLE, Named, programs
+from themis.config.parts import PICKLE, Named, programs
 from themis.config.reader import Config
 from themis.show.html import Html, empty, folded, join, literal, table, tag, value
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written

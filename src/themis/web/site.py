@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from themis.config.programs import programs
+from themis.config.parts import programs
 from themis.config.reader import Config, load_config
 from themis.config.told import mark_of
 from themis.errors import RequestError

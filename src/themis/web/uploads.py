@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from themis.inputs.row_files import KINDS, kind_of, read_table
+from themis.inputs.tables import KINDS, kind_of, read_table
 from themis.show.html import Html, empty, tag, value
 from themis.web.layout import button, choice, labelled, posting, problems, shell, written
 from themis.web.site import Site, ask_command, check_change, posted, site_of

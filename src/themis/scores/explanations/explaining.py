@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.errors import SubjectError
 from themis.inputs.assignments import Assignments
+from themis.inputs.columns import SHARED
 from themis.inputs.following import as_drawn
-from themis.inputs.personal import SHARED
 from themis.inputs.streams import MIXING, Branch
 from themis.results.model import CausalScore
 from themis.results.notes import Ending

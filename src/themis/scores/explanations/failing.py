@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import LEFT_SHARE, Sampler
+from themis.inputs.columns import SHARED
 from themis.inputs.keys import first_places
-from themis.inputs.personal import SHARED
 from themis.results.notes import Note
 from themis.scores.explanations.regions import ROWS, SUGGESTING
 from themis.scores.explanations.suggestions import Condition, meets_all, suggest_regions

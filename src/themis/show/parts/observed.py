@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from themis.inputs.personal import SHARED
+from themis.inputs.columns import SHARED
 from themis.results.observed import Category, CategoryTable, Observed
 from themis.show.blocks import Block, Cell, Content, Head, Number, Part, Statement, Table
 from themis.show.intervals import ends_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from themis.inputs.personal import SHARED
+from themis.inputs.columns import SHARED
 from themis.results.finding import State, finding, idle_favour
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score, is_by_degrees
 from themis.results.withheld import is_told

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from themis.inputs.personal import SHARED
+from themis.inputs.columns import SHARED
 from themis.results.finding import finding, idle_favour, is_settled
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Score, is_by_degrees
 from themis.results.parts import Group, Share

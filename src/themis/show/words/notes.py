@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from themis.inputs.personal import SHARED
+from themis.inputs.columns import SHARED
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
 from themis.results.rough import Unnamed

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from themis.inputs.personal import SHARED
+from themis.inputs.columns import SHARED
 from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Group, Naming, Region
