@@ -27,7 +27,7 @@ from tests.projects import enter, run
 from themis.config.from_model import ModelFacts
 from themis.config.from_rows import draft_from_data
 from themis.inputs.tables import read_table
-from themis.subjects.encoders import needed_columns
+from themis.subjects.columns import needed_columns
 
 COUNT = 600
 

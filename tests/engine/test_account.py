@@ -259,9 +259,9 @@ def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, question: str
 ) -> None:
     if kind is http_lists:
-        from themis.subjects.http import pacing
+        from themis.subjects.http import client
 
-        monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.01)
+        monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.01)
 
     def ask(audit: themis.Audit) -> Result:
         if question == "search":

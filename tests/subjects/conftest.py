@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.services import Service, serve
-from themis.subjects.http import pacing
+from themis.subjects.http import client
 
 
 @pytest.fixture
@@ -18,4 +18,4 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.02)

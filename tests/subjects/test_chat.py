@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import asyncio
 import json
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,7 +21,7 @@ from themis.config.parts import Source, programs, shown
 from themis.config.reader import read_config
 from themis.subjects.base import Prices
 from themis.subjects.decisions import INVALID
-from themis.subjects.http import pacing
+from themis.subjects.http import client
 from themis.subjects.http.chat import ChatSubject
 
 pytest.importorskip("aiohttp")
@@ -261,18 +262,18 @@ class TestRates:
         seconds: float,
     ) -> None:
         """By the client's clock, of which only waiting takes time."""
-        clock = Clock.put_into(monkeypatch, pacing)
+        clock = Clock.put_into(monkeypatch, client)
         waited = list[float]()
 
         async def sleep(pause: float) -> None:
             waited.append(pause)
             clock.now += pause
 
-        monkeypatch.setattr(pacing, "asyncio", SimpleNamespace(sleep=sleep))
+        monkeypatch.setattr(client, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
         service.answer = lambda _: completion(usage={"prompt_tokens": 90, "completion_tokens": 10})
         run(model(service, concurrency=1, **limit), [[0, age] for age in range(40)])
         assert len(service.requests) == 40
-        assert sum(waited) == pytest.approx(seconds - pacing.BURST_SECONDS)
+        assert sum(waited) == pytest.approx(seconds - client.BURST_SECONDS)
 
 
 FILE = """

@@ -17,8 +17,8 @@ from tests.services import SCHEMA, Reply, Request, Service, failure_of, many, ru
 from themis import Audit, SubjectError
 from themis.show.words.scores import failure_text
 from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
-from themis.subjects.http import pacing
-from themis.subjects.http.pacing import Pace
+from themis.subjects.http import client
+from themis.subjects.http.client import Pace
 from themis.subjects.http.subject import HttpSubject
 
 pytest.importorskip("aiohttp")
@@ -47,7 +47,7 @@ jqAFxkyuMn8aeFfkixPWh2mYvFrH58g4t1CJ
 
 
 def test_the_pace_is_that_of_what_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock.put_into(monkeypatch, pacing)
+    clock = Clock.put_into(monkeypatch, client)
     pace = Pace(None)
     for _ in range(20):
         pace.answered()
@@ -159,7 +159,7 @@ class TestRetries:
         started = time.monotonic()
         run(subject, many(31))
         seconds = time.monotonic() - started
-        assert seconds >= 30 / 50 - pacing.BURST_SECONDS
+        assert seconds >= 30 / 50 - client.BURST_SECONDS
 
 
 class TestUnreachable:

@@ -15,7 +15,7 @@ from tests.services import Reply, Request, Service, many, run
 from themis.engine.runner import Runner
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import TRANSPORT
-from themis.subjects.http import pacing
+from themis.subjects.http import client
 from themis.subjects.http.subject import HttpSubject
 from themis.subjects.labels import Labels
 
@@ -24,7 +24,7 @@ pytest.importorskip("aiohttp")
 
 @pytest.fixture(autouse=True)
 def _quick_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 0.001)
 
 
 def picky(service: Service, bad: Callable[[int], bool], status: int | None = 500) -> HttpSubject:
@@ -135,7 +135,7 @@ def test_a_service_that_goes_down_while_inputs_are_looked_for_is_left_in_peace(
 def test_a_pause_ends_with_the_time_that_is_allowed_or_is_interrupted(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pacing, "FIRST_WAIT_SECONDS", 600.0)
+    monkeypatch.setattr(client, "FIRST_WAIT_SECONDS", 600.0)
     picky(service, lambda age: True, 502)
     subject = service.subject(body="{inputs}", retries=1)
     subject.deadline = time.monotonic() + 0.5

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 import themis
 from tests.clocks import Clock
 from themis.subjects import base as base_module
-from themis.subjects.base import Answers, BudgetEndedError, CulpritSearch, isolate_failures
-from themis.subjects.decisions import CRASH
+from themis.subjects.base import Answers, BudgetEndedError, isolate_failures
+from themis.subjects.decisions import CRASH, CulpritSearch
 from themis.subjects.loading import subject_from
 
 SCHEMA = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))

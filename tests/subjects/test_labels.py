@@ -16,8 +16,8 @@ from tests.projects import run
 from tests.services import Reply, Request, serve
 from themis.config.reader import read_config
 from themis.show.words.headlines import headline
-from themis.subjects.label_parts import bare_text
-from themis.subjects.meanings import Meanings
+from themis.subjects.labels import bare_text
+from themis.subjects.outputs import Meanings
 
 LABELS = {"approved": ["approved*", "yes"], "refused": ["denied*", "no"]}
 SCHEMA = themis.Schema(sex=["f", "m"], race=["a", "b", "c"], age=range(18, 90), income=range(200))

@@ -181,7 +181,7 @@ def test_a_service_gets_null_and_in_texts_nothing(
 
 
 def test_an_onnx_model_of_whole_numbers_takes_no_missing_value() -> None:
-    from themis.subjects.onnx import _type_mistakes
+    from themis.subjects.models import _type_mistakes
 
     (mistake,) = _type_mistakes(SCHEMA.characteristics[1], "tensor(int64)")
     assert "may be missing" in mistake.problem

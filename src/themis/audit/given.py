@@ -23,8 +23,7 @@ from themis.subjects.base import Subject
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
 from themis.subjects.labels import Labels
 from themis.subjects.loading import loaded_output, subject_from_options
-from themis.subjects.meanings import Meanings, favourable_mistakes, listed
-from themis.subjects.outputs import Output, Similarity
+from themis.subjects.outputs import Meanings, Output, Similarity, favourable_mistakes, listed
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -30,7 +30,7 @@ from themis.scores.unchangeable import fixed_share
 from themis.settings import Stopping
 from themis.subjects.base import Prices, Subject, Tokens
 from themis.subjects.decisions import cut_text
-from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
 MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word

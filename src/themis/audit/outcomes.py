@@ -17,7 +17,7 @@ from themis.inputs.assignments import Assignments, Places
 from themis.inputs.keys import InputKeys
 from themis.results.replays import STATES, ReplayedSet, ReplayedTest, State
 from themis.subjects.decisions import FAILED, NOT_RUN
-from themis.subjects.label_parts import Part, bare_text
+from themis.subjects.labels import Part, bare_text
 
 EXAMPLES = 5  # of each state that is worth showing
 SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")

@@ -31,8 +31,7 @@ from themis.results.withheld import withheld_notes, withheld_output
 from themis.search.searcher import SearchPlan
 from themis.settings import Settings
 from themis.subjects.base import Subject
-from themis.subjects.label_parts import Part
-from themis.subjects.labels import Labels
+from themis.subjects.labels import Labels, Part
 
 PILOT_SHARE = 3  # of the executions of a pilot, those that ask for something again
 

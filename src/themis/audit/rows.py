@@ -39,7 +39,7 @@ from themis.results.parts import Naming
 from themis.scores.privacy import of_people
 from themis.scores.question import Scored, charged
 from themis.settings import Settings
-from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from themis.inputs.tables import Table, kind_of, read_table
 from themis.results.model import CausalScore, Result
 from themis.results.notes import Note
 from themis.results.saved import read_result
-from themis.subjects.label_parts import Part, part_of
+from themis.subjects.labels import Part, part_of
 from themis.subjects.outputs import Output
 
 

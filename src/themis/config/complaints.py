@@ -14,7 +14,7 @@ from themis.config.format import TABLES, Characteristic, File, RangeInput, Value
 from themis.config.tables import SUBJECTS, Subject, Table
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
-from themis.subjects.meanings import CODE as LABELS
+from themis.subjects.outputs import CODE as LABELS
 from themis.subjects.trained import WEIGHTS
 
 _SECRET = frozenset({"headers", "url", "env"})  # what stands there is never shown

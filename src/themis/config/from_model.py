@@ -18,8 +18,7 @@ from themis.inputs.people import People, people_of
 from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 from themis.results.notes import Note
-from themis.subjects.base import Subject
-from themis.subjects.door import at_door
+from themis.subjects.base import Subject, at_door
 from themis.subjects.loading import load_attribute
 from themis.subjects.model_files import read_model
 from themis.subjects.models import Model

@@ -31,10 +31,16 @@ from themis.inputs.tables import kind_of
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
-from themis.subjects.meanings import CODE as LABELS
-from themis.subjects.meanings import REFUSAL, favourable_mistakes, label_mistakes, listed
-from themis.subjects.outputs import ANSWERED, Output
-from themis.subjects.prompts import prompt_of
+from themis.subjects.http.chat import prompt_of
+from themis.subjects.outputs import (
+    ANSWERED,
+    REFUSAL,
+    Output,
+    favourable_mistakes,
+    label_mistakes,
+    listed,
+)
+from themis.subjects.outputs import CODE as LABELS
 
 __all__ = [
     "Config",

@@ -38,8 +38,13 @@ from themis.inputs.characteristics import Value, Values
 from themis.keys import Rule, remedy_of
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
-from themis.subjects.meanings import with_refusals
-from themis.subjects.outputs import SIMILAR_TEXTS, Output, Similarity, refusal_outputs
+from themis.subjects.outputs import (
+    SIMILAR_TEXTS,
+    Output,
+    Similarity,
+    refusal_outputs,
+    with_refusals,
+)
 from themis.subjects.trained import Method
 
 VALUE = {"type": ["string", "number", "boolean"]}

@@ -25,8 +25,7 @@ from themis.subjects.decisions import (
     Cells,
     Failure,
 )
-from themis.subjects.label_parts import NumberPart
-from themis.subjects.labels import Labels
+from themis.subjects.labels import Labels, NumberPart
 from themis.subjects.secrets import Secrets
 
 # Runs the inputs at these places, or all, for the n-th time.

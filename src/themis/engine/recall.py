@@ -27,7 +27,7 @@ from themis.inputs.schema import Schema
 from themis.subjects.base import Answers, Subject
 from themis.subjects.decisions import Cells
 from themis.subjects.labels import Labels
-from themis.subjects.processes.texts import Column
+from themis.subjects.texts import Column
 
 KEY_BYTES, SEAL_BYTES = 16, 8
 UNKNOWN = -1  # no decision

@@ -32,8 +32,7 @@ from themis.errors import RequestError
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import FAILED, Cells
-from themis.subjects.label_parts import Part
-from themis.subjects.labels import Labels
+from themis.subjects.labels import Labels, Part
 
 Inputs = Callable[[Places, Places], NDArray[Any]]  # of cells, given by their rows and columns
 

@@ -17,7 +17,7 @@ from themis.scores.outcomes import with_intersection
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups
 from themis.statistics.intervals import Floats
-from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
 TENTHS = 10

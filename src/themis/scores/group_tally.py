@@ -30,7 +30,7 @@ from themis.scores.question import (
 from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval, joint_rates, ratio_of, sure_gap
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
-from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
 LISTED = 10_000  # groups of a result at most

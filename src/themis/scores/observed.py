@@ -28,7 +28,7 @@ from themis.scores.privacy import FEW
 from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import sampled_rate
 from themis.subjects.decisions import NOT_RUN, Cells
-from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
 if TYPE_CHECKING:

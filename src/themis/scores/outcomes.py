@@ -23,7 +23,7 @@ from themis.scores.people import PeopleRun
 from themis.scores.privacy import PeopleGroups, shared_outputs
 from themis.statistics.intervals import Flags, Floats
 from themis.statistics.proportions import Interval, ratio_of, sampled_rate, spread_of
-from themis.subjects.label_parts import NumberPart
+from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
 Totals = Floats  # of each group

@@ -6,34 +6,31 @@ import copy
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import (
-    Callable,
-    Container,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, MistakesError, SubjectError, count_of
+from themis.errors import Mistake, MistakesError, RequestError, SubjectError, count_of
 from themis.inputs.characteristics import Codes, Value
+from themis.inputs.documents import Documents
 from themis.inputs.schema import Schema
-from themis.subjects.decisions import CRASH, SHOWN_ERROR, Failure, cut_text, shortened
-from themis.subjects.labels import OutputColumns
+from themis.subjects.decisions import (
+    CulpritSearch,
+    Failure,
+    OutputColumns,
+    WrongOutputsError,
+    crash_of,
+    halves,
+    shortened,
+)
 from themis.subjects.secrets import Secrets, inherited_secrets
 
 CostKind = Literal["calls", "executions"]
 
 WAKE_SECONDS = 0.2  # how late an interrupt is noticed at most
-SUSPICIOUS = 8  # culprits in one batch after which it is asked whether most of it fails
-CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, among inputs tried alone
 
 
 class BudgetEndedError(Exception):
@@ -269,107 +266,6 @@ class Subject(ABC):
         return
 
 
-class WrongOutputsError(ValueError):
-    """A batch of inputs got something else than one output each; nobody knows whose is whose."""
-
-
-class CulpritSearch:
-    """The parts of a batch to try, one after the other; those that fail are halved.
-
-    `for part in search` gives the parts; whoever tries one that fails notes the failure for all of
-    it and calls `halve` before the next. The halves come next, until culprits are alone.
-
-    After `limit` culprits the search weighs whether most of the batch fails: it tries single
-    inputs all over it. If most fail nothing is halved any more: parts that failed as a whole stay
-    failed, since which of their inputs is to blame is unknown, not guessed. If not, all culprits
-    are looked for, in parts that are cut so small that many of them will work.
-    """
-
-    def __init__(self, parts: Iterable[Sequence[int]], *, limit: float = SUSPICIOUS) -> None:
-        self._parts = list(parts)
-        self._untried = self._parts[::-1]
-        self._failed: list[Sequence[int]] = []
-        self._limit = limit
-        self._culprits: set[int] = set()
-
-    def __iter__(self) -> Iterator[Sequence[int]]:
-        while self._untried or self._failed:
-            if self._untried:
-                yield self._untried.pop()
-            elif len(self._culprits) < self._limit:
-                self._untried = _halves(self._failed.pop())
-            elif (yield from self._most_fail()):
-                return
-            else:
-                self._limit = math.inf
-
-    def add(self, part: Sequence[int]) -> None:
-        """Try this part, too, before any others, if there is anything in it."""
-        if part:
-            self._untried.append(part)
-
-    def halve(self, part: Sequence[int]) -> None:
-        """Try the halves of a part that failed; an input that failed alone is a culprit."""
-        if len(part) > 1:
-            self._failed.append(part)
-        else:
-            self._culprits.add(part[0])
-
-    def _most_fail(self) -> Generator[Sequence[int], None, bool]:
-        """Whether most of the batch fails; each input that is drawn and in doubt is tried alone."""
-        places = [place for part in self._parts for place in part]
-        doubtful = {place for part in self._failed for place in part}
-        tried = set()
-        lead = 0  # of those that fail
-        for at in np.random.default_rng(len(places)).permutation(len(places)).tolist():
-            if places[at] in doubtful:
-                yield places[at : at + 1]
-                tried.add(places[at])
-            lead += 1 if places[at] in self._culprits else -1
-            if abs(lead) == CLEAR_LEAD:
-                break
-        if lead < CLEAR_LEAD:
-            failing = len(tried & self._culprits)
-            size = len(tried) // failing if failing else len(places)
-            failed, self._failed = self._failed, []
-            for part in failed:
-                for piece in _cut(part, tried, size):
-                    (self.add if len(piece) < len(part) else self.halve)(piece)
-        return lead == CLEAR_LEAD
-
-
-def _halves(part: Sequence[int]) -> list[Sequence[int]]:
-    """The halves of a part, the second one first."""
-    middle = len(part) // 2
-    return [part[middle:], part[:middle]]
-
-
-def _cut(part: Sequence[int], settled: Container[int], size: int) -> Iterator[Sequence[int]]:
-    """Pieces of at most this size, without inputs of which all is known."""
-    first = 0
-    for at, place in enumerate([*part, None]):
-        if place is None or place in settled:
-            if first < at:
-                yield part[first:at]
-            first = at + 1
-        elif at - first == size:
-            yield part[first:at]
-            first = at
-
-
-def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
-    """The failure of a subject that raised: what, and in which line of which file."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    name, place = type(error).__name__, ""
-    if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
-        place = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
-    said = cut_text(str(error), SHOWN_ERROR)
-    message = said if isinstance(error, WrongOutputsError) else f"{name}: {said}{place}"
-    return Failure(CRASH, message, f"{name}{place}", alone)
-
-
 def isolate_failures(
     call: Callable[[int, int], Any], count: int, subject: Subject | None = None
 ) -> Answers:
@@ -408,7 +304,7 @@ class _Isolation:
 
     def run(self, deadline: float) -> Answers:
         """The answers, with those failures for which inputs are to blame, as far as can be told."""
-        search = CulpritSearch(_halves(range(len(self._outputs)))[::-1])
+        search = CulpritSearch(halves(range(len(self._outputs)))[::-1])
         for part in search:
             heed(deadline)
             try:
@@ -466,3 +362,95 @@ def _named(outputs: Any, array: NDArray[Any]) -> str:
     """What came instead of a list or an array of outputs, and the remedy."""
     named = f"an array of shape {array.shape}" if array.ndim else shortened(outputs)
     return f"{named}; it must return one output for each input, in a list or an array"
+
+
+def at_door(subject: Subject, schema: Schema) -> Subject:
+    """The subject as inputs of this schema reach it: without what is only known of people.
+
+    It was made for `schema.given`; RequestError for a ready-made one that was not, and where it is
+    of a kind that is not given texts.
+    """
+    texts = [each.name for each in schema if isinstance(each, Documents)]
+    if texts and not subject.reads_texts:
+        problem = f"a subject of kind {subject.kind!r} is not given texts"
+        remedy = 'use kind = "http", or values'
+        raise RequestError.one("documents", f"inputs.{texts[0]}", problem, remedy)
+    if schema.given is schema or isinstance(subject, Door):
+        return subject
+    if subject.schema.names != schema.given.names:
+        hidden = [name for name in schema.names if name not in schema.given.names]
+        problem = f"the subject was made for other characteristics than it is given: {hidden}"
+        problem += " never reach it"
+        raise RequestError.one("ready-made", "subject", problem, "make it for schema.given")
+    return Door(subject, schema)
+
+
+def _passed_on(name: str) -> Any:
+    """What belongs to the subject inside, be it an attribute or a method."""
+
+    def get(around: Around) -> Any:
+        return getattr(around.inside, name)
+
+    def put(around: Around, value: Any) -> None:
+        setattr(around.inside, name, value)
+
+    return property(get, put)
+
+
+class Around(Subject):
+    """A subject around another one, which it passes on whatever it does not do itself."""
+
+    def __init__(self, inside: Subject) -> None:
+        self.inside, self.kind, self.reads_texts = inside, inside.kind, inside.reads_texts
+
+    structured = _passed_on("structured")
+    fingerprint = _passed_on("fingerprint")
+    decision_mistakes = _passed_on("decision_mistakes")
+    unseen = _passed_on("unseen")
+    unsure_of = _passed_on("unsure_of")
+    possible_outputs = _passed_on("possible_outputs")
+    foresee = _passed_on("foresee")
+    reproduce = _passed_on("reproduce")
+    secrets = _passed_on("secrets")
+    note_answered = _passed_on("note_answered")
+    close = _passed_on("close")
+
+
+class Door(Around):
+    """A subject that gets its own characteristics of inputs that have others as well."""
+
+    traits = _passed_on("traits")
+    covered = _passed_on("covered")
+    deadline = _passed_on("deadline")
+    call_inputs = _passed_on("call_inputs")
+    unfinished = _passed_on("unfinished")
+    ran_elsewhere = _passed_on("ran_elsewhere")
+    tokens = _passed_on("tokens")
+    prices = _passed_on("prices")
+    is_spent = _passed_on("is_spent")
+
+    def __init__(self, inside: Subject, schema: Schema) -> None:
+        super().__init__(inside)
+        self.schema = schema
+        self._columns = [schema.column_by_name[name] for name in inside.schema.names]
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return _Batch(self.inside.load(np.asfortranarray(codes[:, self._columns])), self._columns)
+
+    def reproduce(self, row: Mapping[str, Value]) -> str | None:
+        return self.inside.reproduce({name: row[name] for name in self.inside.schema.names})
+
+
+class _Batch:
+    """A batch that hears of changes in the columns that it has."""
+
+    def __init__(self, inside: Batch, columns: list[int]) -> None:
+        self._inside, self._columns = inside, columns
+        self.run = inside.run
+
+    def overwrite(self, column: int, codes: Codes | int) -> None:
+        if column in self._columns:
+            self._inside.overwrite(self._columns.index(column), codes)
+
+    def take(self, places: NDArray[np.int64]) -> Batch:
+        return _Batch(self._inside.take(places), self._columns)

@@ -22,10 +22,9 @@ from themis.subjects.base import (
     ColumnsBatch,
     Subject,
     Traits,
-    crash_of,
     heed,
 )
-from themis.subjects.decisions import Failure
+from themis.subjects.decisions import Failure, crash_of
 
 
 class RowFunction(Subject):

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import count_of
+from themis.errors import SubjectError
+from themis.inputs.characteristics import Value
 from themis.subjects.decisions import (
+    DEFAULT_FAVOURABLE,
     FAILED,
     INVALID,
     NO_COUNTERFACTUAL,
@@ -24,50 +28,282 @@ from themis.subjects.decisions import (
     NOT_RUN,
     Cells,
     Failure,
+    OutputColumns,
+    is_decision,
     is_number_like,
     shortened,
 )
-from themis.subjects.label_parts import (
-    RECORD_LIMIT,
-    LabelPart,
-    Part,
-    part_of,
-    too_many,
-)
-from themis.subjects.outputs import Output, find_part
+from themis.subjects.outputs import Meanings, Output, find_part
+
+DECISION_LIMIT = 100  # different decisions, which fit into a byte
+RECORD_LIMIT = 2**22  # different answers with declared outputs; they are all kept
+FINAL = ".,;:!?…。"  # punctuation that makes no other decision of a text that it ends
 
 
-class OutputColumns:
-    """The answers of a batch as columns: name or place → array."""
+class Part:
+    """The distinct values of one output, as they appeared: labels or lists.
 
-    def __init__(self, columns: Mapping[Any, Any], length: int) -> None:
-        self.columns = {key: np.asarray(column) for key, column in columns.items()}
-        self._length = length
-        for key, column in self.columns.items():
-            if column.shape[:1] != (length,):
-                outputs = count_of(len(np.atleast_1d(column)), "output")
-                inputs = count_of(length, "input")
-                raise ValueError(f"the column {key!r} has {outputs} for {inputs}")
+    Texts that differ only in case, surrounding space or final punctuation are one label, unless
+    the output says otherwise; if one of them is favourable, that one, else the first that was seen.
+    """
 
-    def __len__(self) -> int:
-        return self._length
+    values: Any  # those seen so far; a value's number is its place
+    wanted: Sequence[Value]  # the favourable ones that were named
+    meanings: Meanings | None = None  # what texts mean, where that is declared
+    _merged: dict[str, set[str]]  # label → the texts that were taken for it
 
-    def __getitem__(self, place: int) -> dict[Any, Any]:
-        return {key: column[[place]].tolist()[0] for key, column in self.columns.items()}
+    def __init__(self, output: Output, *, is_decision: bool = False) -> None:
+        self.output, self.values = output, []
+        self.wanted = list(DEFAULT_FAVOURABLE if output.favourable is None else output.favourable)
+        self.meanings = None if output.labels is None else Meanings(output.labels)
+        self._has_rate = is_decision or "rate" in output.statistics
+        self._limit = DECISION_LIMIT if is_decision else RECORD_LIMIT
+        self._dtype = np.int8 if is_decision else np.int32
+        self._numbers = _Numbers(self._number)
+        self._known_distances: dict[tuple[int, int], float] = {}
+        plain = self.meanings is None and output.distance == "exact"
+        self._merges = plain and output.similar_texts == "same"
+        self._same: dict[str, Any] = {}  # text without what makes no difference → label
+        self._merged = {}
+        for each in self.wanted:
+            if isinstance(each, str):
+                self._same.setdefault(bare_text(each), each)
 
-    def tolist(self) -> list[dict[Any, Any]]:
-        """One dictionary for each input."""
-        names = list(self.columns)
-        rows = zip(*(column.tolist() for column in self.columns.values()), strict=True)
-        return [dict(zip(names, row, strict=True)) for row in rows]
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The values seen so far; a value's number is its place."""
+        return tuple(self.values)
 
-    def at(self, key: str | int | None) -> NDArray[Any] | None:
-        """The column of an output; of no place, the only one."""
-        if isinstance(key, str) and key.startswith("/"):
-            key = key[1:]
-        if key is None and len(self.columns) == 1:
-            (key,) = self.columns
-        return self.columns.get(key)
+    @property
+    def favourable(self) -> NDArray[np.bool_]:
+        """For each value seen so far, whether it is favourable."""
+        found = [self._has_rate and value in self.wanted for value in self.values]
+        return np.array(found, dtype=bool)
+
+    def is_favourable(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells hold a favourable output; cells without one do not."""
+        favourable = self.favourable
+        if np.count_nonzero(favourable) == 1:
+            return np.asarray(cells == favourable.argmax())
+        found: NDArray[np.bool_] = np.append(favourable, [False] * 3)[cells]
+        return found
+
+    def merged_texts(self) -> list[tuple[str, ...]]:
+        """The texts that were taken for the same, as groups."""
+        return sorted(tuple(sorted(texts)) for texts in self._merged.values())
+
+    def number_array(self, column: NDArray[Any]) -> Cells:
+        """The numbers of a column's values."""
+        kind = column.dtype.kind if column.ndim == 1 else ""
+        if kind == "f" and self.output.distance == "exact":  # 0.73 is no decision
+            whole = np.isfinite(column) & (np.abs(column) < 2**53)
+            whole[whole] = column[whole] == np.floor(column[whole])
+            cells = np.full(len(column), FAILED, dtype=self._dtype)
+            cells[whole] = self._number_whole(column[whole].astype(np.int64))
+            return cells
+        if kind in ("i", "u"):
+            return self._number_whole(column)
+        if kind == "b":
+            return self._by_table(column.view(np.uint8), [False, True])
+        return self.number(column.tolist())
+
+    def number(self, values: Sequence[Any]) -> Cells:
+        """The numbers of these values, FAILED for what is no output."""
+        try:
+            return np.fromiter(map(self._numbers.__getitem__, values), self._dtype, len(values))
+        except TypeError:  # something unhashable among them: a list or a dictionary
+            return np.array([self._number_any(value) for value in values], dtype=self._dtype)
+
+    def problem(self, value: Any) -> str | None:
+        """Why a value is no output; None if it is one."""
+        if self.meanings is not None:
+            return self.meanings.problem(value)
+        if self.output.distance == "ranking":
+            return None if isinstance(value, list | tuple) else "a ranking is a list"
+        if self.output.distance == "exact":
+            return None if is_decision(value) else "not a decision"
+        return "nothing" if value is None else None
+
+    def stored(self, value: Any) -> Any:
+        """A value as it is stored; None for what is not worth it."""
+        value = _plain(value)
+        if self.meanings is not None:
+            return value if isinstance(value, str) or is_decision(value) else None
+        return value if self.problem(value) is None else None
+
+    def distances(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+        """How far values are apart, element by element; equal pairs are asked for once."""
+        if self.output.distance == "exact":
+            return np.asarray(first != second, dtype=np.float64)
+        pairs, places = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
+        apart = np.array([self._distance(one, other) for one, other in pairs.T.tolist()])
+        distances: NDArray[np.float64] = apart[places.reshape(-1)]
+        return distances
+
+    def _distance(self, first: int, second: int) -> float:
+        known = self._known_distances.get((first, second))
+        if known is None:
+            known = self._known_distances[first, second] = self._between(first, second)
+        return known
+
+    def _between(self, first: int, second: int) -> float:
+        if first == second:
+            return 0.0
+        try:
+            return self.output.between(*map(_plain, (self.values[first], self.values[second])))
+        except Exception as error:
+            raise SubjectError(f"outputs.{self.output.name}.distance: {error}") from error
+
+    def _number_whole(self, column: NDArray[Any]) -> Cells:
+        """The numbers of whole numbers, each different one looked at once."""
+        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        if high - low < 256:
+            return self._by_table((column - low).astype(np.uint8), range(low, high + 1))
+        values, places = np.unique(column, return_inverse=True)
+        return self.number(values.tolist())[places]
+
+    def _by_table(self, places: NDArray[np.uint8], values: Sequence[Value]) -> Cells:
+        table = np.full(len(values), FAILED, dtype=self._dtype)
+        for place in np.flatnonzero(np.bincount(places, minlength=len(values))).tolist():
+            table[place] = self._numbers[values[place]]
+        cells: Cells = table[places]
+        return cells
+
+    def _number_any(self, value: Any) -> int:
+        try:
+            return self._numbers[value]
+        except TypeError:
+            if self.problem(value) is not None:
+                return FAILED
+        key = ("list", json.dumps(value, sort_keys=True))
+        if key not in self._numbers:
+            self._numbers[key] = self._new(value)
+        return self._numbers[key]
+
+    def _number(self, value: Any) -> int:
+        """The number of a value that was not met yet; 1 and true are one key, and two texts."""
+        value = _plain(value)
+        if self.meanings is not None:
+            found = self.meanings.matching(value)
+            number = self._place(found[0]) if len(found) == 1 else FAILED
+            if isinstance(value, str):
+                self._numbers[value] = number
+            return number
+        if self.problem(value) is not None:
+            return FAILED
+        merges = self._merges and isinstance(value, str)
+        self._numbers[value] = self._place(self._merge(value)) if merges else self._new(value)
+        return self._numbers[value]
+
+    def _merge(self, text: str) -> str:
+        label: str = self._same.setdefault(bare_text(text), text)
+        if label != text:
+            self._merged.setdefault(label, {label}).add(text)
+        return label
+
+    def _place(self, label: str) -> int:
+        return self.values.index(label) if label in self.values else self._new(label)
+
+    def _new(self, value: Any) -> int:
+        if len(self.values) >= self._limit:
+            raise too_many(self._limit)
+        self.values.append(value)
+        return len(self.values) - 1
+
+
+class _Numbers(dict[Any, int]):
+    """Value → number; it is asked for where it is not known."""
+
+    def __init__(self, number: Callable[[Any], int]) -> None:
+        super().__init__()
+        self._number = number
+
+    def __missing__(self, value: Any) -> int:
+        return self._number(value)
+
+
+class NumberPart(Part):
+    """An output that is a number; the distinct ones, as they appeared."""
+
+    def __init__(self, output: Output) -> None:
+        self.output, self.wanted, self._merged = output, output.favourable or (), {}
+        self.values: NDArray[np.float64] = np.empty(0)
+        self._places: dict[float, int] = {}
+
+    @property
+    def labels(self) -> tuple[float, ...]:
+        """The numbers seen so far, whole ones without a point."""
+        return tuple(int(v) if v.is_integer() else v for v in self.values.tolist())
+
+    @property
+    def favourable(self) -> NDArray[np.bool_]:
+        if self.output.cut is not None:
+            return self.values > self.output.cut
+        return np.isin(self.values, np.array(self.output.favourable or (), dtype=float))
+
+    def shares(self, cells: NDArray[Any]) -> NDArray[np.float64]:
+        """The numbers in cells as shares of the scale, from 0 to 1; 0 where there is none."""
+        assert self.output.scale is not None
+        low, high = self.output.scale
+        shares = np.append((self.values - low) / (high - low), [0.0] * 3)
+        return np.asarray(shares[cells])
+
+    def number_array(self, column: NDArray[Any]) -> Cells:
+        """The numbers' numbers; FAILED where one is not finite or outside of the scale."""
+        if column.ndim != 1 or column.dtype.kind not in "biuf":
+            return self.number(column.tolist())
+        column = column.astype(np.float64)
+        good = np.isfinite(column)
+        if self.output.scale is not None:
+            low, high = self.output.scale
+            good &= (column >= low) & (column <= high)
+        result = np.full(len(column), FAILED, dtype=np.int32)
+        values, inverse = np.unique(column[good], return_inverse=True)
+        result[good] = self._numbers_of(values)[inverse]
+        return result
+
+    def number(self, values: Sequence[Any]) -> Cells:
+        """The same for values of any kind; texts that are numbers count as such."""
+        return self.number_array(np.array([_as_number(each) for each in values], dtype=float))
+
+    def problem(self, value: Any) -> str | None:
+        number = _as_number(value)
+        if not np.isfinite(number):
+            return "not a number"
+        scale = self.output.scale
+        if scale is not None and not scale[0] <= number <= scale[1]:
+            return f"not between min = {scale[0]:g} and max = {scale[1]:g}"
+        return None
+
+    def stored(self, value: Any) -> float | None:
+        """A number as it is stored, a whole one without a point; None for what is none."""
+        if self.problem(value) is not None:
+            return None
+        number = _as_number(value)
+        return int(number) if number.is_integer() else number
+
+    def distances(self, first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+        if callable(self.output.distance) or self.output.distance == "exact":
+            return super().distances(first, second)
+        return self.output.between_numbers(self.values[first], self.values[second])
+
+    def _distance(self, first: int, second: int) -> float:
+        return self._between(first, second)  # too many to remember
+
+    def _numbers_of(self, values: NDArray[np.float64]) -> Cells:
+        """The numbers of distinct values; new ones get the next."""
+        own = self._places
+        numbers = [own.setdefault(value, len(own)) for value in values.tolist()]
+        if len(own) > RECORD_LIMIT:
+            raise too_many(RECORD_LIMIT)
+        if len(own) > len(self.values):
+            self.values = np.array([*own])
+        return np.array(numbers, dtype=np.int32)
+
+
+def part_of(output: Output) -> Part:
+    """The values of an output: numbers, or labels and lists."""
+    return NumberPart(output) if output.numeric else Part(output)
 
 
 class Stored:
@@ -86,7 +322,7 @@ class Labels:
 
     def __init__(self, outputs: Sequence[Output] = (), decision: Output | None = None) -> None:
         self.declared = tuple(outputs)
-        undeclared = LabelPart(decision or Output(), is_decision=True)
+        undeclared = Part(decision or Output(), is_decision=True)
         self.parts: tuple[Part, ...] = tuple(map(part_of, outputs)) or (undeclared,)
         self.outputs = tuple(part.output for part in self.parts)
         self.dtype = np.dtype(np.int32 if outputs else np.int8)
@@ -94,7 +330,7 @@ class Labels:
         # Whether each output is the answer itself, of which more than one thing is measured.
         self.is_plain = not any(each.at is not None or each.numeric for each in self.outputs)
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._columns = [np.empty(0, np.int32) for _ in self.parts]
+        self._columns = np.empty((len(self.parts), 0), np.int32)  # of those numbers, by output
 
     @property
     def layout(self) -> str:
@@ -156,18 +392,17 @@ class Labels:
         _, first, places = np.unique(keys, return_index=True, return_inverse=True)
         ids = [self._number(tuple(row)) for row in table[first].tolist()]
         result[whole] = np.array(ids, dtype=np.int32)[places]
-        self._refresh()
+        new = [*islice(self._numbers, self._columns.shape[1], None)]
+        if new:
+            self._columns = np.hstack([self._columns, np.array(new, dtype=np.int32).T])
         return result
 
     def part_cells(self, place: int, cells: NDArray[Any]) -> NDArray[Any]:
         """What one output is in these cells."""
         if len(self.parts) == 1:
             return cells
-        known = self._columns[place]
-        own = np.empty(len(known) + 3, dtype=np.int32)
-        own[:-3] = known
-        own[[FAILED, NO_COUNTERFACTUAL, NOT_RUN]] = FAILED, NO_COUNTERFACTUAL, NOT_RUN
-        seen: NDArray[Any] = own[cells]
+        behind = np.array([NOT_RUN, NO_COUNTERFACTUAL, FAILED], dtype=np.int32)  # from the end
+        seen: NDArray[Any] = np.append(self._columns[place], behind)[cells]
         return seen
 
     def explain(self, answer: Any) -> Failure:
@@ -177,11 +412,7 @@ class Labels:
         for place, part in enumerate(self.parts):
             output = part.output
             try:
-                value = (
-                    answer.outputs[place]
-                    if isinstance(answer, Stored)
-                    else find_part(_parsed(answer, output.at), output.at)
-                )
+                value = self._value(answer, place)
             except (LookupError, ValueError):
                 said = f"it returned {shortened(answer)}, which has nothing at {output.at!r}"
                 return Failure(INVALID, said)
@@ -201,30 +432,26 @@ class Labels:
         return part.number_array(column)
 
     def _values(self, answer: Any) -> Iterator[Any]:
-        """Each output of an answer of any shape; None where there is none."""
-        if isinstance(answer, Stored):
-            yield from answer.outputs
-            return
-        for output in self.outputs:
+        """Each output of an answer; None where there is none."""
+        for place in range(len(self.parts)):
             try:
-                yield find_part(_parsed(answer, output.at), output.at)
+                yield self._value(answer, place)
             except (LookupError, ValueError):
                 yield None
+
+    def _value(self, answer: Any, place: int) -> Any:
+        """One output of an answer of any shape; a text that must have parts is read as JSON."""
+        if isinstance(answer, Stored):
+            return answer.outputs[place]
+        at = self.outputs[place].at
+        whole = json.loads(answer) if at is not None and isinstance(answer, str) else answer
+        return find_part(whole, at)
 
     def _number(self, key: tuple[int, ...]) -> int:
         number = self._numbers.setdefault(key, len(self._numbers))
         if number >= RECORD_LIMIT:
             raise too_many(RECORD_LIMIT)
         return number
-
-    def _refresh(self) -> None:
-        known = len(self._columns[0])
-        new = list(self._numbers)[known:] if len(self._numbers) > known else []
-        if new:
-            rows = np.array(new, dtype=np.int32)
-            self._columns = [
-                np.concatenate([column, rows[:, k]]) for k, column in enumerate(self._columns)
-            ]
 
 
 def _no_decision(part: Part, output: Any) -> Failure:
@@ -240,6 +467,34 @@ def _no_decision(part: Part, output: Any) -> Failure:
     return Failure(INVALID, f"{said}{hint}")
 
 
-def _parsed(answer: Any, at: str | int | None) -> Any:
-    """A text that must have parts is read as JSON."""
-    return json.loads(answer) if at is not None and isinstance(answer, str) else answer
+def bare_text(text: str) -> str:
+    """What is left of a text without case, surrounding space and final punctuation.
+
+    >>> [bare_text(each) for each in ("Approved.", " approved", "承認。", "<=50K", "A-", "...")]
+    ['approved', 'approved', '承認', '<=50k', 'a-', '...']
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold().strip()
+    return folded.rstrip(FINAL).rstrip() or folded
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _as_number(value: Any) -> float:
+    if value is None or isinstance(value, list | tuple | dict):
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def too_many(limit: int) -> SubjectError:
+    remedy = "round them, e.g. to two places"
+    if limit == DECISION_LIMIT:
+        remedy = (
+            "say in [subject.labels] which of them mean the same; if they are measurements, "
+            "describe them in [outputs], or compare them with a cut-off first"
+        )
+    return SubjectError(f"the subject gave more than {limit:,} different outputs: {remedy}")

@@ -15,8 +15,7 @@ from typing import Any
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Prices, Subject
-from themis.subjects.door import at_door
+from themis.subjects.base import Prices, Subject, at_door
 from themis.subjects.functions import BatchFunction, InputTable, RowFunction
 from themis.subjects.models import Model
 from themis.subjects.outputs import REFERENCE, Output
@@ -150,8 +149,7 @@ def _program_subject(
 
 
 def _chat_subject(options: Mapping[str, Any], schema: Schema, folder: Path) -> Subject:
-    from themis.subjects.http.chat import ChatSubject
-    from themis.subjects.prompts import prompt_of
+    from themis.subjects.http.chat import ChatSubject, prompt_of
 
     prices = Prices(**options["prices"]) if "prices" in options else None
     own = {key: value for key, value in options.items() if key not in ("prompt", "prices")}

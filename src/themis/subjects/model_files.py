@@ -15,9 +15,9 @@ from typing import Any
 from themis.errors import RequestError, suggest
 from themis.inputs.schema import Schema
 from themis.subjects.base import Subject
+from themis.subjects.columns import INSTALL
 from themis.subjects.decisions import cut_text
-from themis.subjects.models import INSTALL, Model
-from themis.subjects.onnx import OnnxModel
+from themis.subjects.models import Model, OnnxModel
 from themis.subjects.trained import WEIGHTS, trained_of
 
 SAFE = (".onnx", ".skops")

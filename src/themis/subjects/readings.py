@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from themis.inputs.columns import favourable_text
 from themis.subjects.decisions import FAILED, NOT_RUN
-from themis.subjects.label_parts import NumberPart, Part
-from themis.subjects.labels import Labels
+from themis.subjects.labels import Labels, NumberPart, Part
 from themis.subjects.outputs import Output, Statistic
 
 FLIP, CONSTANT, UNKNOWN = 1, 0, -1  # what a row can be

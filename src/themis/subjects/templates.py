@@ -24,8 +24,7 @@ from themis.errors import Mistake, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.documents import Documents, placed
 from themis.inputs.schema import Schema
-from themis.subjects.processes.texts import Column, plain_text, write_csv
-from themis.subjects.wordings import wording_of
+from themis.subjects.texts import Column, plain_text, wording_of, write_csv
 
 WHOLE = ("input", "inputs")  # the places that stand for a whole input, or for a list of them
 

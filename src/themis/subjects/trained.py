@@ -19,7 +19,7 @@ import numpy as np
 
 from themis.errors import RequestError
 from themis.inputs.characteristics import Value
-from themis.subjects.encoders import needed_columns
+from themis.subjects.columns import needed_columns
 from themis.subjects.functions import function_fingerprint
 
 Method = Literal["predict", "predict_proba", "decision_function"]

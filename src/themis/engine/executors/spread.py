@@ -20,10 +20,8 @@ from themis.engine.executors.travel import Missing, Packed, one_thread, pack, ru
 from themis.engine.variants import Drawn, Inputs, codes_of
 from themis.errors import RequestError, SubjectError, suggest
 from themis.inputs.characteristics import Codes
-from themis.subjects.base import Answers, Batch, Subject, heed
-from themis.subjects.decisions import Failure
-from themis.subjects.door import Around
-from themis.subjects.labels import OutputColumns
+from themis.subjects.base import Answers, Around, Batch, Subject, heed
+from themis.subjects.decisions import Failure, OutputColumns
 
 HERE_SECONDS = 1.0  # work that is done here first: what takes less needs no other process
 TASK_SECONDS = 0.5  # that a task takes, about

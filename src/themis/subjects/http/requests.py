@@ -20,7 +20,6 @@ from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.processes.programs import mistake_in, shell_quoted
-from themis.subjects.processes.texts import check_texts, shorten
 from themis.subjects.secrets import Secrets
 from themis.subjects.templates import (
     Body,
@@ -33,6 +32,7 @@ from themis.subjects.templates import (
     uncovered,
     unlike,
 )
+from themis.subjects.texts import check_texts, shorten
 
 METHODS = ("GET", "POST", "PUT", "PATCH")
 WHERE = "subject.url"

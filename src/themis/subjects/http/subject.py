@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import weakref
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from themis.errors import RequestError, SubjectError
+from themis.errors import RequestError, SubjectError, count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.subjects.base import (
@@ -20,12 +21,19 @@ from themis.subjects.base import (
     Batch,
     BudgetEndedError,
     CodesBatch,
-    CulpritSearch,
     Subject,
     Traits,
     UnpaidError,
 )
-from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
+from themis.subjects.decisions import (
+    CRASH,
+    INVALID,
+    NOT_SENT,
+    TIMEOUT,
+    TRANSPORT,
+    CulpritSearch,
+    Failure,
+)
 from themis.subjects.http.client import (
     CREDENTIALS,
     REDIRECTS,
@@ -36,10 +44,10 @@ from themis.subjects.http.client import (
     Reply,
     Trouble,
 )
-from themis.subjects.http.readers import AnswerReader
-from themis.subjects.http.requests import Requests
+from themis.subjects.http.requests import Credentials, Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.secrets import Secrets, inherited_secrets
+from themis.subjects.texts import no_answer_place, parse_json, resolve_pointer, shorten
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -63,6 +71,7 @@ REDIRECTED = "give the address to which it leads as url of [subject]"
 _ABOUT_THE_SERVICE = {401, 403, 404, 405, 407, 429} | REDIRECTS
 # Failures of a service that is down, or that one of the inputs brings down.
 _MAYBE_DOWN = RETRYABLE - {429, 500}
+WORDS = ("text", "status")  # answers that are no JSON pointers
 
 
 class HttpSubject(Subject):
@@ -347,3 +356,118 @@ def _may_be_one_input(reply: Reply | Failure) -> bool:
     if isinstance(reply, Failure):
         return reply.kind == TIMEOUT
     return reply.status not in _ABOUT_THE_SERVICE
+
+
+class AnswerReader:
+    """Reads decisions: at a JSON pointer, as the whole text, or from the status.
+
+    An empty pointer is the whole document. For a list of inputs the pointer leads to a list, or
+    through one: `/outputs/*/decision`.
+    """
+
+    words: Sequence[str] = WORDS
+
+    def __init__(self, answer: str, credentials: Credentials, *, many: bool) -> None:
+        self.answer = answer
+        self.structured = False  # whether an output may have parts
+        self._credentials, self._many = credentials, many
+        if answer and not answer.startswith("/") and answer not in self.words:
+            raise no_answer_place(answer, self.words)
+        if many and answer in WORDS:
+            problem = f"{answer!r} holds one decision, and {{inputs}} asks for many"
+            remedy = "give the JSON pointer of the list, or send {input}"
+            raise RequestError.one("answer", "subject.answer", problem, remedy)
+        self._list, _, self._inner = answer.partition("/*")
+        if self._inner and not self._inner.startswith("/"):  # a key that begins with an asterisk
+            self._list, self._inner = answer, ""
+        self._item_pointer = f"{self._list}/*{self._inner}"
+
+    def reads(self, reply: Reply) -> bool:
+        """Whether a decision may be in this answer."""
+        is_decided = self.answer == "status" and 400 <= reply.status < 500
+        return reply.good or (is_decided and reply.status not in RETRYABLE)
+
+    def excerpt(self, reply: Reply) -> str:
+        """The start and the end of what a service said, fit for a message."""
+        text = self._credentials.redact(reply.body.decode("utf-8", "replace"))
+        said = " ".join(text.split())
+        return shorten(said if reply.whole else said[:100])
+
+    def read(self, reply: Reply, count: int) -> list[Any] | Failure:
+        """The outputs, or Failures, in an answer to so many inputs; or one Failure for all."""
+        if self.answer == "status":
+            return [reply.status]
+        if not reply.whole:
+            start = self.excerpt(reply)
+            return Failure(INVALID, f"an answer of more than {len(reply.body):,} bytes: {start!r}")
+        try:
+            text = reply.body.decode()
+        except UnicodeDecodeError:
+            return Failure(INVALID, f"the answer is not UTF-8: {self.excerpt(reply)!r}")
+        # Messages repeat parts of the text, so that it must hold no secret when it is read.
+        clean = self._credentials.redact(text)
+        try:
+            outputs = self._outputs(clean, count)
+        except ValueError as error:
+            return Failure(INVALID, str(error))
+        if clean != text and not self._reads_as(outputs, text, count):
+            return Failure(INVALID, "the answer repeats a secret")
+        return outputs
+
+    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
+        try:
+            return self._outputs(text, count) == outputs
+        except ValueError:
+            return False
+
+    def _outputs(self, text: str, count: int) -> list[Any]:
+        if self.answer == "text":
+            return [_decision(text.strip(), "the answer")]
+        document = _document(text)
+        if not self._many:
+            return [self._single(document, "the answer")]
+        listed = resolve_pointer(document, self._list)
+        if not isinstance(listed, list):
+            shown = shorten(json.dumps(listed))
+            raise ValueError(f"{self._list or 'the answer'} is not a list of outputs: {shown}")
+        if len(listed) != count:
+            raise ValueError(
+                f"the answer has {count_of(len(listed), 'output')} for {count_of(count, 'input')}"
+            )
+        if not self._inner and set(map(type, listed)) <= {int, bool}:
+            return listed  # the usual case, without a call for each
+        return [self._item(each) for each in listed]
+
+    def _single(self, document: Any, what: str) -> Any:
+        """The output in a document of one."""
+        found = resolve_pointer(document, self.answer)
+        return found if self.structured else _decision(found, what, self.answer)
+
+    def _item(self, each: Any) -> Any:
+        try:
+            found = resolve_pointer(each, self._inner)
+            return found if self.structured else _decision(found, "an output", self._item_pointer)
+        except ValueError as error:
+            return Failure(INVALID, str(error))
+
+
+def _decision(found: Any, what: str, pointer: str = "") -> Any:
+    """What a pointer led to, if that is a decision."""
+    if isinstance(found, str | int | float) and found != "":
+        return found
+    hint = ""
+    if isinstance(found, dict) and found:
+        token = next(iter(found)).replace("~", "~0").replace("/", "~1")
+        inside = json.dumps(f"{pointer}/{token}", ensure_ascii=False)
+        hint = f"; point to what is inside, such as answer = {inside}"
+    problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
+    raise ValueError(f"{problem}{hint}")
+
+
+def _document(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError:
+        said = " ".join(text.split())
+        problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
+    raise ValueError(problem)

@@ -24,16 +24,6 @@ from themis.subjects.processes.children import (
     work_together,
 )
 from themis.subjects.processes.programs import check_limits, find_program, mistake_in
-from themis.subjects.processes.texts import (
-    ARGUMENT_LIMIT,
-    Column,
-    answer_reader,
-    check_texts,
-    last_line,
-    shorten,
-    write_csv,
-    write_plain,
-)
 from themis.subjects.secrets import Secrets
 from themis.subjects.templates import (
     Part,
@@ -43,6 +33,16 @@ from themis.subjects.templates import (
     csv_parts,
     json_parts,
     uncovered,
+)
+from themis.subjects.texts import (
+    ARGUMENT_LIMIT,
+    Column,
+    answer_reader,
+    check_texts,
+    last_line,
+    shorten,
+    write_csv,
+    write_plain,
 )
 
 MODES = ("positional", "named", "json", "csv")

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import CRASH, INVALID, Failure
-from themis.subjects.processes.texts import shorten, write_csv
 from themis.subjects.templates import Template, csv_parts, json_parts
+from themis.subjects.texts import shorten, write_csv
 
 EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then four digits
 DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from themis.errors import RequestError, SubjectError, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, CulpritSearch, Subject, Traits, heed
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits, heed
+from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, CulpritSearch, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
     Child,
@@ -39,8 +39,8 @@ from themis.subjects.processes.lines import (
     write_requests,
 )
 from themis.subjects.processes.programs import Program, check_limits, find_program
-from themis.subjects.processes.texts import check_texts, last_line
 from themis.subjects.secrets import Secrets
+from themis.subjects.texts import check_texts, last_line
 
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
 
