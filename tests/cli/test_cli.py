@@ -47,7 +47,7 @@ SPARED = (
     *("themis.search", "themis.audit.forecast", "themis.audit.replay", "themis.audit.saved_tests"),
     *("themis.scores.people", "themis.scores.apparent", "themis.scores.outcomes"),
     *("themis.scores.proxies", "themis.scores.paper", "themis.scores.exact"),
-    *("themis.scores.within", "themis.results.saved"),
+    "themis.results.saved",
     *("themis.subjects.processes.command", "themis.subjects.processes.worker"),
     *("themis.subjects.http", "themis.engine.executors", "themis.show.reports"),
     *("scipy.special", "scipy.stats", "numpy.f2py", "pandas", "asyncio", "ssl", "rich.progress"),

@@ -12,7 +12,7 @@ import themis
 from themis.audit.audit import Audit
 from themis.results.notes import Ending, Note
 from themis.results.withheld import withheld_notes
-from themis.scores.explanations.failing import confirmed
+from themis.scores.explanations.regions import confirmed
 from themis.subjects.processes.command import CommandSubject
 
 SCHEMA = themis.Schema(

@@ -28,7 +28,7 @@ from themis.results.parts import Group, Naming
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, limit_on
 from themis.results.withheld import by_size, tells_of_few, withheld, withheld_check
-from themis.scores.within import rests_on_few
+from themis.scores.apparent import rests_on_few
 from themis.show.notebook import html_of, plot
 from themis.show.reports.comparisons import render_comparison
 from themis.show.reports.formats import FORMATS

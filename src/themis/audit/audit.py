@@ -55,7 +55,7 @@ from themis.results.model import (
 )
 from themis.results.notes import Note
 from themis.results.parts import Naming, Noise
-from themis.scores.explanations.failing import failed_inputs
+from themis.scores.explanations.regions import failed_inputs
 from themis.settings import Settings, Stopping
 from themis.subjects.base import CostKind
 from themis.subjects.decisions import DEFAULT_FAVOURABLE

@@ -26,7 +26,7 @@ from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.results.parts import LISTED_OUTPUTS, Inventory, OutputCount
 from themis.scores.privacy import is_shared
-from themis.scores.unchangeable import fixed_share
+from themis.scores.tally import fixed_share
 from themis.settings import Stopping
 from themis.subjects.base import Prices, Subject, Tokens
 from themis.subjects.decisions import cut_text

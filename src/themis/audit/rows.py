@@ -226,7 +226,7 @@ def _numbers(request: RowRequest, run: PeopleRun, whole: Views) -> KnownNumbers 
 
 def row_errors(request: RowRequest, run: PeopleRun, whole: Views) -> tuple[Errors, ...]:
     """The errors of outputs that are numbers, where rows have known ones; runs everybody."""
-    from themis.scores.errors import known_errors
+    from themis.scores.outcomes import known_errors
 
     numbers = _numbers(request, run, whole)
     if numbers is None:

@@ -41,7 +41,7 @@ from themis.results.observed import Observed, observed_of_noise
 from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
 from themis.results.parts import Account, Naming
 from themis.results.withheld import withheld_notes
-from themis.scores.explanations.failing import failed_inputs
+from themis.scores.explanations.regions import failed_inputs
 from themis.scores.noise import NoiseProbe
 from themis.scores.observed import Counted, observed_rates
 from themis.scores.privacy import marked_notes, outputs_in

@@ -14,8 +14,8 @@ from themis.engine.variants import MOST_WHOLE, Rows, first_wave
 from themis.events import ignore
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region
+from themis.scores.explanations.changes import WIDTH_LIMIT
 from themis.scores.explanations.explaining import explained
-from themis.scores.explanations.harm import WIDTH_LIMIT
 from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,

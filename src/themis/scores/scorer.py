@@ -23,7 +23,7 @@ from themis.scores.domain import Domain, Pieces, can_be_exact, cannot_sweep, run
 from themis.scores.group import measure_group
 from themis.scores.privacy import of_people
 from themis.scores.question import Question, Scored, charged, drawing_from
-from themis.scores.unchangeable import by_construction, told_unchangeable
+from themis.scores.tally import by_construction, told_unchangeable
 from themis.settings import Settings, Stopping
 from themis.statistics.proportions import ProportionRule
 from themis.subjects.base import BudgetEndedError

@@ -13,8 +13,8 @@ from themis.engine.variants import Variants
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Account, Region
+from themis.scores.explanations.changes import WIDTH_LIMIT, Ends, HarmTally
 from themis.scores.explanations.explaining import Unexplained, explained_together
-from themis.scores.explanations.harm import WIDTH_LIMIT, Ends, HarmTally
 from themis.scores.explanations.regions import sampled_regions
 from themis.scores.question import ending_early
 from themis.scores.tally import CausalTally, harm_fields, share_ends
