@@ -55,7 +55,7 @@ def sampled(sample: Sampler, measure: str, *names: str, **settings: Any) -> Any:
     """A score from base inputs, also where the whole domain could be run."""
     assignments = sample.assignments(sample.population.schema.columns_of(names))
     procedure = measure_causal if measure == "causal" else measure_group
-    return procedure(Question(sample, assignments, Settings(**settings))).score
+    return procedure(Question(sample, assignments, measure, Settings(**settings))).score
 
 
 SPACES = {

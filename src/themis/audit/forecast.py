@@ -137,10 +137,10 @@ class Forecaster:
         """Whether all that the score needs is run, or nothing: 0 by construction."""
         if self._is_unread(columns, measure) or (self._whole and measure != "excess"):
             return True
-        scorer, settings = view.scorer, self.settings
-        if not scorer.is_exact(columns, measure, settings):
+        scorer, question = view.scorer, view.scorer.question(columns, measure, self.settings)
+        if not scorer.is_exact(question):
             return False
-        return scorer.cost_of_all(columns, measure, settings) <= self.runner.executions_left
+        return scorer.cost_of_all(question) <= self.runner.executions_left
 
     def _is_unread(self, columns: Columns, measure: Measure) -> bool:
         return measure != "group" and self.runner.schema.unread.issuperset(columns)

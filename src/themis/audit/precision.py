@@ -37,7 +37,7 @@ def precise_at_once(
     """
     limit = _limit(apparatus, settings)
     scores = [(columns, *each) for columns, views in asked for each in views]
-    if all(view.scorer.is_exact(columns, measure, settings) for columns, measure, view in scores):
+    if all(v.scorer.is_exact(v.scorer.question(c, m, settings)) for c, m, v in scores):
         return settings
     if exactly and limit and _of_all(settings, asked) <= limit:
         return replace(settings, exact=True)
@@ -61,7 +61,7 @@ def _of_all(settings: Settings, asked: Asked) -> float:
     shared, own = 0.0, 0.0
     for columns, views in asked:
         for measure, view in views:
-            cost = view.scorer.cost_of_all(columns, measure, settings)
+            cost = view.scorer.cost_of_all(view.scorer.question(columns, measure, settings))
             if view.scorer.people_run is None:  # the domain is run once for all of them
                 shared = max(shared, cost)
             else:

@@ -287,19 +287,20 @@ def row_scores(
     for columns in request.sets:
         is_read = not run.people.schema.unread.issuperset(columns)  # else all else is the same
         for measure, view in views.measured(request.measures, request.output):
+            question = view.scorer.question(columns, measure, settings)
             for kind in request.kinds(measure)[: None if is_read else 1]:
                 if request.draws:
-                    drawn = view.scorer.measure(columns, measure, settings)
+                    drawn = view.scorer.measure(question)
                     yield drawn.then(partial(replace, population="rows"))
                     continue
                 reading = view.sampler.reading
                 runner, before = run.sampler.runner, run.sampler.runner.account
-                measured = measure_people(run, reading, columns, measure, settings, kind)
+                measured = measure_people(run, question, kind)
                 score = charged(measured.score, runner, before)
                 yield measured._replace(score=of_people(score, "rows", run, reading))
         if is_read and not request.only_data:
             for measure, view in whole.measured(request.measures, request.output):
-                yield view.scorer.measure(columns, measure, settings)
+                yield view.scorer.measure(view.scorer.question(columns, measure, settings))
 
 
 def drawn_views(people: People, sampler: Sampler, whole: Views) -> Views:

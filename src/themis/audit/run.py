@@ -128,7 +128,8 @@ class Work:
         check_excess(self._apparatus, measure)
         question = question_of(columns, measure, view, self._scored, limit)
         if not self.add_known(self._apparatus.asked.answers(question)):
-            self.add(view.scorer.measure(columns, measure, self._scored), limit)
+            asked = view.scorer.question(columns, measure, self._scored)
+            self.add(view.scorer.measure(asked), limit)
         return question
 
     def be_precise(self, asked: Asked) -> Settings:

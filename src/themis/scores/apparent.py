@@ -22,7 +22,6 @@ from themis.inputs.assignments import Assignments, Places, context_keys
 from themis.inputs.columns import SHARED
 from themis.inputs.following import follow
 from themis.inputs.keys import InputKeys, Keys, first_places, summed
-from themis.results.model import Measure
 from themis.results.notes import Ending, Note, ended_early
 from themis.scores.domain import rounded
 from themis.scores.explanations.explaining import explained
@@ -32,30 +31,26 @@ from themis.scores.people import PeopleRun
 from themis.scores.privacy import groups_of
 from themis.scores.question import Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs, by_construction, own_distances
-from themis.settings import Settings, Stopping
+from themis.settings import Stopping
 from themis.statistics.intervals import Flags, Floats, weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading, row_states
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, row_states
 
 Counterfactuals = Literal["generated", "within"]
 
 
 def measure_people(
-    run: PeopleRun,
-    reading: Reading,
-    columns: tuple[int, ...],
-    measure: Measure,
-    settings: Settings,
-    counterfactuals: Counterfactuals = "generated",
+    run: PeopleRun, asked: Question, counterfactuals: Counterfactuals = "generated"
 ) -> Scored:
-    """The apparent group or causal score of a set of columns; `of_people` says whose it is."""
-    assignments = Assignments(run.people.schema, columns)
-    settings = replace(settings, stopping=Stopping.CERTIFIED)  # there is no rule that stops it
-    question = Question(run.sampler.reading_as(reading), assignments, settings, run.base)
-    if measure == "group":
+    """The apparent group or causal score of a set; `of_people` says whose it is."""
+    assignments = Assignments(run.people.schema, asked.assignments.columns)
+    sampler = run.sampler.reading_as(asked.reading)
+    settings = replace(asked.settings, stopping=Stopping.CERTIFIED)  # no rule stops it
+    question = Question(sampler, assignments, asked.measure, settings, run.base)
+    if question.measure == "group":
         return apparent_group(run, question)
-    if (known := by_construction(question, measure)) is not None:
+    if (known := by_construction(question)) is not None:
         return known.then(lambda score: replace(score, counterfactuals=counterfactuals))
     if counterfactuals == "within":
         return causal_within(run, question)

@@ -141,7 +141,7 @@ class _CausalRows:
         """Report progress."""
         interval = self.anytime
         self.question.tell(
-            "causal", self.tally.count, self._expected(), lambda: (interval().low, interval().high)
+            self.tally.count, self._expected(), lambda: (interval().low, interval().high)
         )
 
     def _expected(self) -> int:

@@ -24,9 +24,8 @@ from themis.inputs.keys import numbered, summed
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.inputs.streams import MIXING
-from themis.results.model import Measure
 from themis.results.notes import Ending
-from themis.scores.question import ending_early
+from themis.scores.question import Question, ending_early
 from themis.statistics.intervals import Flags, Floats
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
@@ -161,12 +160,13 @@ def _known(sampler: Sampler) -> Cells:
     return np.concatenate(parts)
 
 
-def can_be_exact(sampler: Sampler, assignments: Assignments, measure: Measure) -> bool:
+def can_be_exact(question: Question) -> bool:
     """Whether the definitions can be computed from the outputs of the whole domain.
 
     Of bins a random member stands for each, which causal scores sample.
     """
-    if measure == "causal" and assignments.binned:
+    sampler, assignments = question.sampler, question.assignments
+    if question.measure == "causal" and assignments.binned:
         return False
     chosen = set(assignments.columns)
     width = math.prod(assignments.schema.code_counts[c] for c in chosen)
@@ -183,18 +183,19 @@ PIECE = 2**19  # cells of a piece, about; the same wherever the subject runs
 MOST_TOGETHER = 2**22  # inputs, or cells, that must be looked at together, at most
 
 
-def cannot_sweep(sampler: Sampler, assignments: Assignments, measure: Measure) -> str | None:
+def cannot_sweep(question: Question) -> str | None:
     """Why a score can't be computed piece by piece; None if it can."""
-    if sampler.population.size is None:
+    assignments, is_causal = question.assignments, question.measure == "causal"
+    if question.sampler.population.size is None:
         return "not-counted"
-    if measure == "causal":
+    if is_causal:
         if assignments.binned:
             return "bins"
         if assignments.holds_followers:
             return "following"
-    pieces = Pieces.of(sampler, assignments)
+    pieces = Pieces.of(question.sampler, assignments)
     most = max(pieces.together, assignments.count)
-    most = max(most, pieces.cells) if measure == "causal" and most <= MOST_TOGETHER else most
+    most = max(most, pieces.cells) if is_causal and most <= MOST_TOGETHER else most
     return "too-wide" if most > MOST_TOGETHER else None
 
 

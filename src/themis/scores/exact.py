@@ -48,7 +48,7 @@ def exact_causal(question: Question, pieces: Pieces) -> Scored:
     with ending_early(keeps_interrupts=question.sampler.keep_on_interrupt) as early:
         for piece in pieces.run():
             flips.add(piece)
-            question.tell("causal", flips.samples, pieces.size, flips.ends)
+            question.tell(flips.samples, pieces.size, flips.ends)
     held = pieces.domain
     return flips.score((held and held.ended) or early.ending or Ending.EXHAUSTED)
 
@@ -63,7 +63,7 @@ def exact_group(question: Question, pieces: Pieces) -> Scored:
             inputs = piece.in_groups(assignments)
             own = assignments.index_of(inputs.codes)
             tally.add(own, inputs.cells, inputs.weights)
-            question.tell("group", tally.samples, pieces.size, tally.spread)
+            question.tell(tally.samples, pieces.size, tally.spread)
     members: Members = partial(_drawn_members, question)
     scoring = None
     if held is not None:

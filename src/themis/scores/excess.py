@@ -165,7 +165,7 @@ class ExcessRows:
         state = self.state
         width = (state.high - state.low) / (2.0 * state.rule.error)
         expected = max(state.count, int(state.count * width**2))
-        self.question.tell("excess", state.count, expected, lambda: (state.low, state.high))
+        self.question.tell(state.count, expected, lambda: (state.low, state.high))
 
     def score(self, stopped: Ending) -> ExcessScore:
         """The score with what stands beside it."""
@@ -178,7 +178,7 @@ class ExcessRows:
             beside = {name: _share(getattr(shown, name)) for name in ("within", "across", "gap")}
             beside["pair"] = tuple(labels_of(self.variants, place) for place in shown.pair)
         return ExcessScore(
-            **question.fields("excess", interval),
+            **question.fields(interval),
             method="sampled",
             followed=question.assignments.followed_names,
             samples=state.count,

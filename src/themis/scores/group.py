@@ -61,7 +61,7 @@ def measure_group(question: Question) -> Scored:
     state, looks, stopped = rows.state, rule.looks(), Ending.BUDGET
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
         step = rows.next_step(looks)
-        question.tell("group", 0, step[-1])
+        question.tell(0, step[-1])
         while rows.advance(step):
             if state.crossed:
                 stopped = Ending.INCONSISTENT
@@ -172,7 +172,7 @@ class _MeasuredRows(GroupRows):
         ends = (self.state.low, self.state.high if self.question.variants.complete else 1.0)
         if self.question.reading.statistic == "mean" and self.sampler.population.profile:
             ends = (0.0, 1.0)  # of few people, they would tell the mean
-        self.question.tell("group", self.count, expected, lambda: ends)
+        self.question.tell(self.count, expected, lambda: ends)
 
     def score(self, stopped: Ending) -> GroupScore:
         """The score with all that belongs to it."""

@@ -278,7 +278,7 @@ def group_score(
     if reading.statistic == "rate":  # a ratio of means depends on where the scale begins
         ratio = impact_ratio(groups, all_groups=all_groups)
     return GroupScore(
-        **question.fields("group", interval),
+        **question.fields(interval),
         groups=groups,
         statistic=reading.statistic,
         favours=reading.favours,

@@ -35,7 +35,7 @@ def paper_causal(question: Question) -> Scored:
         with suppress(BudgetEndedError):
             for first, last in question.sampler.blocks(tally.count, target, variants.width):
                 tally.add(*algorithm_2_rows(question.sampler, variants, first, last))
-                question.tell("causal", last, rule.max_samples)
+                question.tell(last, rule.max_samples)
         if tally.count < target:
             break
         if rule.stops(tally.apart, tally.count):
@@ -106,7 +106,7 @@ def paper_group(question: Question) -> Scored:
         if not finished:
             stopped = Ending.BUDGET
             break
-        question.tell("group", place + 1, variants.width)
+        question.tell(place + 1, variants.width)
     known = interval()
     if not stopped.is_conclusive:
         known = Interval(known.score, 0.0, 1.0)

@@ -47,6 +47,7 @@ class Question:
 
     sampler: Sampler
     assignments: Assignments
+    measure: Measure
     settings: Settings
     base: BaseInputs | None = None  # of given people, instead of the sampler's own
     cost: Cost = field(init=False)  # since it was asked
@@ -70,16 +71,19 @@ class Question:
         """All assignments, however many."""
         return all_variants(self.assignments)
 
-    def tell(
-        self, measure: Measure, samples: int, expected: int, ends: AnyTimeEnds | None = None
-    ) -> None:
-        """Report progress."""
-        self.sampler.tell(measure, self.assignments, samples, expected, ends)
+    @property
+    def tries_all(self) -> bool:
+        """Whether no assignment is left out because there are very many."""
+        return self.assignments.count <= self.settings.max_assignments
 
-    def fields(self, measure: Measure, interval: Interval) -> dict[str, Any]:
+    def tell(self, samples: int, expected: int, ends: AnyTimeEnds | None = None) -> None:
+        """Report progress."""
+        self.sampler.tell(self.measure, self.assignments, samples, expected, ends)
+
+    def fields(self, interval: Interval) -> dict[str, Any]:
         """The fields that every score has: the interval, what was asked, and its cost so far."""
         return {
-            "measure": measure,
+            "measure": self.measure,
             "against": self.assignments.names,
             "score": interval.score,
             "low": interval.low,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from themis.engine.sampler import Sampler
-from themis.engine.variants import Rows, Variants
-from themis.inputs.assignments import Assignments
+from themis.engine.variants import Rows
 from themis.inputs.columns import SHARED
 from themis.inputs.following import as_drawn
 from themis.inputs.people import People
@@ -49,7 +50,7 @@ class Scorer:
         self.sampler = sampler
         self.whole = sampler  # draws from all inputs
         self._domains: dict[bool, Domain] = {}  # what was run whole: with variants, or without
-        self._run: PeopleRun | None = None
+        self.people_run: PeopleRun | None = None  # whom inputs are drawn from, if not from all
         self._exact: dict[object, Scored] = {}
         self.contexts: dict[tuple[int, ...], ExcessRows] = {}  # what was counted of an excess
         schema = sampler.population.schema
@@ -57,162 +58,166 @@ class Scorer:
             self.whole = drawing_from(sampler, Population.of(schema))
             from themis.scores.people import PeopleRun
 
-            self._run = PeopleRun(sampler, people)
+            self.people_run = PeopleRun(sampler, people)
         self._reachable = self.whole  # draws also what only occurs as a variant
         if any(not tie.derived for tie in schema.ties):
             self._reachable = drawing_from(sampler, Population.reachable(schema))
 
     def reading_as(self, reading: Reading) -> Scorer:
         """The same, of another output of the same executions."""
-        other = Scorer(self.sampler.reading_as(reading))
-        other.whole = self.whole.reading_as(reading)
-        other._reachable = self._reachable.reading_as(reading)
-        other._domains, other._run, other._exact = self._domains, self._run, self._exact
+        other = copy.copy(self)
+        other.sampler, other.whole, other._reachable = (
+            each.reading_as(reading) for each in (self.sampler, self.whole, self._reachable)
+        )
+        other.contexts = {}
         return other
-
-    @property
-    def people_run(self) -> PeopleRun | None:
-        """Whom inputs are drawn from, if not from all that the schema allows."""
-        return self._run
 
     @property
     def whole_domain(self) -> Domain | None:
         """Every input that occurs, where all of them were run and held."""
         return next((each.occurring for each in self._domains.values()), None)
 
-    def measure(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Scored:
-        """The causal or group score of a set of columns, with what it cost."""
+    def question(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Question:
+        """The question for the score of a set of columns."""
+        return Question(self.sampler, self.sampler.assignments(columns), measure, settings)
+
+    def measure(self, question: Question) -> Scored:
+        """The score of a set, with what it cost."""
         runner, before = self.sampler.runner, self.sampler.runner.account
-        measured = self._measured(columns, measure, settings)
+        measured = self._measured(question)
         measured = measured.then(lambda score: charged(score, runner, before))
-        if self._run is None:
-            measured = measured.then(lambda s: told_unchangeable(s, self.sampler, columns))
+        if self.people_run is None:
+            measured = measured.then(partial(told_unchangeable, question))
         if measured.score.method == "exact" and measured.score.stopped is Ending.EXHAUSTED:
-            self._exact[self._key(columns, measure)] = measured
+            self._exact[_key(question)] = measured
         return measured
 
-    def knows(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
+    def knows(self, question: Question) -> bool:
         """Whether a set's exact score takes no execution: it was measured, or all people ran.
 
         Of more groups than are compared at most nothing is known where few people are in each.
         """
-        run, assignments = self._run, self.sampler.assignments(columns)
-        if assignments.count > settings.max_assignments:
+        run, assignments, measure = self.people_run, question.assignments, question.measure
+        if not question.tries_all:
             if run is None:
                 return False
             groups = len(np.unique(assignments.places_of(run.codes), axis=0))
             if SHARED * groups > run.counts.sum():
                 return False
         has_run = run is not None and measure == "group" and not (run.answers == NOT_RUN).any()
-        return has_run or self._key(columns, measure) in self._exact
+        return has_run or _key(question) in self._exact
 
-    def known(
-        self, columns: tuple[int, ...], measure: Measure, settings: Settings
-    ) -> Scored | None:
+    def known(self, question: Question) -> Scored | None:
         """The exact score of a set, where nothing has to be run for it."""
-        key = self._key(columns, measure)
-        if not self.knows(columns, measure, settings):
+        key = _key(question)
+        if not self.knows(question):
             return None
-        if self._run is not None and key not in self._exact:
-            self._exact[key] = self._of_people(self._run, columns, measure, settings)
+        if self.people_run is not None and key not in self._exact:
+            self._exact[key] = self._of_people(question, self.people_run)
         return self._exact.get(key)
 
-    def _of_people(
-        self, run: PeopleRun, columns: tuple[int, ...], measure: Measure, settings: Settings
-    ) -> Scored:
-        from themis.scores.apparent import measure_people
-
-        reading = self.sampler.reading
-        measured = measure_people(run, reading, columns, measure, settings)
-        return measured.then(lambda score: of_people(score, "profile", run, reading))
-
-    def cost_of_all(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> float:
+    def cost_of_all(self, question: Question) -> float:
         """The executions of an exact score, where nothing was run; infinite if it can't be exact.
 
         Of all that the schema allows, one run serves all sets.
         """
-        assignments, run = self.sampler.assignments(columns), self._run
-        if measure == "excess":
+        run, assignments = self.people_run, question.assignments
+        if question.measure == "excess":
             return math.inf
         if run is not None:
-            fits = assignments.count <= settings.max_assignments and not assignments.binned
-            width = 1 if measure == "group" else assignments.count if fits else math.inf
-            return len(run.people) * width
-        can = can_be_exact(self.sampler, assignments, measure)
-        sampler = self.drawing_all(columns, measure) if can else None
+            width = assignments.count if _can_run_all(question) else math.inf
+            return len(run.people) * (1 if question.measure == "group" else width)
+        can = can_be_exact(question)
+        sampler = self.drawing_all(assignments.columns, question.measure) if can else None
         size = None if sampler is None else sampler.population.size
         return math.inf if size is None else size
 
-    def run_people(self, columns: tuple[int, ...], settings: Settings) -> None:
+    def run_people(self, question: Question) -> None:
         """Run everybody of a profile, where a group score of these columns would.
 
         After that all group scores are known, and a search for groups needs no chance. Raises
         BudgetEndedError or KeyboardInterrupt where that ended it.
         """
-        run, assignments = self._run, self.sampler.assignments(columns)
-        if run is None or not self._runs_all(run, assignments, "group", settings):
+        run = self.people_run
+        if run is None or not self._runs_all(run, question):
             return
-        ended = run.run(assignments, "group")
+        ended = run.run(question.assignments, "group")
         if ended is Ending.INTERRUPTED:
             raise KeyboardInterrupt
         if ended is not None:
             raise BudgetEndedError
 
-    def _key(self, columns: tuple[int, ...], measure: Measure) -> object:
-        reading = self.sampler.reading
-        statistic = reading.statistic if measure == "group" else None
-        return frozenset(columns), measure, reading.place, statistic
+    def is_exact(self, question: Question) -> bool:
+        """Whether a score is exact anyway, as long as no budget ends it."""
+        if question.measure == "excess":
+            return False
+        if self.people_run is not None:
+            return self._runs_all(self.people_run, question)
+        return self.cost_of_all(question) <= self._most(question)
 
-    def _measured(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> Scored:
-        question = Question(self.sampler, self.sampler.assignments(columns), settings)
-        if (known := by_construction(question, measure)) is not None:
-            population = "inputs" if self._run is None else "profile"
+    # What is measured, and how --------------------------------------------------------------------
+    def _measured(self, question: Question) -> Scored:
+        run = self.people_run
+        if (known := by_construction(question)) is not None:
+            population = "inputs" if run is None else "profile"
             return known.then(lambda score: replace(score, population=population))
-        if measure == "excess":
-            return self._excess(question)
-        if self._run is not None:
-            return self._of_profile(self._run, question, measure, settings)
+        if question.measure == "excess":
+            measured = self._excess(question)
+        elif run is None:
+            return self._of_inputs(question)
+        elif self._runs_all(run, question):
+            return self._of_people(question, run)
+        else:
+            measured = _sampled(question)
+        if run is None:
+            return measured
+        return measured.then(lambda score: of_people(score, "profile", run, question.reading))
+
+    def _of_people(self, question: Question, run: PeopleRun) -> Scored:
+        from themis.scores.apparent import measure_people
+
+        measured = measure_people(run, question)
+        return measured.then(lambda score: of_people(score, "profile", run, question.reading))
+
+    def _of_inputs(self, question: Question) -> Scored:
+        """A score of all that the schema allows: exact where that costs no more, else sampled."""
+        settings = question.settings
         if settings.stopping is Stopping.PAPER:
-            return _sampled(question, measure)
-        was_known = self._reaches(columns, measure) in self._domains
-        domain = self._whole_domain(question.assignments, measure, settings)
+            return _sampled(question)
+        was_known = self._reaches(question.assignments.columns, question.measure) in self._domains
+        domain = self._whole_domain(question)
         if domain is not None:
             if was_known:
                 self.sampler.runner.ledger.remember(len(domain.cells))
             if domain.ended is None:
-                self._write_down(domain, question.every)
-            return self._exactly(question, measure, domain)
-        reason = self._why_not_swept(question, measure) if settings.exact else None
+                self._write_down(domain, question)
+            return self._exactly(question, domain)
+        reason = self._why_not_swept(question) if settings.exact else None
         if settings.exact and reason is None:
-            return self._exactly(question, measure)
+            return self._exactly(question)
         note = () if reason is None else (Note.of("exact-not-possible", reason=reason),)
-        measured = _sampled(question, measure)
+        measured = _sampled(question)
         return measured.then(lambda score: replace(score, notes=(*score.notes, *note)))
 
     def _excess(self, question: Question) -> Scored:
         from themis.scores.excess import ExcessRows, measure_excess
 
-        columns, run = question.assignments.columns, self._run
+        columns = question.assignments.columns
         rows = self.contexts.get(columns) or ExcessRows(question)
         measured, self.contexts[columns] = measure_excess(question, rows), rows
-        if run is None:
-            return measured
-        reading = self.sampler.reading
-        return measured.then(lambda score: of_people(score, "profile", run, reading))
+        return measured
 
-    def _exactly(
-        self, question: Question, measure: Measure, domain: Domain | None = None
-    ) -> Scored:
+    def _exactly(self, question: Question, domain: Domain | None = None) -> Scored:
         """The score of a domain that was run, or of one that is too large to hold."""
         from themis.scores.exact import exact_causal, exact_group
 
-        exact = exact_causal if measure == "causal" else exact_group
+        exact = exact_causal if question.measure == "causal" else exact_group
         return exact(question, Pieces.of(self.sampler, question.assignments, domain))
 
-    def _why_not_swept(self, question: Question, measure: Measure) -> str | None:
+    def _why_not_swept(self, question: Question) -> str | None:
         """Why there is no exact score of a domain that is too large to hold; None if there is."""
         sampler = self.sampler
-        reason = cannot_sweep(sampler, question.assignments, measure)
+        reason = cannot_sweep(question)
         size = sampler.population.size or 0
         if reason is None and sampler.tables.suite is not None:
             reason = "suite"
@@ -222,26 +227,13 @@ class Scorer:
             reason = "max-seconds"
         return reason
 
-    def _of_profile(
-        self, run: PeopleRun, question: Question, measure: Measure, settings: Settings
-    ) -> Scored:
-        """A score of the profile: exact where running all people costs no more, else sampled."""
-        if self._runs_all(run, question.assignments, measure, settings):
-            return self._of_people(run, question.assignments.columns, measure, settings)
-        measured = _sampled(question, measure)
-        reading = self.sampler.reading
-        return measured.then(lambda score: of_people(score, "profile", run, reading))
-
-    def _runs_all(
-        self, run: PeopleRun, assignments: Assignments, measure: Measure, settings: Settings
-    ) -> bool:
+    def _runs_all(self, run: PeopleRun, question: Question) -> bool:
         """Whether running all people of a profile costs no more than to sample."""
-        width = min(assignments.count, settings.max_assignments)
+        settings, people = question.settings, len(run.people)
+        width = min(question.assignments.count, settings.max_assignments)
         most = ProportionRule(settings.confidence, settings.error).max_samples
-        fits = assignments.count <= settings.max_assignments and not assignments.binned
-        people = len(run.people)
-        cost = people * width if measure == "causal" else people
-        limit = most * width if fits or measure == "group" else 0
+        cost = people * width if question.measure == "causal" else people
+        limit = most * width if question.measure == "group" or _can_run_all(question) else 0
         if settings.exact and limit:
             limit = cost
         certified = settings.stopping is Stopping.CERTIFIED
@@ -251,6 +243,7 @@ class Scorer:
         left = self.sampler.runner.executions_left
         return left if wanted <= left and self._has_time_for(wanted) else 0.0
 
+    # The whole domain -----------------------------------------------------------------------------
     def _reaches(self, columns: tuple[int, ...], measure: Measure) -> bool:
         """Whether variants of these sets are needed that are drawn by nobody.
 
@@ -260,7 +253,7 @@ class Scorer:
             return True
         followers = {tie.follower for tie in self.sampler.population.schema.ties}
         held = not followers.isdisjoint(columns)
-        return self._run is not None or (measure == "causal" and held)
+        return self.people_run is not None or (measure == "causal" and held)
 
     def drawing_all(self, columns: tuple[int, ...], measure: Measure) -> Sampler | None:
         """What draws every input that exact scores of sets of these columns need.
@@ -268,8 +261,9 @@ class Scorer:
         None where nothing does: of given people with a derived characteristic that is not what it
         is derived to, no list has all variants.
         """
+        run = self.people_run
         derived = [tie for tie in self.sampler.population.schema.ties if tie.derived]
-        if self._run is not None and not as_drawn(derived, self._run.codes).all():
+        if run is not None and not as_drawn(derived, run.codes).all():
             return None
         return self._reachable if self._reaches(columns, measure) else self.whole
 
@@ -289,8 +283,8 @@ class Scorer:
         if domain is None or (domain.ended and not or_part):
             return None
         schema = sampler.population.schema
-        if self._run is not None:
-            people = self._run.people
+        if self.people_run is not None:
+            people = self.people_run.people
             domain = domain.weighted(schema, people.codes, people.weights)
         elif sampler.population is not (own := self.sampler.population):
             every = np.arange(own.size or 0)
@@ -299,9 +293,9 @@ class Scorer:
             self._domains[reaches] = domain
         return domain
 
-    def _write_down(self, domain: Domain, variants: Variants) -> None:
+    def _write_down(self, domain: Domain, question: Question) -> None:
         """Write an exact score's inputs into the suite, if one is wanted."""
-        tables, assignments = self.sampler.tables, variants.assignments
+        tables, assignments = self.sampler.tables, question.assignments
         if tables.suite is None:
             return
         if not assignments.schema.ties:
@@ -310,38 +304,28 @@ class Scorer:
             tables.suite.add_domain((), domain.codes, domain.cells)
         else:
             rows = Rows(domain.occurring.codes, {})
-            tables.note("domain", variants, rows, 0, domain.table(assignments, domain.cells))
+            cells = domain.table(assignments, domain.cells)
+            tables.note("domain", question.every, rows, 0, cells)
 
-    def _whole_domain(
-        self, assignments: Assignments, measure: Measure, settings: Settings
-    ) -> Domain | None:
+    def _whole_domain(self, question: Question) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""
-        if not can_be_exact(self.sampler, assignments, measure):
+        if not can_be_exact(question):
             return None
-        columns = assignments.columns
+        columns, measure = question.assignments.columns, question.measure
         if self._reaches(columns, measure) not in self._domains:
-            size = self.cost_of_all(columns, measure, settings)
-            if size > self._most(assignments, settings) or size > self._executions_left(size):
+            size = self.cost_of_all(question)
+            if size > self._most(question) or size > self._executions_left(size):
                 return None
         return self.run_all(columns, measure, or_part=True)
 
-    def _most(self, assignments: Assignments, settings: Settings) -> int:
+    def _most(self, question: Question) -> int:
         """The executions of a whole domain up to which it is run: no more than to sample."""
+        settings = question.settings
         if settings.exact:
             return EXACT_LIMIT
-        width, is_cheap = assignments.count, self.sampler.runner.traits.vectorised
+        width, is_cheap = question.assignments.count, self.sampler.runner.traits.vectorised
         most = ProportionRule(settings.confidence, settings.error).max_samples
         return min(most * (width if is_cheap else min(width, EXPENSIVE_WIDTH)), EXACT_LIMIT)
-
-    def is_exact(self, columns: tuple[int, ...], measure: Measure, settings: Settings) -> bool:
-        """Whether a score is exact anyway, as long as no budget ends it."""
-        assignments = self.sampler.assignments(columns)
-        if measure == "excess":
-            return False
-        if self._run is not None:
-            return self._runs_all(self._run, assignments, measure, settings)
-        cost = self.cost_of_all(columns, measure, settings)
-        return cost <= self._most(assignments, settings)
 
     def _has_time_for(self, executions: float) -> bool:
         """Whether so many executions, for which there is budget, surely fit in the time left."""
@@ -360,10 +344,23 @@ class Scorer:
         return 2 * executions * seconds < runner.seconds_left
 
 
-def _sampled(question: Question, measure: Measure) -> Scored:
+def _key(question: Question) -> object:
+    """What tells exact scores apart."""
+    reading, measure = question.reading, question.measure
+    statistic = reading.statistic if measure == "group" else None
+    return frozenset(question.assignments.columns), measure, reading.place, statistic
+
+
+def _can_run_all(question: Question) -> bool:
+    """Whether all variants of given people can be run: none is left out, nor drawn from a bin."""
+    return question.tries_all and not question.assignments.binned
+
+
+def _sampled(question: Question) -> Scored:
     """The score of a set from base inputs, by the certified rules or as the paper has it."""
+    causal = question.measure == "causal"
     if question.settings.stopping is Stopping.PAPER:
         from themis.scores.paper import paper_causal, paper_group
 
-        return (paper_causal if measure == "causal" else paper_group)(question)
-    return (measure_causal if measure == "causal" else measure_group)(question)
+        return (paper_causal if causal else paper_group)(question)
+    return (measure_causal if causal else measure_group)(question)

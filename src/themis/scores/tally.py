@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows, Variants, all_variants, mark_impossible, own_columns
 from themis.inputs.assignments import Assignments
-from themis.results.model import CausalScore, ExcessScore, Measure, Score
+from themis.results.model import CausalScore, ExcessScore, Score
 from themis.results.notes import Ending, Note
 from themis.scores.explanations.changes import Ends, HarmTally, JointTally
 from themis.scores.explanations.witnesses import FlipPool
@@ -118,7 +118,7 @@ class CausalTally:
         if interval.score == 0 and question.reading.labels.merged_texts():
             notes = (*notes, Note.of("equal-but-for-spelling"))
         return CausalScore(
-            **question.fields("causal", interval),
+            **question.fields(interval),
             followed=question.assignments.followed_names,
             unknown=self.unknown,
             lower_bound=lower_bound,
@@ -174,17 +174,17 @@ def fixed_share(sampler: Sampler, columns: tuple[int, ...]) -> float:
     return float(((cells != NO_COUNTERFACTUAL).sum(axis=1) < 2).mean())
 
 
-def told_unchangeable(score: Score, sampler: Sampler, columns: tuple[int, ...]) -> Score:
+def told_unchangeable(question: Question, score: Score) -> Score:
     """The score; one of changes, of a set that can't be changed in any input, says so."""
     if not isinstance(score, CausalScore | ExcessScore) or not score.samples or score.score > 0:
         return score
-    if fixed_share(sampler, columns) < 1:
+    if fixed_share(question.sampler, question.assignments.columns) < 1:
         return score
     note = Note.of("nothing-to-change", against=score.against)
     return replace(score, notes=(*score.notes, note))
 
 
-def by_construction(question: Question, measure: Measure) -> Scored | None:
+def by_construction(question: Question) -> Scored | None:
     """The score of a set of which nothing reaches the subject, if it needs no execution.
 
     Changing such a set changes no input. Groups of generated inputs have equal rates where the set
@@ -194,10 +194,10 @@ def by_construction(question: Question, measure: Measure) -> Scored | None:
     if not population.schema.unread.issuperset(question.assignments.columns):
         return None
     ended: dict[str, Any] = {"method": "exact", "samples": 0, "stopped": Ending.EXHAUSTED}
-    if measure != "group":
-        kind = CausalScore if measure == "causal" else ExcessScore
+    if question.measure != "group":
+        kind = CausalScore if question.measure == "causal" else ExcessScore
         notes = (Note.of("not-an-input", against=names),)
-        return Scored(kind(**question.fields(measure, ZERO), **ended, notes=notes))
+        return Scored(kind(**question.fields(ZERO), **ended, notes=notes))
     if population.profile or not population.is_independent(question.assignments.columns):
         return None
     notes = (Note.of("groups-need-people", against=names),)

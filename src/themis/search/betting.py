@@ -181,9 +181,7 @@ class ExcessDecider(Decider):
 
     def decide(self, mask: int, delta: float) -> TestedSet:
         columns = self.search.columns_of(mask)
-        question = Question(
-            self.scorer.sampler, self.scorer.sampler.assignments(columns), self.settings
-        )
+        question = self.scorer.question(columns, "excess", self.settings)
         names, count = question.assignments.names, question.assignments.count
         if count > MOST_SEARCHED:
             many = Note.of("too-many-to-compare", assignments=count, most=MOST_SEARCHED)

@@ -13,7 +13,7 @@ from themis.results.model import Measure
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
 from themis.scores.domain import rounded
-from themis.scores.question import Scored
+from themis.scores.question import Question, Scored
 from themis.scores.reruns import Finding
 from themis.scores.scorer import Scorer
 from themis.search.lattice import members
@@ -119,21 +119,22 @@ class KnownScores:
     def begin(self) -> None:
         """Run what makes scores known, where that costs no more than to sample."""
         if self.request.measure == "group":
-            self.scorer.run_people(self.request.columns, self.settings)
+            self.scorer.run_people(self._question(self.request.columns))
 
     def has(self, mask: int) -> bool:
         """Whether there is such a score, which may still be to compute."""
-        columns = self.request.columns_of(mask)
-        return self.scorer.knows(columns, self.request.measure, self.settings)
+        return self.scorer.knows(self._question(self.request.columns_of(mask)))
 
     def score_of(self, mask: int) -> Scored | None:
         """The score that decides a set; one above the threshold can be run again."""
-        columns = self.request.columns_of(mask)
-        found = self.scorer.known(columns, self.request.measure, self.settings)
+        found = self.scorer.known(self._question(self.request.columns_of(mask)))
         tested = None if found is None else self.decision(mask, found)
         if found is None or tested is None:
             return None
         return found if tested.decision == "below" or found.rests_on is not None else None
+
+    def _question(self, columns: tuple[int, ...]) -> Question:
+        return self.scorer.question(columns, self.request.measure, self.settings)
 
     def decision(self, mask: int, known: Scored) -> TestedSet | None:
         """What a score decides of a set; None where failed executions leave it open."""

@@ -276,7 +276,7 @@ def measure_found(
     """
     columns = tuple(book.columns[place] for place in members(mask))
     assignments = Assignments(sampler.population.schema, columns)
-    question = Question(sampler, assignments, settings)
+    question = Question(sampler, assignments, "causal", settings)
     found, stopped = SeenFlips(), Ending.BUDGET
     expensive = _is_expensive(book, mask, settings)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early:
@@ -293,7 +293,7 @@ def measure_found(
         confidence = interval_confidence(settings.confidence)
         interval = anytime_interval(found.flips, most, count, confidence)
     score = CausalScore(
-        **question.fields("causal", interval),
+        **question.fields(interval),
         followed=assignments.followed_names,
         method="sampled",
         stopped=stopped,

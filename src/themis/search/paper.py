@@ -79,4 +79,5 @@ def _score(
     sampler: Sampler, columns: tuple[int, ...], request: SearchRequest, settings: Settings
 ) -> Score:
     procedure = paper_causal if request.measure == "causal" else paper_group
-    return procedure(Question(sampler, sampler.assignments(columns), settings)).score
+    assignments = sampler.assignments(columns)
+    return procedure(Question(sampler, assignments, request.measure, settings)).score

@@ -315,7 +315,8 @@ class Searcher:
         with self.sampler.runner.counting_as(
             "explanations" if search.method == "exact" else "sampling"
         ):
-            return self.scorer.measure(columns, search.request.measure, sampled).score
+            question = self.scorer.question(columns, search.request.measure, sampled)
+            return self.scorer.measure(question).score
 
 
 def _accepted_up_to(accepted: Accepted, score: Score) -> float | None:

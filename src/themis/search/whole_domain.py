@@ -177,7 +177,7 @@ class ExactDecider(Decider):
     def finding(self, mask: int) -> Finding:
         sampler, assignments = self.sampler, self.sampler.assignments(self.request.columns_of(mask))
         if self.request.measure == "group":
-            question = Question(sampler, assignments, self.settings)
+            question = Question(sampler, assignments, "group", self.settings)
             found = exact_group(question, Pieces.of(sampler, assignments, self.domain)).rests_on
             assert found is not None
             return found
