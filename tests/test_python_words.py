@@ -11,7 +11,7 @@ import pytest
 
 import themis
 from tests.projects import enter, run, write_project
-from themis.cli.endings import OPTIONS, in_options
+from themis.cli.printing import OPTIONS, in_options
 
 SOURCE = Path(themis.__file__).parent
 ROOMS = ("statistics", "inputs", "subjects", "results", "engine", "scores", "search", "audit")

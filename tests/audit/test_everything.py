@@ -11,7 +11,7 @@ import pytest
 import themis
 from themis import Audit, Integers, Schema, Values
 from themis.audit.checker import run_checks
-from themis.audit.everything import Everything
+from themis.audit.forecast import Everything
 from themis.audit.plan import make_plan
 from themis.errors import RequestError
 from themis.events import FACTOR, Event, Forecast, StepBegun

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import themis
-from themis.audit.everything import SUITE_INPUTS
+from themis.audit.forecast import SUITE_INPUTS
 from themis.cli import app
 from themis.results.model import Result
 

@@ -446,8 +446,8 @@ def test_an_interrupt_ends_a_program_that_takes_long_to_end(project: Project) ->
             os.kill(os.getpid(), 2)
             time.sleep(600)
         atexit.register(linger)
-        import themis.cli.endings
-        themis.cli.endings.ENDING_SECONDS = 0.5
+        import themis.cli.printing
+        themis.cli.printing.ENDING_SECONDS = 0.5
     """
     config = project(head=textwrap.dedent(late))
     done = process("score", "--quiet", str(config))

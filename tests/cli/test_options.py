@@ -10,8 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from tests.projects import run
-from themis.cli.endings import ends_properly
 from themis.cli.options import Options, with_options
+from themis.cli.printing import ends_properly
 from themis.errors import Exit
 
 

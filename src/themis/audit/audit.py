@@ -11,9 +11,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from themis.audit.apparatus import Apparatus, Handling
-from themis.audit.everything import MEASURES, THRESHOLD, Everything
-from themis.audit.family import Family
+from themis.audit.apparatus import Apparatus, Handling, View
 from themis.audit.given import (
     CachePlace,
     check_made_up,
@@ -25,7 +23,7 @@ from themis.audit.given import (
     subject_of,
     warn_of,
 )
-from themis.audit.precision import precise_at_once
+from themis.audit.precision import MEASURES, THRESHOLD, Family, precise_at_once
 from themis.audit.rows import (
     CounterfactualChoice,
     RowRequest,
@@ -35,7 +33,6 @@ from themis.audit.rows import (
     sets_of,
 )
 from themis.audit.run import Sought, Work, start_budget
-from themis.audit.views import View
 from themis.engine.account import Budget
 from themis.events import Forecast, Listener, ignore
 from themis.inputs.assignments import set_name
@@ -64,6 +61,7 @@ from themis.subjects.outputs import Output, Similarity, Statistic
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from themis.audit.forecast import Everything
     from themis.config.reader import Config
     from themis.results.replays import Replay
     from themis.search.searcher import Accepted, SearchPlan
@@ -284,7 +282,7 @@ class Audit:
     @property
     def everything_sets(self) -> tuple[tuple[str, ...], ...]:
         """The sets that `everything` measures."""
-        return Everything.of(self.schema, self._named_sets).sets
+        return self._everything(THRESHOLD, None, MEASURES).sets
 
     def foresee(
         self,
@@ -295,7 +293,7 @@ class Audit:
         at_once: bool = False,
     ) -> Forecast:
         """What `everything` will cost, after a few trials."""
-        plan = Everything.of(self.schema, self._named_sets, threshold, max_size, measures)
+        plan = self._everything(threshold, max_size, measures)
         settings = plan.family(self.settings, self._views).settings
         return plan.forecast(self._apparatus, settings, at_once=at_once)
 
@@ -400,7 +398,7 @@ class Audit:
         from themis.search.deciding import check_request
 
         check_request(threshold, max_size)
-        plan = Everything.of(self.schema, self._named_sets, threshold, max_size, measures)
+        plan = self._everything(threshold, max_size, measures)
         family = plan.family(self.settings, self._views)
 
         def measure(work: Work) -> None:
@@ -541,6 +539,13 @@ class Audit:
         saved.personal |= self._apparatus.people is not None
         listen, rows = self.sampler.listen, self.shows_rows
         return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep, rows=rows)
+
+    def _everything(
+        self, threshold: float, max_size: int | None, measures: Sequence[Measure]
+    ) -> Everything:
+        from themis.audit.forecast import Everything
+
+        return Everything.of(self.schema, self._named_sets, threshold, max_size, measures)
 
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         return self.schema.free if among is None else self.schema.columns_of(among, where="among")

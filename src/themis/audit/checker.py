@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from themis.audit.audit import Audit
-from themis.audit.family import Family
 from themis.audit.notes import timing_of
+from themis.audit.precision import Family
 from themis.errors import SubjectError
 from themis.results.model import CheckResult, GroupScore, Result, Score, SearchResult
 from themis.results.notes import Ending, Note

@@ -10,11 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from themis.audit.audit import Audit
-from themis.audit.everything import MEASURES, THRESHOLD
-from themis.audit.family import Family
 from themis.audit.forecast import PILOT, Forecaster
 from themis.audit.given import check_made_up
 from themis.audit.notes import fit_notes, inventories, sparse, unknown_values
+from themis.audit.precision import MEASURES, THRESHOLD, Family
 from themis.config.from_model import order_note
 from themis.engine.account import Budget
 from themis.errors import SubjectError

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from themis.audit.apparatus import Apparatus
-from themis.audit.family import Family
+from themis.audit.apparatus import Apparatus, Views, no_groups
 from themis.audit.given import warn_of
+from themis.audit.precision import Family
 from themis.audit.run import Work
-from themis.audit.views import Views, no_groups
 from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.assignments import Assignments

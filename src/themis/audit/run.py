@@ -11,8 +11,7 @@ from functools import partial
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
 
-from themis.audit.apparatus import Apparatus, question_of
-from themis.audit.family import Family
+from themis.audit.apparatus import Apparatus, View, question_of
 from themis.audit.notes import (
     about_answers,
     few_counterfactuals,
@@ -27,8 +26,7 @@ from themis.audit.notes import (
     with_commands,
     without_effect,
 )
-from themis.audit.precision import Asked, precise_at_once
-from themis.audit.views import View
+from themis.audit.precision import Asked, Family, precise_at_once
 from themis.engine.account import Budget
 from themis.engine.answers import TooManyFailuresError
 from themis.engine.runner import Runner

@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from themis._version import __version__
-from themis.cli.audit import audit
-from themis.cli.check import check, replay
-from themis.cli.endings import end_undisturbed, ends_properly, run_printing
+from themis.cli.audit import audit, check, replay
 from themis.cli.measure import Against, Measured, apparent, measures_of, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
-from themis.cli.printing import open_streams, print_line, spell_program, write
+from themis.cli.printing import (
+    end_undisturbed,
+    ends_properly,
+    open_streams,
+    print_line,
+    run_printing,
+    spell_program,
+    write,
+)
 from themis.cli.saved import cache_app, diff, report
 from themis.errors import Exit, RequestError, suggest
 
@@ -167,7 +173,7 @@ def demo(options: Options) -> int:
 @with_options("config", "trust_pickle")
 def answer(options: Options) -> int:
     """Answer what-if questions of the page: lines of JSON."""
-    from themis.cli.answering import answer_lines
+    from themis.cli.validate import answer_lines
 
     return answer_lines(options)
 
@@ -178,7 +184,7 @@ def schema(
     ] = False,
 ) -> int:
     """Print the JSON Schema of themis.toml, or of a saved result."""
-    from themis.config.reader import format_schema
+    from themis.config.format import format_schema
     from themis.results.saved import result_schema
 
     write(f"{json.dumps(result_schema() if of_result else format_schema(), indent=2)}\n")

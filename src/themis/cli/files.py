@@ -1,4 +1,4 @@
-"""The files of a command: those that it must not overwrite, and the one its result comes from.
+"""The files of a command: where it may write, what it must not overwrite, and what it reads.
 
 An earlier file of the same kind, known by how it begins, may be replaced.
 """
@@ -6,6 +6,7 @@ An earlier file of the same kind, known by how it begins, may be replaced.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from themis.cli.printing import naming
 from themis.errors import Mistake, RequestError
 
 if TYPE_CHECKING:
     from themis.config.reader import Config
+    from themis.show.reports.formats import Format
 
 Files = Mapping[str, Path | None]
 RESULT_KEYS = {"themis", "command", "executions", "stopped"}
@@ -152,3 +155,41 @@ def _is_result(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(data, dict) and data.keys() >= RESULT_KEYS
+
+
+def check_places(output: Path | None, suite: Path | None) -> None:
+    """Find out before the run whether the result can be saved after it, and where its tests go."""
+    from themis.engine.suite_files import check_place
+
+    mistakes: list[Mistake] = []
+    for place, check in ((output, check_output), (suite, check_place)):
+        try:
+            with naming({"suite": "--suite"}):
+                if place is not None:
+                    check(place)
+        except RequestError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise RequestError(mistakes)
+
+
+def check_output(output: Path) -> None:
+    """Raise RequestError where no result can be saved."""
+    if output.is_dir():
+        raise output_mistake(f"{str(output)!r} is a folder", "name a file")
+    if not output.parent.is_dir():
+        raise output_mistake(f"there is no folder {str(output.parent)!r}", "create it first")
+    target = output if output.exists() else output.parent
+    if not os.access(target, os.W_OK):
+        raise output_mistake(f"{str(target)!r} can't be written", "choose another place")
+    named = document_of(output)
+    if not is_no_loss(output, "result" if named is None else named.name):
+        what = "result of Themis" if named is None else f"report of Themis ({named.name})"
+        raise output_mistake(*loss(output, what))
+
+
+def document_of(output: Path) -> Format | None:
+    """The format of a report that a file's name asks for; None: the result as JSON."""
+    from themis.show.reports.formats import formats_named_by
+
+    return next(iter(formats_named_by(output.name)), None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from themis.cli.options import AT_ONCE, Options, split_names, with_options
+from themis.cli.printing import naming
 from themis.errors import Exit, Mistake, RequestError
 from themis.results.notes import Ending
 from themis.settings import Stopping
@@ -37,7 +38,8 @@ Measured = Annotated[
 @with_options(helps={"error": AT_ONCE})
 def score(options: Options, against: Against = None, measure: Measured = "both") -> int:
     """Measure how much decisions differ."""
-    from themis.cli.session import Session, document_of, score_exit_code
+    from themis.cli.files import document_of
+    from themis.cli.session import Session, score_exit_code
     from themis.show.terminal.results import render_quiet, render_result
 
     document = None if options.output is None else document_of(options.output)
@@ -80,7 +82,7 @@ def search(
     ] = False,
 ) -> int:
     """Find all minimal sets of characteristics that change decisions."""
-    from themis.cli.session import Session, naming
+    from themis.cli.session import Session
     from themis.show.terminal.results import render_quiet
     from themis.show.terminal.searches import render_search
 
@@ -168,7 +170,7 @@ def apparent(
     proxies: Proxies = False,
 ) -> int:
     """Measure how much decisions differ among given people."""
-    from themis.cli.session import Session, naming, score_exit_code
+    from themis.cli.session import Session, score_exit_code
     from themis.show.terminal.results import render_quiet, render_result
 
     own = ("against", "weights", "unknown", "counterfactuals", "draw", "label", "label_favourable")

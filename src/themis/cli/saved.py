@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from themis.cli.endings import ends_properly
 from themis.cli.files import (
     ReportFile,
     check_report,
@@ -23,7 +22,7 @@ from themis.cli.files import (
     save,
 )
 from themis.cli.options import Options, with_options
-from themis.cli.printing import print_line, say, write, write_document
+from themis.cli.printing import ends_properly, print_line, say, write, write_document
 from themis.errors import Exit, RequestError
 from themis.show.words.values import count, file_size, one_line, visible
 

@@ -1,35 +1,38 @@
-"""One run of a command: signals, the live line, the subject's prints, saving, and the exit code."""
+"""One run of a command: signals, the live line, events, saving, and the exit code."""
 
 from __future__ import annotations
 
-import gc
 import json
 import math
-import os
 import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.given import with_columns
-from themis.cli.endings import in_options
-from themis.cli.event_lines import EventLines
-from themis.cli.files import Files, check_targets, is_no_loss, loss, output_mistake, save, source_of
+from themis.cli.files import (
+    Files,
+    check_places,
+    check_targets,
+    document_of,
+    save,
+    source_of,
+)
 from themis.cli.options import Options, split_names
-from themis.cli.printing import print_line, say, write
+from themis.cli.printing import hosting_subject, in_options, naming, print_line, say, write
 from themis.config.reader import Config, load_config, placing
 from themis.config.told import check_confirmed
-from themis.errors import Exit, Mistake, RequestError, SubjectError
-from themis.events import FACTOR, Began, Event, Forecast, Listener, ignore
+from themis.errors import Exit, RequestError, SubjectError
+from themis.events import FACTOR, Activity, Began, Event, Forecast, Listener, ignore
 from themis.inputs.numbers import two_digits
 from themis.results.model import Result
 from themis.results.notes import Ending, Note
@@ -40,7 +43,6 @@ from themis.show.words.values import about_duration, at_cost, count, file_size
 if TYPE_CHECKING:
     from themis.engine.suites import Suite
     from themis.results.replays import Replay
-    from themis.show.reports.formats import Format
 
 Learned = TypeVar("Learned", bound="Result | Replay")
 
@@ -257,44 +259,6 @@ def open_config(options: Options, against: Iterable[str] = ()) -> Config:
         return with_columns(config, split_names(list(against)))
 
 
-def check_places(output: Path | None, suite: Path | None) -> None:
-    """Find out before the run whether the result can be saved after it, and where its tests go."""
-    from themis.engine.suite_files import check_place
-
-    mistakes: list[Mistake] = []
-    for place, check in ((output, check_output), (suite, check_place)):
-        try:
-            with naming({"suite": "--suite"}):
-                if place is not None:
-                    check(place)
-        except RequestError as error:
-            mistakes += error.mistakes
-    if mistakes:
-        raise RequestError(mistakes)
-
-
-def check_output(output: Path) -> None:
-    """Raise RequestError where no result can be saved."""
-    if output.is_dir():
-        raise output_mistake(f"{str(output)!r} is a folder", "name a file")
-    if not output.parent.is_dir():
-        raise output_mistake(f"there is no folder {str(output.parent)!r}", "create it first")
-    target = output if output.exists() else output.parent
-    if not os.access(target, os.W_OK):
-        raise output_mistake(f"{str(target)!r} can't be written", "choose another place")
-    named = document_of(output)
-    if not is_no_loss(output, "result" if named is None else named.name):
-        what = "result of Themis" if named is None else f"report of Themis ({named.name})"
-        raise output_mistake(*loss(output, what))
-
-
-def document_of(output: Path) -> Format | None:
-    """The format of a report that a file's name asks for; None: the result as JSON."""
-    from themis.show.reports.formats import formats_named_by
-
-    return next(iter(formats_named_by(output.name)), None)
-
-
 def _json(learned: Result | Replay) -> str:
     return json.dumps(learned.to_dict(), indent=2) + "\n"
 
@@ -320,17 +284,6 @@ def _close(audit: Audit | None) -> RequestError | None:
     except RequestError as error:
         return error
     return None
-
-
-@contextmanager
-def naming(options: Mapping[str, str]) -> Iterator[None]:
-    """Within, mistakes in what was asked carry the names of the options."""
-    try:
-        yield
-    except RequestError as error:
-        raise RequestError(
-            replace(each, where=options.get(each.where, each.where)) for each in error.mistakes
-        ) from None
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -403,58 +356,6 @@ class Watch:
             listen(event)
 
 
-@contextmanager
-def hosting_subject() -> Iterator[None]:
-    """Within, what the subject prints goes to stderr, and it can't end the command."""
-    if not gc.isenabled():  # as `__main__` starts
-        gc.freeze()
-        gc.enable()
-    try:
-        with _stdout_is_stderr(), redirect_stdout(sys.stderr), _no_silent_end():
-            yield
-    except SystemExit as error:
-        raise SubjectError(_ENDED.format(call=f"exit({error.code!r})")) from None
-
-
-_ENDED = "the subject ended the program with {call}; it must return a decision"
-
-
-@contextmanager
-def _no_silent_end() -> Iterator[None]:
-    """Within, `os._exit` of this process says so and tells of no success: nothing was decided."""
-    own, end = os.getpid(), os._exit
-
-    def said(status: int) -> NoReturn:
-        if os.getpid() == own:
-            os.write(2, f"error: {_ENDED.format(call=f'os._exit({status!r})')}\n".encode())
-            status = Exit.SUBJECT_FAILED
-        end(status)
-
-    os._exit = said
-    try:
-        yield
-    finally:
-        os._exit = end
-
-
-@contextmanager
-def _stdout_is_stderr() -> Iterator[None]:
-    """Within, file descriptor 1 leads to stderr: libraries print past Python's stdout."""
-    try:
-        sys.stdout.flush()
-        number = sys.stdout.fileno()
-        kept = os.dup(number)
-    except (OSError, ValueError, AttributeError):  # stdout is no file, as in tests
-        yield
-        return
-    try:
-        os.dup2(2, number)
-        yield
-    finally:
-        os.dup2(kept, number)
-        os.close(kept)
-
-
 def score_exit_code(result: Result) -> Exit:
     """Whether all scores are as precise as asked, and what they found was run again."""
     sure = all(score.conclusive and score.is_checked for score in result.scores)
@@ -489,3 +390,75 @@ def say_forecast(event: Event) -> None:
 def about(number: int, noun: str) -> str:
     """So many, as far as is known: "about 31,000 executions"."""
     return f"about {count(int(two_digits(number)), noun)}"
+
+
+SECONDS = 0.25  # between two lines about what a run is at
+SELDOM = 0.1  # between two lines of one kind: a vectorised subject tells of thousands a second
+
+
+class EventLines:
+    """Writes each event into a file as it happens; without a file, nothing.
+
+    A line is `{"event": "Progress", "seconds": 1.2, "line": "…", …}`, with the fields of the event
+    and what a terminal shows meanwhile. Between
+    events there is a line with what the run is at. Of those that come quickly the last is written.
+    """
+
+    def __init__(self, place: Path | None) -> None:
+        self._file = None if place is None else _opened(place)
+        self.shown: Callable[[], str] = str  # on a terminal
+        self._began, self._lock = time.monotonic(), threading.Lock()
+        self._written: dict[str, float] = {}  # when, by kind
+        self._late: Event | None = None  # not yet written
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def listen(self, event: Event) -> None:
+        """Write an event, unless one of its kind was just written."""
+        if self._file is None:
+            return
+        if isinstance(event, Began):
+            self._thread = threading.Thread(target=self._look, args=[event], daemon=True)
+            self._thread.start()
+            return
+        kind, now = type(event).__name__, time.monotonic()
+        if now - self._written.get(kind, -1.0) < SELDOM:
+            self._late = event
+            return
+        self._written[kind] = now
+        self._write(event)
+
+    def _look(self, began: Began) -> None:
+        while not self._over.wait(SECONDS):
+            late, self._late = self._late, None
+            if late is not None:
+                self._write(late)
+            self._write(began.look())
+
+    def _write(self, event: Event | Activity) -> None:
+        assert self._file is not None
+        seconds = round(time.monotonic() - self._began, 3)
+        about = {"event": type(event).__name__, "seconds": seconds, "line": self.shown()}
+        with self._lock, suppress(OSError):  # a full disk does not end the run
+            if not self._file.closed:
+                self._file.write(f"{json.dumps({**about, **asdict(event)})}\n")
+                self._file.flush()
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._file is not None:
+            if self._late is not None:
+                self._write(self._late)
+            with suppress(OSError):
+                self._file.close()
+
+
+def _opened(place: Path) -> TextIO:
+    try:
+        return place.open("w", encoding="utf-8")
+    except OSError as error:
+        problem = f"{str(place)!r} can't be written: {error.strerror}"
+        raise RequestError.one("output", "--events", problem, "choose another place") from None

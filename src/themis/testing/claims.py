@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from themis.audit.audit import Audit
 from themis.audit.checker import run_checks
-from themis.audit.family import Family
+from themis.audit.precision import Family
 from themis.config.reader import find_config
 from themis.errors import (
     ConfigError,

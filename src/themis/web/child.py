@@ -1,4 +1,4 @@
-"""The process of a command of `themis`: how it is started, and ended when its server is gone.
+"""Processes of `themis` that the server starts: how they begin, what they tell, how they end.
 
 The server holds the other end of stdin. When that closes, however the server ended, the command is
 interrupted as by Ctrl-C: it keeps and saves what it learned. Nothing in the project's folder may
@@ -11,15 +11,27 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import select
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from themis.config.told import CONFIRMED, MISTAKES
+from themis.errors import RequestError, ThemisError
 
+if TYPE_CHECKING:
+    from themis.results.model import Result
+
+RESULT = "result.json"
+KEPT = "*.html", "*.md", "*.csv"  # what an audit writes beside its result
 PATIENCE = 60.0  # seconds after which a command that is to end is killed
 
 
@@ -59,6 +71,42 @@ def _end_with_server() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def withhold(folder: Path) -> None:
+    """Leave of a saved result what documents may show; other documents of a longer one go."""
+    from themis.engine.replacing import write_whole
+    from themis.results.saved import read_result
+
+    for place in folder.rglob(RESULT):
+        try:
+            text = text_of(read_result(place), RESULT, rows=False)
+        except RequestError:
+            place.unlink()
+            raise
+        if json.loads(text) != json.loads(place.read_bytes()):
+            write_whole(place, text)
+            for each in (each for pattern in KEPT for each in place.parent.glob(pattern)):
+                each.unlink()
+
+
+def text_of(result: Result, title: str, *, rows: bool) -> bytes:
+    """A result as it is kept: as documents may show it, unless rows may be.
+
+    Raises RequestError where too little of it is left to be read again.
+    """
+    from themis.results.saved import result_from_dict
+    from themis.results.withheld import without_rows
+
+    if not rows and result.report is not None:  # whatever its file says
+        result = replace(result, report=replace(result.report, rows=False))
+    text = json.dumps((result if rows else without_rows(result)).to_dict(), indent=2)
+    try:
+        result_from_dict(json.loads(text))
+    except ThemisError:
+        problem = "it tells of few people, which may not be kept"
+        raise RequestError.one("rows", title, problem, "start the page with --rows") from None
+    return text.encode()
+
+
 def main() -> None:
     """Run the command line; the first argument is a folder in which no rows of people may stay."""
     folder = sys.argv.pop(1)
@@ -67,9 +115,122 @@ def main() -> None:
         runpy.run_module("themis", run_name="__main__", alter_sys=True)
     finally:
         if folder:
-            from themis.web.history import withhold
-
             withhold(Path(folder))
+
+
+LOADING, ANSWERING = 120.0, 60.0  # seconds that these may take
+LETTING_GO = 3.0  # seconds that ending may take
+LONGEST_SAID = 2_000  # bytes of what a process printed before it ended
+WHERE = "what if"  # is asked
+
+
+@dataclass
+class _Process:
+    """One process, and what it rests on."""
+
+    mark: str  # of the file of Themis
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+    files: Mapping[str, int] = field(default_factory=dict)
+    rest: bytes = b""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it lives, and nothing that it was made of has changed."""
+        return self.process.poll() is None and all(
+            _time_of(name) == then for name, then in self.files.items()
+        )
+
+
+class Warm:
+    """Asks one question at a time; begins, ends and begins again the process that answers."""
+
+    def __init__(self, *, trust_pickle: bool = False) -> None:
+        self._options = ["--trust-pickle"] if trust_pickle else []
+        self._lock = threading.Lock()
+        self._process: _Process | None = None
+
+    def ask(self, file: Path, mark: str, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of the subject that the file, of this mark, describes."""
+        with self._lock:
+            known = self._process
+            if known is None or known.mark != mark or not known.is_current:
+                self._end()
+                known = self._begin(file, mark)
+            assert known.process.stdin is not None
+            with suppress(BrokenPipeError):
+                known.process.stdin.write(f"{json.dumps(question)}\n".encode())
+                known.process.stdin.flush()
+            return self._answer(known, ANSWERING)
+
+    def close(self) -> None:
+        """End the process, and whatever it is at."""
+        if (known := self._process) is not None:
+            known.process.send_signal(signal.SIGINT)
+        with self._lock:
+            self._end()
+
+    def _begin(self, file: Path, mark: str) -> _Process:
+        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "themis", "answer", str(file), *self._options],
+            cwd=file.parent,
+            env={**os.environ, CONFIRMED: mark},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+        )
+        self._process = _Process(mark, process, said)
+        self._answer(self._process, LOADING)
+        return self._process
+
+    def _answer(self, known: _Process, seconds: float) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._line(known, time.monotonic() + seconds))
+        known.files = answer.get("files", {})
+        return answer
+
+    def _line(self, known: _Process, until: float) -> bytes:
+        assert known.process.stdout is not None
+        number = known.process.stdout.fileno()
+        while b"\n" not in known.rest:
+            if not select.select([number], [], [], max(until - time.monotonic(), 0))[0]:
+                self._end(patience=0.0)
+                problem = "the subject gave no answer in time, and was ended"
+                remedy = "try again; with a slow subject measure a few inputs: themis validate"
+                raise RequestError.one("no-answer", WHERE, problem, remedy)
+            if not (read := os.read(number, 1 << 16)):
+                raise self._ended(known)
+            known.rest += read
+        line, _, known.rest = known.rest.partition(b"\n")
+        return line
+
+    def _ended(self, known: _Process) -> RequestError:
+        known.said.seek(max(os.fstat(known.said.fileno()).st_size - LONGEST_SAID, 0))
+        said = known.said.read().decode("utf-8", "replace").strip()
+        self._end()
+        problem = f"the subject ended with {known.process.returncode} instead of answering"
+        return RequestError.one("no-answer", WHERE, problem, f"it said: {said}" if said else "")
+
+    def _end(self, patience: float = LETTING_GO) -> None:
+        """End the process: it ends what the subject keeps alive once its stdin is closed."""
+        known, self._process = self._process, None
+        if known is None:
+            return
+        try:
+            known.process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(known.process.pid, signal.SIGKILL)
+            known.process.communicate()
+        known.said.close()
+
+
+def _time_of(name: str) -> int | None:
+    try:
+        return Path(name).stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 if __name__ == "__main__":

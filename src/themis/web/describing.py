@@ -19,8 +19,18 @@ from themis.inputs.population import Population
 from themis.inputs.schema import Schema
 from themis.show.html import Html, empty, folded, join, tag, value
 from themis.show.words.values import count, size
-from themis.web.layout import button, choice, labelled, posting, problems, shell, written
-from themis.web.site import Site, posted, site_of
+from themis.web.site import (
+    Site,
+    button,
+    choice,
+    labelled,
+    posted,
+    posting,
+    problems,
+    shell,
+    site_of,
+    written,
+)
 from themis.web.uploads import ANY, beginnings, upload_field
 
 PREFIX = "key-"  # of fields, before the names of keys

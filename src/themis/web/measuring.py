@@ -14,8 +14,20 @@ from starlette.routing import Route
 from themis.config.parts import PICKLE, Named, programs
 from themis.config.reader import Config
 from themis.show.html import Html, empty, folded, join, literal, table, tag, value
-from themis.web.layout import button, choice, labelled, posting, problems, shell, written
-from themis.web.site import Site, ask_command, posted, run_named, site_of
+from themis.web.site import (
+    Site,
+    ask_command,
+    button,
+    choice,
+    labelled,
+    posted,
+    posting,
+    problems,
+    run_named,
+    shell,
+    site_of,
+    written,
+)
 
 Fields = Mapping[str, Sequence[str]]
 # Commands: what a run is called, and what it is for; what each takes besides the settings.

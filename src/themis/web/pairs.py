@@ -28,15 +28,21 @@ from themis.show.words.explanations import other_changes_first
 from themis.show.words.scores import lesser
 from themis.show.words.values import count
 from themis.show.words.wording import Wording, subject_title, wording
-from themis.web.history import Run
-from themis.web.layout import button, choice, filters, labelled, paged, posting, shell
+from themis.web.runs import Run
 from themis.web.site import (
     Site,
     address,
     asked_run,
     back_to,
+    button,
+    choice,
+    filters,
+    labelled,
+    paged,
     posted,
+    posting,
     run_named,
+    shell,
     shown_result,
     site_of,
 )

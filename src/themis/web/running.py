@@ -15,11 +15,9 @@ from starlette.routing import Route
 
 from themis.show.html import Html, empty, folded, literal, table, tag
 from themis.show.reports.drawing import chip
-from themis.web.history import Run
-from themis.web.layout import button, posting, shell
 from themis.web.measuring import fields_of
-from themis.web.runs import EVENTS, latest_from, lines_from
-from themis.web.site import Site, address, asked_run, posted, site_of
+from themis.web.runs import EVENTS, Run, latest_from, lines_from
+from themis.web.site import Site, address, asked_run, button, posted, posting, shell, site_of
 
 POLL = 0.2  # seconds between two looks at what a run writes
 MOST_STREAMS = 32

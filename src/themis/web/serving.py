@@ -21,26 +21,14 @@ from starlette.routing import Route
 from themis.errors import ConfigError, MistakesError, RequestError, ThemisError
 from themis.show.html import tag
 from themis.show.reports.document import STYLE
-from themis.web import (
-    combinations,
-    deciding,
-    describing,
-    measuring,
-    pairs,
-    reading,
-    running,
-    trying,
-    uploads,
-)
+from themis.web import describing, measuring, pairs, reading, running, trying, uploads
+from themis.web.child import Warm
 from themis.web.guard import Guard, Keys
-from themis.web.history import History
-from themis.web.layout import problems, shell
-from themis.web.runs import Runs
-from themis.web.site import Site, site_of
-from themis.web.warm import Warm
+from themis.web.runs import History, Runs
+from themis.web.site import Site, problems, shell, site_of
 
 HOST = "127.0.0.1"
-PAGES = reading, measuring, running, pairs, combinations, deciding, trying, describing, uploads
+PAGES = reading, measuring, running, pairs, trying, describing, uploads
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 MISTAKES = ThemisError, OSError
 STATIC = files("themis.web").joinpath("static")

@@ -19,9 +19,8 @@ from themis.inputs.schema import Schema
 from themis.show.html import Html, empty, folded, join, table, tag, value
 from themis.show.words.values import count, visible
 from themis.show.words.wording import Wording
-from themis.web.layout import button, posting, problems, shell
 from themis.web.pairs import asked_pair
-from themis.web.site import Site, ask_command, posted, site_of
+from themis.web.site import Site, ask_command, button, posted, posting, problems, shell, site_of
 
 FIELD = "value:"  # before the names of characteristics, which may be any
 MOST_OPTIONS = 2_000

@@ -16,8 +16,20 @@ from starlette.routing import Route
 
 from themis.inputs.tables import KINDS, kind_of, read_table
 from themis.show.html import Html, empty, tag, value
-from themis.web.layout import button, choice, labelled, posting, problems, shell, written
-from themis.web.site import Site, ask_command, check_change, posted, site_of
+from themis.web.site import (
+    Site,
+    ask_command,
+    button,
+    check_change,
+    choice,
+    labelled,
+    posted,
+    posting,
+    problems,
+    shell,
+    site_of,
+    written,
+)
 
 SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
 PICKLES = (".joblib", ".pkl", ".pickle")
