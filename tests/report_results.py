@@ -21,7 +21,7 @@ from themis.results.model import (
     SearchResult,
 )
 from themis.results.notes import Ending, Note
-from themis.results.observed import Category, CategoryTable, Observed
+from themis.results.outcomes import Category, CategoryTable, Observed
 from themis.results.parts import (
     Group,
     Harm,

@@ -62,7 +62,7 @@ from themis.errors import ThemisError
 from themis.inputs.tables import rows_of
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.formats import COLUMNS, FORMATS
-from themis.show.words.codes import known_codes
+from themis.show.words.notes import known_codes
 from themis.subjects.http.subject import HttpSubject
 from themis.subjects.loading import subject_from_options
 from themis.subjects.processes.command import CommandSubject

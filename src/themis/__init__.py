@@ -34,13 +34,12 @@ if TYPE_CHECKING:
     from themis.inputs.documents import documents, names
     from themis.inputs.following import derived
     from themis.inputs.schema import Schema
-    from themis.results.frames import to_frame
     from themis.results.hooks import Plot
     from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, SearchResult
     from themis.results.outcomes import Errors, Outcomes, Proxy
     from themis.results.parts import Group, Harm, Region, TestedSet, Witness
     from themis.results.replays import Replay, ReplayedSet, ReplayedTest
-    from themis.results.saved import read_result
+    from themis.results.saved import read_result, to_frame
     from themis.subjects.functions import InputTable
     from themis.subjects.loading import batch, keywords, model
     from themis.subjects.outputs import Output
@@ -120,9 +119,8 @@ _HOMES = {
     ),
     "themis.events": ("Progress", "SearchProgress"),
     "themis.subjects.outputs": ("Output",),
-    "themis.results.frames": ("to_frame",),
     "themis.results.hooks": ("Plot",),
-    "themis.results.saved": ("read_result",),
+    "themis.results.saved": ("read_result", "to_frame"),
     "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
     "themis.results.model": (
         "CausalScore",

@@ -17,7 +17,7 @@ from tests.clocks import Clock
 from tests.projects import enter, run
 from themis.engine import runner as runner_module
 from themis.results.replays import Replay
-from themis.show.reports.comparisons import Topic, render_comparison
+from themis.show.reports.page import Topic, render_comparison
 from themis.statistics.reruns import lasts_beyond_noise
 from themis.subjects import base as base_module
 

@@ -21,7 +21,7 @@ from themis.show.reports.ci import render_junit
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.progress import ProgressLine
-from themis.show.terminal.searches import render_search
+from themis.show.terminal.results import render_search
 from themis.show.words.searches import search_headline
 
 SEARCH = ("search", "--threshold", "0.1")

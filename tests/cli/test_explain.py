@@ -5,7 +5,7 @@ from __future__ import annotations
 from typer.testing import CliRunner
 
 from themis.cli import app
-from themis.show.words.codes import known_codes
+from themis.show.words.notes import known_codes
 
 
 def explain(*arguments: str) -> tuple[int, str]:

@@ -20,10 +20,10 @@ from tests.projects import Project, process, run
 from tests.results.test_checks import SCORE, SEARCHED, check
 from themis.audit.checker import run_checks
 from themis.results.comparison import beside_baseline, compare
+from themis.results.finding import Bounds, Quantity, has_risen, known
 from themis.results.model import CausalScore, Result, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import TestedSet
-from themis.results.quantities import Bounds, Quantity, has_risen, known
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import judge_score, judge_search
 from themis.settings import Stopping

@@ -16,7 +16,7 @@ from themis.cli.demo import demo_audit
 from themis.errors import RequestError
 from themis.results.model import Result
 from themis.results.saved import read_result, result_from_dict
-from themis.show.terminal.checks import render_checks
+from themis.show.terminal.results import render_checks
 
 
 def measured() -> list[Result]:

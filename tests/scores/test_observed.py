@@ -15,7 +15,7 @@ import themis
 from tests import report_results as samples
 from themis import Audit, Output, Schema, Values
 from themis.results.model import GroupScore, Result
-from themis.results.observed import Observed
+from themis.results.outcomes import Observed
 from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.scores.observed import Counted, observed_rates

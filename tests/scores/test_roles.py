@@ -20,7 +20,7 @@ from tests.worlds import Case, cases
 from themis.results.finding import finding
 from themis.results.verdicts import Check, judge_score
 from themis.show.reports.ci import render_junit
-from themis.show.terminal.searches import render_search
+from themis.show.terminal.results import render_search
 from themis.show.words.headlines import headline
 from themis.show.words.verdicts import verdict
 

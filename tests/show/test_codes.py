@@ -14,7 +14,7 @@ import pytest
 import themis
 from themis.config.complaints import _OTHER_WORDS, _WORDS
 from themis.results.notes import CODES
-from themis.show.words.codes import known_codes
+from themis.show.words.notes import known_codes
 
 SOURCE = Path(themis.__file__).parent
 MAKER = re.compile(r"Mistake|\w+Error\.one|ExpressionError")  # of mistakes, given the code first

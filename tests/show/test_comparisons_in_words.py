@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from themis.results.comparison import Differences, ScoreChange, ScoreDifference
+from themis.results.finding import Bounds, Quantity
 from themis.results.notes import Note
-from themis.results.quantities import Bounds, Quantity
-from themis.show.words.comparisons import differences_headline, guarantee
+from themis.show.parts.comparisons import differences_headline, guarantee
 
 RACE = Quantity("group", ("race",))
 

@@ -19,11 +19,14 @@ from themis.results.comparison import compare
 from themis.results.model import Result
 from themis.results.parts import Group, Harm, Witness
 from themis.show.terminal import parts, progress
-from themis.show.terminal.checks import render_checks
 from themis.show.terminal.parts import make_console
 from themis.show.terminal.progress import ProgressLine
-from themis.show.terminal.results import render_differences, render_result
-from themis.show.terminal.searches import render_search
+from themis.show.terminal.results import (
+    render_checks,
+    render_differences,
+    render_result,
+    render_search,
+)
 from themis.show.words import values as words
 
 

@@ -18,8 +18,8 @@ from tests.report_results import notes
 from tests.show.test_display import causal, group, result, text
 from themis.results.model import CheckResult
 from themis.results.parts import Group
-from themis.show.terminal.checks import limit_text, render_checks
 from themis.show.terminal.parts import IntervalBar, Sentence, make_console, render
+from themis.show.terminal.results import limit_text, render_checks
 from themis.show.words.headlines import interval
 
 CHECK = CheckResult(

@@ -11,9 +11,8 @@ from tests import report_results as samples
 from tests.show.test_annex import annex
 from tests.show.test_wording import formats
 from themis.results.model import CausalScore, Result
-from themis.show.words.explanations import counted_people
+from themis.show.words.explanations import counted_people, harms
 from themis.show.words.headlines import headline
-from themis.show.words.searches import harms
 from themis.show.words.verdicts import measured_on
 
 SEXES, RACES = ("female", "male"), ("green", "purple")

@@ -25,9 +25,7 @@ from themis.results.parts import Group, Harm, Naming, Noise, Placebo, Region, Sh
 from themis.results.withheld import withheld
 from themis.settings import Stopping
 from themis.show.reports.markdown import render_markdown
-from themis.show.terminal.checks import render_checks
-from themis.show.terminal.results import render_quiet, render_result
-from themis.show.terminal.searches import render_search
+from themis.show.terminal.results import render_checks, render_quiet, render_result, render_search
 
 GOLDEN = Path(__file__).parent / "golden"
 

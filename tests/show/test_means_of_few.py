@@ -30,13 +30,16 @@ from themis.results.verdicts import judge_score, limit_on
 from themis.results.withheld import by_size, tells_of_few, withheld, withheld_check
 from themis.scores.apparent import rests_on_few
 from themis.show.notebook import html_of, plot
-from themis.show.reports.comparisons import render_comparison
 from themis.show.reports.formats import FORMATS
-from themis.show.terminal.checks import render_checks
-from themis.show.terminal.results import render_differences, render_result
-from themis.show.terminal.searches import render_search
+from themis.show.reports.page import render_comparison
+from themis.show.terminal.results import (
+    render_checks,
+    render_differences,
+    render_result,
+    render_search,
+)
+from themis.show.words.explanations import harms
 from themis.show.words.headlines import headline
-from themis.show.words.searches import harms
 from themis.show.words.verdicts import adds, verdict
 
 LIMIT = 0.01

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import themis
 from tests.report_results import notes, plain
 from tests.show.test_display import PEOPLE, causal, group, result
-from themis.results import frames
+from themis.results import saved
 from themis.results.notes import Ending
 from themis.results.parts import Group, Harm, TestedSet, Witness
 from themis.settings import Stopping
-from themis.show.intervals import Interval, Mark
-from themis.show.svg import LABELS, NUMBERS, WIDTH, chart
+from themis.show.blocks import Interval, Mark
+from themis.show.notebook import LABELS, NUMBERS, WIDTH, chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<script>alert(1)</script>"
@@ -200,12 +200,12 @@ def test_names_that_clash_and_values_of_several_kinds_are_kept(library: Any) -> 
 
 def test_pandas_comes_before_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(causal().to_frame(), pandas.DataFrame)
-    monkeypatch.setattr(frames, "find_spec", lambda name: None if name == "pandas" else name)
+    monkeypatch.setattr(saved, "find_spec", lambda name: None if name == "pandas" else name)
     assert isinstance(causal().to_frame(), polars.DataFrame)
 
 
 def test_without_a_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "find_spec", lambda name: None)
+    monkeypatch.setattr(saved, "find_spec", lambda name: None)
     with pytest.raises(themis.RequestError, match="neither pandas nor polars is installed; pip"):
         causal().to_frame()
     with pytest.raises(themis.RequestError, match="polars is not installed; pip install polars"):

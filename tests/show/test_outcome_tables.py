@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tests.report_results import known_outcomes as known
+from themis.show.parts.outcomes import gap_difference, gap_ratio, proxy_row, rate_ends, rate_words
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
-from themis.show.words.outcomes import gap_difference, gap_ratio, rate_ends, rate_words
-from themis.show.words.proxies import proxy_row
 
 
 def figures() -> list[str]:

@@ -21,10 +21,10 @@ from themis.results.notes import Note
 from themis.results.parts import Group, Harm, Joint, Region, TestedSet
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
+from themis.show.parts import comparisons
 from themis.show.reports.ci import render_junit
 from themis.show.reports.formats import FORMATS
-from themis.show.terminal.checks import render_checks
-from themis.show.words import comparisons
+from themis.show.terminal.results import render_checks
 from themis.show.words.verdicts import verdict
 from themis.testing.claims import AuditInTest
 

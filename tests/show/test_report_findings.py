@@ -13,9 +13,9 @@ from tests.show.test_report_page import Document
 from themis.results.model import CheckResult, Result, Score
 from themis.results.notes import Ending
 from themis.results.parts import Naming
+from themis.show.reports.document import dots
 from themis.show.reports.findings import hundred_text, mark_of, of_hundred
 from themis.show.reports.page import render_page
-from themis.show.svg import dots
 from themis.show.terminal.results import render_result
 
 CALM: dict[str, Any] = {"score": 0.0, "low": 0.0, "high": 0.02}

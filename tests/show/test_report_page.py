@@ -23,7 +23,7 @@ from tests import report_results as samples
 from themis.results.model import Result
 from themis.results.parts import Group, Noise, Witness
 from themis.results.saved import read_result
-from themis.show.intervals import Axis
+from themis.show.blocks import Axis
 from themis.show.parts.groups import four_fifths_line, ratios
 from themis.show.reports.annex import render_annex
 from themis.show.reports.document import LIMIT_BYTES, STYLE

@@ -13,9 +13,9 @@ from themis.results.model import GroupScore, Result
 from themis.results.parts import Group
 from themis.results.withheld import withheld, withheld_check
 from themis.show.parts.groups import group_table, rate_interval
-from themis.show.terminal.checks import render_checks
 from themis.show.terminal.drawing import drawn
 from themis.show.terminal.parts import make_console, render
+from themis.show.terminal.results import render_checks
 from themis.show.words.headlines import headline, interval
 from themis.show.words.searches import check_interval
 from themis.show.words.verdicts import clauses

@@ -14,8 +14,9 @@ import themis
 from tests.simulations.counting import Run
 from tests.simulations.fake_time import fake_time
 from tests.simulations.noisy import checked, judged
+from themis.results.finding import largest_missed
 from themis.results.model import Result, Score
-from themis.results.verdicts import Acceptance, Acceptances, largest_missed
+from themis.results.verdicts import Acceptance, Acceptances
 
 TRUTH = 0.3  # of the causal and of the group score
 JUST_BELOW = TRUTH - 0.001

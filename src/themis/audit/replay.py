@@ -24,7 +24,7 @@ from themis.events import InputsReplayed, Listener, ignore
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.keys import InputKeys
 from themis.results.notes import Ending, Note
-from themis.results.replays import AT_RANDOM, STATES, Replay, ReplayedSet, ReplayedTest, State
+from themis.results.replays import AT_RANDOM, STATES, Replay, ReplayedSet, ReplayedTest, TestState
 from themis.scores.question import ending_early
 from themis.statistics.reruns import lasts_beyond_noise
 from themis.subjects.base import BudgetEndedError
@@ -32,7 +32,7 @@ from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.labels import Part, bare_text
 
 EXAMPLES = 5  # of each state that is worth showing
-SHOWN_STATES: tuple[State, ...] = ("new", "still", "failed", "fixed")
+SHOWN_STATES: tuple[TestState, ...] = ("new", "still", "failed", "fixed")
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Outcome:
         failed = self._any(usable & (now == FAILED))
         did_at_all = self._differ(self.then, np.ones_like(usable))
         lost = (did_at_all != did) | (self._reduce(np.add, usable.astype(np.int64)) < 2)
-        choices: list[tuple[NDArray[np.bool_], State]] = [
+        choices: list[tuple[NDArray[np.bool_], TestState]] = [
             (does & did, "still"),
             (does, "new"),
             (self._any(~usable) & lost, "unknown"),
@@ -240,7 +240,7 @@ class Outcome:
                     (self._output(self.later, first), self._output(self.later, second)),
                 )
 
-    def _pair(self, state: State, test: int) -> tuple[int, int]:
+    def _pair(self, state: TestState, test: int) -> tuple[int, int]:
         """Two rows with different outputs; of a failed test, one that failed and another."""
         if test in self.shown:
             return self.shown[test]

@@ -35,8 +35,15 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.model import GroupScore, Measure, Result, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.observed import Observed, observed_of_noise
-from themis.results.outcomes import Errors, Outcomes, Proxy, outcomes_of_noise, proxy_of_noise
+from themis.results.outcomes import (
+    Errors,
+    Observed,
+    Outcomes,
+    Proxy,
+    observed_of_noise,
+    outcomes_of_noise,
+    proxy_of_noise,
+)
 from themis.results.parts import Account, Naming
 from themis.results.withheld import withheld_notes
 from themis.scores.explanations.regions import failed_inputs

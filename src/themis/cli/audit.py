@@ -162,8 +162,7 @@ def check(
     from themis.results.comparison import beside_baseline
     from themis.results.saved import read_result
     from themis.results.verdicts import Acceptances
-    from themis.show.terminal.checks import render_checks
-    from themis.show.terminal.results import render_quiet
+    from themis.show.terminal.results import render_checks, render_quiet
 
     session = Session.open(options, {"the baseline": baseline})
     rules = session.config
@@ -228,7 +227,7 @@ def replay(
     """Run saved tests again: which still get different decisions?"""
     from themis.cli.session import Session
     from themis.results.parts import Naming
-    from themis.show.reports.comparisons import render_comparison, topic_of_file
+    from themis.show.reports.page import render_comparison, topic_of_file
     from themis.show.terminal.results import render_replay_headline, replay_page
 
     def work(audit: Audit) -> Replay:

@@ -31,7 +31,7 @@ from themis.cli.saved import cache_app, diff, report
 from themis.errors import Exit, RequestError, suggest
 
 if TYPE_CHECKING:
-    from themis.show.words.codes import Code
+    from themis.show.words.notes import Code
 
 
 app = typer.Typer(
@@ -192,7 +192,7 @@ def schema(
 
 
 def _names() -> list[str]:
-    from themis.show.words.codes import known_codes
+    from themis.show.words.notes import known_codes
 
     return [*dict.fromkeys(each.code for each in known_codes())]
 
@@ -207,7 +207,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> int:
     """Explain the code of a mistake or note; without one, list all."""
-    from themis.show.words.codes import known_codes
+    from themis.show.words.notes import known_codes
 
     found = [each for each in known_codes() if code in (None, each.code)]
     if not found:

@@ -83,8 +83,7 @@ def search(
 ) -> int:
     """Find all minimal sets of characteristics that change decisions."""
     from themis.cli.session import Session
-    from themis.show.terminal.results import render_quiet
-    from themis.show.terminal.searches import render_search
+    from themis.show.terminal.results import render_quiet, render_search
 
     session = Session.open(options)
     names = None if among is None else split_names(among)

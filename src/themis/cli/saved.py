@@ -197,9 +197,9 @@ def diff(
     from themis.results.comparison import compare
     from themis.results.saved import read_result
     from themis.results.withheld import withheld
-    from themis.show.reports.comparisons import render_comparison, topic_of
+    from themis.show.parts.comparisons import differences_headline
+    from themis.show.reports.page import render_comparison, topic_of
     from themis.show.terminal.results import render_differences
-    from themis.show.words.comparisons import differences_headline
 
     options.check()
     check_report(report, {"a result that is compared": before, "the later result": after})

@@ -14,11 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from themis._version import __version__
-from themis.results.finding import nobody_favoured
-from themis.results.model import ROUNDING, CheckResult, Result, Score, SearchResult, plain
-from themis.results.notes import Ending, Note
-from themis.results.parts import exceeds
-from themis.results.quantities import (
+from themis.results.finding import (
     Bounds,
     Quantity,
     bounds_of,
@@ -27,9 +23,13 @@ from themis.results.quantities import (
     known,
     may_have_risen,
     measured,
+    nobody_favoured,
     total_error,
     was_searched,
 )
+from themis.results.model import ROUNDING, CheckResult, Result, Score, SearchResult, plain
+from themis.results.notes import Ending, Note
+from themis.results.parts import exceeds
 from themis.results.verdicts import undecided_note
 from themis.results.withheld import few_digits, withholding
 from themis.settings import Stopping

@@ -14,8 +14,7 @@ from themis._version import __version__
 from themis.errors import count_of
 from themis.results.hooks import Plotted, hook, withheld_repr
 from themis.results.notes import Ending, Note, in_units
-from themis.results.observed import Observed
-from themis.results.outcomes import Errors, Outcomes, Proxy
+from themis.results.outcomes import Errors, Observed, Outcomes, Proxy
 from themis.results.parts import (
     Accepted,
     Account,

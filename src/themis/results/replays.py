@@ -12,11 +12,11 @@ from themis.results.model import FORMAT, plain
 from themis.results.notes import Ending, Note
 from themis.results.withheld import withheld_failures, withheld_notes, withholding
 
-State = Literal[
+TestState = Literal[
     "still", "new", "fixed", "same", "unclear", "unconfirmed", "failed", "unknown", "not run"
 ]
 
-STATES: tuple[State, ...] = get_args(State)
+STATES: tuple[TestState, ...] = get_args(TestState)
 AT_RANDOM = "answers-at-random"  # the note that says so
 
 
@@ -24,7 +24,7 @@ AT_RANDOM = "answers-at-random"  # the note that says so
 class ReplayedTest:
     """Two inputs of one test, with their outputs then and now; None where there was none."""
 
-    state: State
+    state: TestState
     against: tuple[str, ...]
     inputs: tuple[dict[str, Value], dict[str, Value]]
     before: tuple[Any, Any]  # of several outputs: a dictionary
@@ -37,7 +37,7 @@ class ReplayedSet:
 
     against: tuple[str, ...]
     tests: int
-    states: Mapping[State, int]
+    states: Mapping[TestState, int]
     followed: tuple[str, ...] = ()  # what the tests change with the set
 
 
@@ -69,7 +69,7 @@ class Replay:
     personal: bool = False  # whether the tests are of given people
     rows: bool = False  # whether documents may show rows of people
 
-    def count(self, *states: State) -> int:
+    def count(self, *states: TestState) -> int:
         """How many tests are in these states: `replay.count("still", "new")`."""
         return sum(each.states.get(state, 0) for each in self.sets for state in states)
 

@@ -12,7 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 from themis.errors import DiscriminationError, InconclusiveError, Mistake, RequestError
 from themis.keys import key, optional
-from themis.results.finding import by_construction, nobody_favoured, nothing_compared
+from themis.results.finding import (
+    by_construction,
+    largest_missed,
+    nobody_favoured,
+    nothing_compared,
+)
 from themis.results.hooks import hook
 from themis.results.model import (
     CausalScore,
@@ -26,7 +31,6 @@ from themis.results.model import (
 from themis.results.notes import Ending, Note
 from themis.results.parts import Accepted, exceeds
 from themis.results.withheld import withheld, withheld_check
-from themis.statistics.thresholds import ThresholdRule
 
 Cover = Literal["yes", "no", "unclear"]
 
@@ -148,20 +152,6 @@ def _surely_not_found(answer: CheckResult, against: tuple[str, ...]) -> bool:
     if not answer.search:
         return answer.verdict == "holds"
     return against not in answer.sets and answer.verdict != "not enough evidence"
-
-
-def least_listed(search: SearchResult) -> float:
-    """Every found set is above this, at the stated confidence; an exact one may equal it."""
-    return search.threshold if search.method == "exact" else _rule(search).floor
-
-
-def largest_missed(search: SearchResult) -> float:
-    """No set above this was missed, at the stated confidence; at 1, none that equals it."""
-    return search.threshold if search.method == "exact" else _rule(search).ceiling
-
-
-def _rule(search: SearchResult) -> ThresholdRule:
-    return ThresholdRule(search.threshold, search.error, 1.0 - search.confidence)
 
 
 NOTHING_ACCEPTED = Acceptances()

@@ -21,7 +21,7 @@ from themis.engine.sampler import Sampler
 from themis.inputs.characteristics import OWN, Characteristic, Value
 from themis.inputs.keys import InputKeys, numbered, summed
 from themis.inputs.schema import Schema
-from themis.results.observed import Category, CategoryTable, Observed
+from themis.results.outcomes import Category, CategoryTable, Observed
 from themis.scores.domain import Domain, rounded
 from themis.scores.group_tally import above_median
 from themis.scores.privacy import FEW

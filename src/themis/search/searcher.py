@@ -8,9 +8,10 @@ from functools import partial
 
 from themis.engine.sampler import Sampler
 from themis.errors import RequestError
+from themis.results.finding import least_listed
 from themis.results.model import CausalScore, Measure, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.verdicts import Acceptance, least_listed
+from themis.results.verdicts import Acceptance
 from themis.scores.excess import MOST_SEARCHED, check_decisions
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.privacy import search_of_people

@@ -1,7 +1,4 @@
-"""Content without a medium: the blocks of which terminals, pages, Markdown and notebooks are made.
-
-What is said is decided once, in `parts`; a medium has an order of blocks and a way to draw each.
-"""
+"""Intervals and the axis they stand on, however they are shown: in letters, pixels or words."""
 
 from __future__ import annotations
 
@@ -9,7 +6,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from themis.show.intervals import Axis, Interval
+ENDS = (0.05, 0.1, 0.25, 0.5, 1.0)  # where an axis may end
+STEPS = 5  # from tick to tick
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A line from 0 to `end`, a share; of numbers on a scale of their own it has no ticks."""
+
+    end: float = 1.0
+    is_share: bool = True
+
+    @classmethod
+    def reaching(cls, highest: float) -> Axis:
+        """The shortest axis that has room for a share."""
+        return cls(next((end for end in ENDS if highest <= end), ENDS[-1]))
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """The shares that are written below it."""
+        return tuple(self.end * step / STEPS for step in range(STEPS + 1))
+
+    def part(self, share: float) -> float:
+        """How far along the axis a share stands, from 0 to 1."""
+        return min(max(share / self.end, 0.0), 1.0)
+
+
+WHOLE = Axis()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A line across a picture: a limit, or the four-fifths line."""
+
+    share: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a picture shows: a point and the interval around it."""
+
+    low: float
+    high: float
+    point: float | None
+    label: str
+    kind: str = "calm"  # calm, grave, few or open
+    axis: Axis = WHOLE
+    marks: tuple[Mark, ...] = ()
+
 
 Look = Literal["headline", "plain", "faint", "warning", "remark"]
 Shape = Literal["chart", "summary", "rates", "pair", "pairs", "bars", "plain"]

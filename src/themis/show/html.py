@@ -137,3 +137,14 @@ def shell(lines: Iterable[str]) -> Html:
     """Commands to be copied, whole, however long."""
     shown = (tag("span", literal(visible(line)), class_="line") for line in lines)
     return tag("pre", tag("code", *shown), tabindex="0")
+
+
+BLUE = "#3478c6"  # on white and on black its contrast is above 4
+
+
+def upright(x: float | str, y1: float, y2: float, **look: str) -> Html:
+    return empty("line", x1=x, x2=x, y1=y1, y2=y2, **look)
+
+
+def letters(words: str, x: float | str, y: float, anchor: str) -> Html:
+    return tag("text", words, x=x, y=y, text_anchor=anchor)

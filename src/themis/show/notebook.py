@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, singledispatch
 from typing import Any
 
@@ -12,21 +12,18 @@ from themis.results.model import FOUR_FIFTHS, GroupScore, Result, Score, SearchR
 from themis.results.parts import Group, Witness
 from themis.results.withheld import is_told, withheld
 from themis.settings import Settings
-from themis.show.blocks import Block, Statement, Table
-from themis.show.html import Html, tag
-from themis.show.intervals import WHOLE, Interval, Mark, ends_text
+from themis.show.blocks import WHOLE, Axis, Block, Interval, Mark, Statement, Table
+from themis.show.html import BLUE, Html, empty, letters, tag, upright
 from themis.show.parts.cautions import caution_blocks, doubts
-from themis.show.parts.people import pair_table
-from themis.show.parts.scores import score_part
+from themis.show.parts.scores import pair_table, score_part
 from themis.show.parts.search import found_table, undecided_blocks
 from themis.show.parts.summary import LEGEND, summaries, summary_table
-from themis.show.reports.drawing import drawn
-from themis.show.svg import chart
+from themis.show.reports.document import drawn
 from themis.show.words.headlines import headline
 from themis.show.words.naming import rate_text
 from themis.show.words.scores import account_text, extremes
-from themis.show.words.searches import guarantee, search_headline, set_counts, set_text
-from themis.show.words.values import count, percent, visible
+from themis.show.words.searches import guarantee, search_headline, set_counts
+from themis.show.words.values import count, cut_name, ends_text, percent, set_text, visible
 from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording
 
@@ -165,3 +162,82 @@ def _(result: Result) -> Plot:
 
 def _interval(score: Score, before: str = "") -> Interval:
     return Interval(score.low, score.high, score.score, f"{before}{set_text(score.against)}")
+
+
+WIDTH, LABELS, NUMBERS = 640, 190, 150  # pixels: all, left of the axis, right of it
+LINE, TOP, BOTTOM = 22, 8, 26  # pixels: a row, above the rows, below them
+LETTERS = 27  # of a label
+
+Units = Callable[[float], str]
+
+
+def chart(
+    rows: Sequence[Interval],
+    title: str,
+    marks: Sequence[Mark] = (),
+    *,
+    axis: Axis | None = None,
+    units: Units = percent,
+) -> Html:
+    """Rows of intervals above one axis, with their labels and numbers.
+
+    Solid up to the lower end, light up to the upper end, a tick at the score.
+    """
+    reach = max([row.high for row in rows] + [mark.share for mark in marks], default=1.0)
+    axis = axis or Axis.reaching(reach)
+    bottom = TOP + LINE * len(rows)
+    height = bottom + BOTTOM + (14 if marks else 0)  # names of marks stand below the numbers
+    title = visible(title)
+    return tag(
+        "svg",
+        tag("title", title),
+        tag("g", *_ticks(axis, bottom, units)),
+        *(_row(row, TOP + LINE * place, axis, units) for place, row in enumerate(rows)),
+        *(part for mark in marks for part in _mark(mark, bottom, axis)),
+        xmlns="http://www.w3.org/2000/svg",
+        role="img",
+        aria_label=title,
+        viewBox=f"0 0 {WIDTH} {height}",
+        width="100%",
+        style=f"max-width:{WIDTH}px",
+        font_family="sans-serif",
+        font_size=12,
+        fill="currentColor",
+    )
+
+
+def _x(axis: Axis, share: float) -> float:
+    return round(LABELS + axis.part(share) * (WIDTH - LABELS - NUMBERS), 1)
+
+
+def _ticks(axis: Axis, bottom: int, units: Units) -> Iterator[Html]:
+    for at in (0.0, axis.end / 2, axis.end):
+        x = _x(axis, at)
+        yield upright(x, TOP, bottom + 4, stroke="currentColor", stroke_opacity=".25")
+        yield letters(units(at).replace(".0 %", " %"), x, bottom + 17, "middle")
+
+
+def _row(row: Interval, top: int, axis: Axis, units: Units) -> Html:
+    start, low, high = (_x(axis, each) for each in (0.0, row.low, row.high))
+    bars = [_bar(start, low - start, top), _bar(low, max(high - low, 1.0), top, fill_opacity=".45")]
+    if row.point is not None:
+        x = _x(axis, row.point)
+        bars.append(upright(x, top + 3, top + 19, stroke="currentColor", stroke_width="2"))
+    ends = f"{units(row.low)} – {units(row.high)}"
+    numbers = units(row.point) if row.point is not None and row.low == row.high else ends
+    return tag(
+        "g",
+        letters(cut_name(visible(row.label), LETTERS), LABELS - 8, top + 15, "end"),
+        *bars,
+        letters(numbers, WIDTH - NUMBERS + 8, top + 15, "start"),
+    )
+
+
+def _bar(x: float, width: float, top: int, **look: str) -> Html:
+    return empty("rect", x=x, y=top + 5, width=round(width, 1), height=12, fill=BLUE, **look)
+
+
+def _mark(mark: Mark, bottom: int, axis: Axis) -> Iterator[Html]:
+    x = _x(axis, mark.share)
+    yield upright(x, TOP - 4, bottom + 20, stroke="currentColor", stroke_dasharray="4 3")
+    yield letters(mark.name, x, bottom + 33, "start" if x < LABELS + 90 else "middle")

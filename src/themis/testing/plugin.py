@@ -243,7 +243,7 @@ def _reporting(request: pytest.FixtureRequest) -> tuple[Any, Any, Turns]:
     turns = node.stash.setdefault(_turns, Turns(request.config.stash[_tests]))
 
     def record(check: Check, answer: CheckResult, executions: int) -> None:
-        from themis.show.terminal.checks import limit_line
+        from themis.show.terminal.results import limit_line
 
         known = {"verdict": answer.verdict, "line": limit_line(answer), "executions": executions}
         node.stash.setdefault(_records, []).append(known)

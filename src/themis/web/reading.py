@@ -24,15 +24,21 @@ from themis.results.withheld import by_size, withheld
 from themis.show.html import Html, empty, folded, literal, tag, value
 from themis.show.parts.scores import score_name
 from themis.show.parts.search import MEANINGS, looked_at, reasons_of, word_of
-from themis.show.reports import comparisons
-from themis.show.reports.document import Space, section
-from themis.show.reports.drawing import drawn, sentence
+from themis.show.reports.document import Space, drawn, section, sentence
 from themis.show.reports.formats import FORMATS
-from themis.show.reports.page import EXHIBITS, SECTIONS, contents, header
+from themis.show.reports.page import (
+    EXHIBITS,
+    SECTIONS,
+    comparison_header,
+    comparison_sections,
+    contents,
+    header,
+    topic_of,
+)
 from themis.show.reports.sections import pairs_section, search_part, search_title, sets_section
 from themis.show.words.headlines import capital, point
-from themis.show.words.searches import Names, protected_first, protection, set_text
-from themis.show.words.values import count, visible
+from themis.show.words.searches import Names, protected_first, protection
+from themis.show.words.values import count, set_text, visible
 from themis.show.words.wording import subject_title, wording
 from themis.web import pairs
 from themis.web.running import afterwards
@@ -149,10 +155,10 @@ async def compared(request: Request) -> Response:
     if not before or not after:
         return HTMLResponse(shell("Compare two results", form, **about))
     results = _result_of(site, before), _result_of(site, after)
-    found, topic = withheld(compare(*results)), comparisons.topic_of(*results)
+    found, topic = withheld(compare(*results)), topic_of(*results)
     others = tag("section", tag("h2", "Compare others"), form)
-    content = *comparisons.sections(found, topic), others
-    header = comparisons.header(found, topic)
+    content = *comparison_sections(found, topic), others
+    header = comparison_header(found, topic)
     return HTMLResponse(shell("What changed", *content, header=header, **about))
 
 

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from themis.show.html import Html, empty, folded, literal, table, tag
-from themis.show.reports.drawing import chip
+from themis.show.reports.document import chip
 from themis.web.measuring import fields_of
 from themis.web.runs import EVENTS, Run, latest_from, lines_from
 from themis.web.site import Site, address, asked_run, button, posted, posting, shell, site_of

@@ -6,19 +6,30 @@ from collections.abc import Iterator, Sequence
 
 from themis.results.model import CheckResult, Result, Score
 from themis.results.withheld import by_size, whole_of
-from themis.show.blocks import Block, Cell, Chip, Content, Number, Part, Points, Statement, Table
-from themis.show.intervals import Axis, Interval, Mark
+from themis.show.blocks import (
+    Axis,
+    Block,
+    Cell,
+    Chip,
+    Content,
+    Interval,
+    Mark,
+    Number,
+    Part,
+    Points,
+    Statement,
+    Table,
+)
+from themis.show.words.naming import amount
 from themis.show.words.searches import (
     acceptance_words,
-    amount,
     check_interval,
     check_point,
     protection,
     scores_about,
-    set_text,
     verdict_words,
 )
-from themis.show.words.values import count, visible
+from themis.show.words.values import count, set_text, visible
 from themis.show.words.verdicts import check_state
 
 SETS = 10  # found sets that are named

@@ -1,25 +1,48 @@
-"""The groups of a score: their rates on one axis, and their ratios to the highest."""
+"""Rates of groups, and their ratios to the highest: of scores, and those that were observed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from themis.inputs.columns import SHARED
 from themis.results.finding import idle_favour
 from themis.results.model import FOUR_FIFTHS, GroupScore
+from themis.results.outcomes import Category, CategoryTable, Observed
 from themis.results.parts import Group
-from themis.show.blocks import Cell, Content, Head, Number, Table
-from themis.show.intervals import Axis, Interval, Mark, ends_text
+from themis.show.blocks import (
+    Axis,
+    Block,
+    Cell,
+    Content,
+    Head,
+    Interval,
+    Mark,
+    Number,
+    Part,
+    Statement,
+    Table,
+)
 from themis.show.words.naming import output_noun, rate_text
 from themis.show.words.scores import extremes, ratio_text
-from themis.show.words.values import count, set_phrase
-from themis.show.words.wording import Wording, is_drawn
+from themis.show.words.values import (
+    Rounding,
+    confidence_text,
+    count,
+    cut_text,
+    ends_text,
+    percent,
+    set_phrase,
+    set_text,
+    visible,
+)
+from themis.show.words.wording import PLACES, Wording, is_drawn
 
 FOUR_FIFTHS_LINE = "Dashed line: four fifths of the highest rate."
 Place = Literal["below", "above", "unclear", "few"]
-PLACES: Mapping[Place, str] = {
+STANDINGS: Mapping[Place, str] = {
     "below": "below four fifths",
     "above": "above four fifths",
     "unclear": "unclear",
@@ -140,9 +163,9 @@ def _tested(group: Group) -> Cell:
 def ratio_cell(ratio: Ratio) -> Cell:
     """A ratio, and that it is not certainly above the line."""
     if ratio.few:
-        return Cell("–", PLACES["few"])
+        return Cell("–", STANDINGS["few"])
     above = ratio.ratio == 1.0 or ratio.place == "above"
-    return Cell(ratio_text(ratio.ratio), "" if above else PLACES[ratio.place])
+    return Cell(ratio_text(ratio.ratio), "" if above else STANDINGS[ratio.place])
 
 
 def tested_head(score: GroupScore) -> str:
@@ -153,3 +176,189 @@ def tested_head(score: GroupScore) -> str:
 def rate_interval(score: GroupScore, group: Group) -> str:
     """The ends of a group's rate or mean."""
     return ends_text(group.low, group.high, partial(rate_text, score))
+
+
+UNKNOWN = "unknown"
+TOO_FEW = "too few to say"
+NOTHING = "–"
+RARE = 0.02  # of all: a category that an audit may leave out
+NAMED = 12  # rare categories that are named
+
+
+def observed_blocks(
+    observed: Observed, words: Wording, *, tables: int, most: int
+) -> Iterator[Block]:
+    """What is counted, how sure it is, and the tables: single characteristics, then pairs."""
+    official = _official(words)
+    yield Statement(counted_text(observed, words))
+    for table in observed.tables[:tables]:
+        yield Part(_title(table, observed), [_table(table, observed, official, words, most)])
+    if (hidden := len(observed.tables) - tables) > 0:
+        yield Statement(f"{count(hidden, 'more table')} not shown here")
+    if observed.too_many:
+        sets = "; ".join(map(set_phrase, observed.too_many))
+        yield Statement(f"Not in these tables, since they have too many categories: {sets}.")
+    yield Statement(unknown_and_rare(observed, words), "faint")
+
+
+def _title(table: CategoryTable, observed: Observed) -> str:
+    name = set_text(table.against)
+    return name if observed.output is None else f"{name}: {cut_text(visible(observed.output))}"
+
+
+def counted_text(observed: Observed, words: Wording) -> str:
+    """Which inputs the tables count, and with which confidence their intervals hold."""
+    what, fixed = words.counted(observed.inputs, observed.population), ""
+    if observed.whole:
+        where = f" {PLACES[observed.population]}" if observed.population in PLACES else ""
+        what = f"all {what}{where}"
+    else:
+        drawn = count(observed.inputs, "draw from the profile", "draws from the profile")
+        what = f"the same {what if observed.population == 'inputs' else drawn}"
+        fixed = "Their number was fixed before the first was run."
+    what = f"These tables count {what}, each with its own values, so their margins add up."
+    own = "" if observed.whole else "Scores (part C) rest on samples of their own."
+    parts = (what, fixed, _weights(observed), _certainty(observed), own)
+    return " ".join(filter(None, parts))
+
+
+def _weights(observed: Observed) -> str:
+    return "Rates and shares are by weight, counts are not." if observed.weighted else ""
+
+
+def _certainty(observed: Observed) -> str:
+    """What the intervals mean, or why there are none."""
+    if observed.noisy:
+        return "The program does not always give the same decision, so no interval is given."
+    if observed.statistic == "mean":
+        return "The median is that of the same inputs, so no interval is given."
+    if observed.confidence is not None:
+        sure = f"all intervals hold together with {confidence_text(observed.confidence)}"
+        if observed.whole:
+            return f"Seen as a random sample of others, {sure}."
+        return f"{sure[:1].upper()}{sure[1:]}, apart from those of the scores."
+    return "Nothing is estimated." if observed.population == "inputs" else (
+        "Weights are not numbers of people, so no interval is given."
+    )  # fmt: skip
+
+
+def _table(
+    table: CategoryTable, observed: Observed, official: Wording, words: Wording, most: int
+) -> Table:
+    """The categories in the order of their values, and all of them together."""
+    columns = _columns(observed)
+    shown = table.categories[:most]
+    rows: list[Sequence[Content]] = [
+        (_name(each, official, words), *(column(each) for column in columns.values()))
+        for each in shown
+    ]
+    every = (column(_all(observed)) for column in columns.values())
+    rows.append(("All", *("" if each == NOTHING else each for each in every)))
+    heads: list[Head] = ["Category", *map(Number, columns)]
+    hidden = len(table.categories) - len(shown)
+    more = count(hidden, "more category", "more categories")
+    foot = f"{more} not shown here; all are in the JSON result" if hidden else ""
+    return Table(f"Categories of {set_phrase(table.against)}", heads, rows, foot, "rates")
+
+
+def _columns(observed: Observed) -> dict[str, Callable[[Category], Content]]:
+    """What stands in each column; one without a figure is left out."""
+    is_mean, has_ends = observed.statistic == "mean", observed.confidence is not None
+    is_exact = observed.whole and observed.population == "inputs" and not observed.noisy
+    is_judged = not is_mean and (has_ends or is_exact)
+    columns: dict[str, Callable[[Category], Content] | None] = {
+        "Counted": lambda each: f"{each.inputs:,}",
+        "Share": (lambda each: percent(each.share)) if observed.weighted else None,
+        "Above the median" if is_mean else "Favourable": lambda each: f"{each.favourable:,}",
+        "No decision": (lambda each: f"{each.undecided:,}") if observed.undecided else None,
+        "Scoring rate" if is_mean else "Selection rate": _rate,
+        "Interval": (lambda each: _ends(each.low, each.high, percent, each)) if has_ends else None,
+        "Impact ratio": partial(_ratio, is_judged=is_judged),
+        "Ratio between": (lambda each: _ends(each.ratio_low, each.ratio_high, ratio_text, each))
+        if has_ends
+        else None,
+    }
+    return {name: each for name, each in columns.items() if each is not None}
+
+
+def _rate(category: Category) -> str:
+    if category.few:
+        return TOO_FEW
+    return NOTHING if category.rate is None else percent(category.rate)
+
+
+def _ratio(category: Category, *, is_judged: bool) -> Content:
+    """The ratio to the highest rate, and where it is, unless it is surely above four fifths."""
+    if category.ratio is None:
+        return NOTHING
+    if not is_judged:
+        return ratio_text(category.ratio)
+    low, high = category.ratio_low, category.ratio_high
+    low, high = (category.ratio if each is None else each for each in (low, high))
+    return ratio_cell(Ratio(category.ratio, low, high, few=False))
+
+
+def _ends(
+    low: float | None,
+    high: float | None,
+    unit: Callable[[float, Rounding], str],
+    category: Category,
+) -> str:
+    return NOTHING if low is None or high is None or category.few else ends_text(low, high, unit)
+
+
+def _all(observed: Observed) -> Category:
+    """Everybody who is counted; their rate by weight is that of no single table."""
+    decided = observed.inputs - observed.undecided
+    whole = observed.favourable / decided if decided and not observed.weighted else None
+    return Category({}, observed.inputs, observed.favourable, observed.undecided, 1.0, whole)
+
+
+def _name(category: Category, official: Wording, words: Wording) -> Cell:
+    """What a category is called: officially, with the file's own word below; or that few are."""
+    if not category.values:
+        several = f"{category.together:,} categories" if category.together > 1 else "a category"
+        return Cell(f"{several} of fewer than {SHARED} {words.people}")
+    known = {name: UNKNOWN if v is None else v for name, v in category.values.items()}
+    own, name = words.label(known), official.label(known)
+    return Cell(name, own if own != name else "")
+
+
+def _official(words: Wording) -> Wording:
+    """The words with the names that the file has for categories of EEO-1."""
+    naming = words.naming
+    values = {
+        name: {**naming.values.get(name, {}), **naming.eeo1.get(name, {})}
+        for name in {*naming.values, *naming.eeo1}
+    }
+    return replace(words, naming=replace(naming, values=values))
+
+
+def unknown_and_rare(observed: Observed, words: Wording) -> str:
+    """How many inputs are of an unknown category, and which categories are rare."""
+    whom = words.whom(observed.population)
+    rare = [each for each in observed.categories() if not _is_unknown(each) and each.share < RARE]
+    text = f"Of an unknown category: {_unknown(observed)}. "
+    if not rare:
+        return f"{text}No category has fewer than 2 % of {whom}."
+    named = "; ".join(_name(each, words, words).text for each in rare[:NAMED])
+    more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
+    return (
+        f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "
+        "categories out of the impact ratios, with a reason (§ 5-301(d)); here those of too few to "
+        "judge have no ratio, nor is any measured by them."
+    )
+
+
+def _unknown(observed: Observed) -> str:
+    """`sex 5, race none`; of generated inputs that all have their values it is not applicable."""
+    singles = [each for each in observed.tables if len(each.against) == 1]
+    counts = {e.against[0]: sum(c.inputs for c in e.categories if _is_unknown(c)) for e in singles}
+    if observed.population == "inputs" and not any(counts.values()):
+        return "not applicable, since inputs are generated"
+    each = ((name, f"{number:,}" if number else "none") for name, number in counts.items())
+    return ", ".join(f"{visible(name)} {number}" for name, number in each)
+
+
+def _is_unknown(category: Category) -> bool:
+    return None in category.values.values()

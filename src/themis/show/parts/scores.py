@@ -1,42 +1,60 @@
-"""Scores in a table on one axis, and what kind of score each of them is."""
+"""Scores in a table on one axis, what stands behind each of them, and pairs of inputs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from themis.results.finding import finding
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score
+from themis.results.parts import Witness
 from themis.results.withheld import is_told
 from themis.show.blocks import (
+    Axis,
     Block,
     Cell,
     Commands,
     Content,
+    Fold,
     Head,
+    Interval,
+    Mark,
     Number,
     Part,
     Statement,
     Table,
 )
-from themis.show.intervals import Axis, Interval, Mark, ends_text
 from themis.show.parts.groups import group_table
-from themis.show.parts.people import pair_blocks, pairs_title
 from themis.show.words.explanations import (
     change_sentence,
     counted_people,
     crossing_sentence,
     directions_certainty,
     flip_rate_sentence,
+    gained_text,
+    joint_pair_sentence,
     joint_sentences,
+    lost_text,
     other_changes_first,
+    pairs_origin,
     placebo_sentence,
     region_sentence,
 )
 from themis.show.words.headlines import excess_sentences, headline, interval, point
-from themis.show.words.naming import ends_of, kind_words
+from themis.show.words.naming import amount, ends_of, kind_words, output_name
 from themis.show.words.scores import impact, method, seen
-from themis.show.words.searches import amount, protection, set_text
-from themis.show.words.values import count, cut_name, cut_text, percent, visible
+from themis.show.words.searches import protection
+from themis.show.words.values import (
+    count,
+    cut_name,
+    cut_text,
+    ends_text,
+    percent,
+    set_text,
+    set_with_followers,
+    told_apart,
+    visible,
+)
 from themis.show.words.wording import PLAIN, Wording, is_drawn
 
 LONGEST_NAME = 240  # letters: a set may be made of hundreds of characteristics
@@ -235,3 +253,74 @@ def _directions(score: CausalScore, words: Wording) -> Iterator[str]:
             f"{flip_rate_sentence(score)} (counted on {people.partition(', ')[0]}"
             f"{directions_certainty(score)})"
         )
+
+
+COMMON = 12  # characteristics named in which the two of a pair agree
+DIFFERENCES = 24  # rows of a pair
+LINE = 4_000  # letters of an input
+
+
+def pairs_title(score: CausalScore) -> str:
+    """What the pairs of a score show: `Pairs who differ only in sex but get different …`."""
+    what = f"{output_name(score).removeprefix('the ')}s"
+    if score.output is not None:
+        what = f"values of {output_name(score)}"
+    whose = f" ({whose})" if (whose := pairs_origin(score)) else ""
+    phrase = set_with_followers(score.against, score.followed)
+    return f"Pairs who differ only in {phrase} but get different {what}{whose}:"
+
+
+def pair_blocks(pair: Witness, score: CausalScore, words: Wording) -> Iterator[Block]:
+    """Two inputs: in what they differ and what they get side by side, then what both have."""
+    yield pair_table(pair, score.output, words)
+    common = [name for name in pair.inputs[0] if name not in pair.differs_in]
+    if common:
+        both = ", ".join(
+            f"{visible(n)} {words.value(n, pair.inputs[0][n], LINE)}" for n in common[:COMMON]
+        )
+        more = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
+        yield Statement(f"{both}{more}", "faint", "both")
+    if needs := joint_pair_sentence(pair, score, words):
+        yield Statement(needs, "faint")
+
+
+def pair_table(pair: Witness, output: str | None, words: Wording) -> Table:
+    """A row for each difference, and one for what the two get."""
+    rows: list[Sequence[Content]] = []
+    for name in pair.differs_in[:DIFFERENCES]:
+        values = [words.value(name, person[name], most=LINE) for person in pair.inputs]
+        values = values if values[0] != values[1] else [visible(e[name]) for e in pair.inputs]
+        rows.append((visible(name), *(Cell(e, state="changed") for e in told_apart(values))))
+    if (hidden := len(pair.differs_in) - DIFFERENCES) > 0:
+        rows.append((f"+ {hidden} more", "≠", "≠"))
+    first, second = told_apart(pair.outputs)
+    ends = (Cell(first, state="better"), Cell(second, state="worse"))
+    rows.append((visible(output or "decision"), *ends))
+    return Table("Two that differ", ("", "one", "the other"), rows, shape="pair")
+
+
+def reproduction(pair: Witness) -> Iterator[Block]:
+    """How to see it: lines for a shell, else the two inputs as the subject gets them."""
+    whole = len(pair.inputs[0]) > len(pair.differs_in) or pair.rows is None
+    if pair.reproduce and whole:
+        yield Fold("Reproduce both in a shell", [Commands(pair.reproduce)])
+    elif whole:
+        inputs = [json.dumps(each, ensure_ascii=False)[:LINE] for each in pair.inputs]
+        yield Fold("The two inputs", [Commands(inputs)])
+
+
+def harm_table(score: CausalScore, words: Wording, *, most: int) -> Table:
+    """Who loses by which change, the worst first."""
+    shown = score.direction[:most]
+    rows: list[Sequence[Content]] = [
+        (words.label(e.change_from), words.label(e.change_to), lost_text(e), gained_text(e))
+        for e in shown
+    ]
+    hidden = len(score.direction) - len(shown)
+    return Table(
+        f"Who loses by changes of {set_with_followers(score.against, score.followed)}",
+        ("From", "To", Number("lose it"), Number("gain it")),
+        rows,
+        count(hidden, "more change does harm", "more changes do harm") if hidden else "",
+        "plain",
+    )

@@ -15,19 +15,18 @@ from themis.show.blocks import (
     Chip,
     Content,
     Head,
+    Mark,
     Number,
     Part,
     Points,
     Statement,
     Table,
 )
-from themis.show.intervals import Mark
 from themis.show.parts.scores import common_axis, score_interval
-from themis.show.words.decisions import decision_words, unlisted_words
 from themis.show.words.headlines import interval, point
-from themis.show.words.naming import in_units
-from themis.show.words.searches import Names, amount, set_text, sets_noun
-from themis.show.words.values import count, cut_text, visible
+from themis.show.words.naming import amount, in_units
+from themis.show.words.searches import Names, decision_words, sets_noun, unlisted_words
+from themis.show.words.values import count, cut_text, set_text, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]
 KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")

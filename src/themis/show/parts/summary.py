@@ -10,7 +10,7 @@ from themis.results.finding import State, finding, idle_favour
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Result, Score, is_by_degrees
 from themis.results.withheld import is_told
 from themis.show.blocks import Cell, Content, Number, Table
-from themis.show.intervals import ends_text
+from themis.show.words.explanations import example
 from themis.show.words.headlines import (
     differ_in_tests,
     gap_text,
@@ -22,8 +22,8 @@ from themis.show.words.headlines import (
 from themis.show.words.naming import output_noun, rate_text
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import as_sample, by_set, hidden_changes, lesser, ratio_text
-from themis.show.words.searches import example, protection, set_text
-from themis.show.words.values import at_most, cut_name, percent, visible
+from themis.show.words.searches import protection
+from themis.show.words.values import at_most, cut_name, ends_text, percent, set_text, visible
 from themis.show.words.verdicts import adds
 from themis.show.words.wording import PLACES, Wording, wording
 

@@ -21,14 +21,13 @@ from themis.show.blocks import (
 from themis.show.html import Html, tag
 from themis.show.parts.cautions import ALL_CLEAR, caution_blocks, cautions
 from themis.show.parts.checks import checks_table
-from themis.show.parts.observed import observed_blocks
+from themis.show.parts.groups import observed_blocks
 from themis.show.parts.scores import (
     described,
     meanings,
     scores_table,
 )
-from themis.show.reports.document import Space, document, fitting, rest, section
-from themis.show.reports.drawing import drawn
+from themis.show.reports.document import Space, document, drawn, fitting, rest, section
 from themis.show.reports.method import (
     CUT_OFF,
     RECIPE,
@@ -49,14 +48,8 @@ from themis.show.reports.sections import (
 from themis.show.words.headlines import headline
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import how_sure_together
-from themis.show.words.searches import (
-    checks_guarantee,
-    guarantee,
-    search_headline,
-    set_counts,
-    set_text,
-)
-from themis.show.words.values import count, visible
+from themis.show.words.searches import checks_guarantee, guarantee, search_headline, set_counts
+from themis.show.words.values import count, set_text, visible
 from themis.show.words.verdicts import verdict
 from themis.show.words.wording import subject_title, wording
 

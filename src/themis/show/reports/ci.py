@@ -14,25 +14,22 @@ from themis.results.model import CausalScore, CheckResult, Measure, Result, Scor
 from themis.results.notes import Ending
 from themis.results.parts import Accepted
 from themis.results.withheld import whole_of
-from themis.show.words.decisions import listed_words
+from themis.show.words.explanations import example, harms
 from themis.show.words.headlines import capital, headline, score_text
-from themis.show.words.naming import kind_words, score_words
+from themis.show.words.naming import amount, kind_words, score_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import (
     acceptance_words,
-    amount,
     check_interval,
     check_point,
-    example,
-    harms,
     left_open,
+    listed_words,
     scores_about,
     search_headline,
-    set_text,
     verdict_words,
 )
-from themis.show.words.values import set_phrase, spelled_out, visible
+from themis.show.words.values import set_phrase, set_text, spelled_out, visible
 from themis.show.words.wording import PLAIN, Wording, wording
 
 Kind = Literal["violation", "accepted", "found", "measured", "open", "failure"]

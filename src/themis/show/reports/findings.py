@@ -12,18 +12,19 @@ from themis.show.html import Html, tag
 from themis.show.parts.groups import rates_table
 from themis.show.parts.scores import limits_of
 from themis.show.parts.summary import LEGEND, SetSummary, summaries, summary_table
-from themis.show.reports.document import Space, rest, section
-from themis.show.reports.drawing import chip, drawn
+from themis.show.reports.document import Space, chip, drawn, rest, section
 from themis.show.reports.sections import pair_card
 from themis.show.words.explanations import (
+    harms,
     joint_sentences,
     region_sentence,
+    telling_witness,
 )
 from themis.show.words.headlines import capital, headline_parts
 from themis.show.words.naming import beyond, output_name, output_words
 from themis.show.words.scores import by_set, hidden_changes, impact
-from themis.show.words.searches import harms, protection, set_text, telling_witness
-from themis.show.words.values import count
+from themis.show.words.searches import protection
+from themis.show.words.values import count, set_text
 from themis.show.words.verdicts import FOUND, GRAVITY, NOT_FOUND, UNDECIDED, adds
 from themis.show.words.wording import PLACES, Wording, wording
 

@@ -12,6 +12,7 @@ from themis.results.finding import finding
 from themis.results.model import CausalScore, GroupScore, Result, Score
 from themis.results.withheld import by_size, withheld
 from themis.show.blocks import (
+    Axis,
     Block,
     Cell,
     Chip,
@@ -26,20 +27,22 @@ from themis.show.blocks import (
     text_of,
 )
 from themis.show.html import cut
-from themis.show.intervals import Axis
 from themis.show.parts.cautions import caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
-from themis.show.parts.outcomes import error_blocks, outcome_blocks, proxy_blocks
-from themis.show.parts.people import pair_blocks
-from themis.show.parts.scores import scores_table
+from themis.show.parts.outcomes import (
+    beside_causal,
+    by_proxied_set,
+    error_blocks,
+    outcome_blocks,
+    proxy_blocks,
+)
+from themis.show.parts.scores import pair_blocks, scores_table
 from themis.show.reports.method import RECIPE, command_again, digest, same_again
-from themis.show.words.explanations import pairs_origin
+from themis.show.words.explanations import harms, pairs_origin
 from themis.show.words.headlines import headline
-from themis.show.words.outcomes import beside_causal
-from themis.show.words.proxies import by_proxied_set
 from themis.show.words.scores import cost_text, how_sure_together, impact, outputs_text
-from themis.show.words.searches import checks_guarantee, guarantee, harms, set_text
-from themis.show.words.values import count, unbroken, visible
+from themis.show.words.searches import checks_guarantee, guarantee
+from themis.show.words.values import count, set_text, unbroken, visible
 from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import Wording, subject_title, wording
 

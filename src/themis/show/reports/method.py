@@ -13,8 +13,7 @@ from themis.results.withheld import whole_of
 from themis.settings import Stopping
 from themis.show.blocks import Block, Commands, Statement, Table
 from themis.show.html import Html
-from themis.show.reports.document import Space, rest, section
-from themis.show.reports.drawing import drawn
+from themis.show.reports.document import Space, drawn, rest, section
 from themis.show.words.explanations import probe_sentence
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import (

@@ -16,42 +16,48 @@ from themis.show.html import Html, tag
 from themis.show.parts.cautions import all_clear, caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
 from themis.show.parts.groups import group_table
-from themis.show.parts.outcomes import error_blocks, outcome_blocks, proxy_blocks
-from themis.show.parts.people import harm_table, pair_blocks, reproduction
+from themis.show.parts.outcomes import (
+    NO_VERDICT,
+    beside_causal,
+    by_proxied_set,
+    error_blocks,
+    outcome_blocks,
+    proxy_blocks,
+)
 from themis.show.parts.scores import (
     described,
     details,
+    harm_table,
     limits_of,
     meanings,
+    pair_blocks,
     protected_scores,
+    reproduction,
     score_name,
     scores_table,
 )
 from themis.show.parts.search import lattice, reasons_table
-from themis.show.reports.document import Space, left_out, rest, section
-from themis.show.reports.drawing import drawn
+from themis.show.reports.document import Space, drawn, left_out, rest, section
 from themis.show.words.explanations import (
     counted_people,
     directions_certainty,
     flip_rate_sentence,
+    harms,
     other_changes_first,
     pairs_origin,
     region_sentence,
 )
 from themis.show.words.headlines import capital, headline
-from themis.show.words.outcomes import NO_VERDICT, beside_causal
-from themis.show.words.proxies import by_proxied_set
+from themis.show.words.naming import amount
 from themis.show.words.scores import by_set, impact, lesser
 from themis.show.words.searches import (
     Names,
-    amount,
     guarantee,
-    harms,
     protected_first,
     search_headline,
     set_counts,
-    set_text,
 )
+from themis.show.words.values import set_text
 from themis.show.words.wording import Wording, wording
 
 TEXTS: dict[str, Any] = tomllib.loads(

@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from themis.show.intervals import WHOLE, Axis
+from themis.show.blocks import WHOLE, Axis
 from themis.show.words.values import NO_BREAK, unbroken
 
 WIDEST = 100  # longer lines are hard to read

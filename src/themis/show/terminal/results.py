@@ -1,36 +1,45 @@
-"""Results in a terminal: the verdict, what may invalidate it, set by set; replays, differences."""
+"""Results in a terminal: scores, searches, checks, replays and differences; a limit in a test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO
 
 from rich.console import RenderableType
 
 from themis.results.comparison import Differences
-from themis.results.model import Result, Score
+from themis.results.model import CausalScore, CheckResult, ExcessScore, Result, Score, SearchResult
 from themis.results.parts import Naming
 from themis.results.replays import Replay
-from themis.show.blocks import Block, Part, Statement
+from themis.results.withheld import by_size
+from themis.show.blocks import Block, Commands, Part, Statement
 from themis.show.parts.cautions import caution_blocks, doubts, endings, notes_of_parts
-from themis.show.parts.comparisons import comparison_tables, headline_of, remarks
+from themis.show.parts.checks import accepted, check_details, checks_table, telling_score
+from themis.show.parts.comparisons import (
+    comparison_tables,
+    headline_of,
+    random_answers,
+    remarks,
+    replay_headline,
+)
 from themis.show.parts.outcomes import (
+    by_proxied_set,
     error_blocks,
     errors_table,
     gaps_table,
     outcome_blocks,
     proxy_blocks,
+    proxy_sentences,
 )
-from themis.show.parts.scores import score_part, scores_table
+from themis.show.parts.scores import ALL, pair_blocks, score_part, scores_table
+from themis.show.parts.search import found_table, reasons_table, undecided_blocks
 from themis.show.parts.summary import SetSummary, summaries
-from themis.show.terminal.drawing import drawn
+from themis.show.terminal.drawing import Summary, drawn
 from themis.show.terminal.parts import DIM, Page, Sentence, make_console, render, rule
-from themis.show.terminal.summary import Summary
-from themis.show.words.comparisons import random_answers, replay_headline
-from themis.show.words.explanations import probe_sentence
-from themis.show.words.headlines import headline
-from themis.show.words.proxies import by_proxied_set, proxy_sentences
+from themis.show.words.explanations import example, harms, probe_sentence, telling_witness
+from themis.show.words.headlines import few_remark, gap_text, headline, score_text
 from themis.show.words.scores import (
     account_text,
     by_set,
@@ -44,10 +53,19 @@ from themis.show.words.scores import (
     outputs_text,
     precision_chosen,
 )
-from themis.show.words.searches import search_headline, set_text, verdict_words
-from themis.show.words.values import count, set_phrase, visible
+from themis.show.words.searches import (
+    Names,
+    checks_guarantee,
+    guarantee,
+    protected_first,
+    scores_about,
+    search_headline,
+    set_counts,
+    verdict_words,
+)
+from themis.show.words.values import count, decimals, set_phrase, set_text, visible
 from themis.show.words.verdicts import search_lines, source_text, verdict
-from themis.show.words.wording import PLAIN, Wording, subject_title, wording
+from themis.show.words.wording import PLAIN, Wording, brought, subject_title, wording
 
 ROWS = 20  # of the table
 SETS = 20  # unless all are asked for
@@ -250,3 +268,167 @@ def replay_page(naming: Naming) -> Page[Replay]:
 
 
 render_differences = Page[Differences](show_comparison)
+
+MOST = 40  # of a table
+FIRST = 10  # sets of a search, unless all are asked for
+
+
+def show_searches(
+    result: Result, *, width: int, everything: bool = False
+) -> Iterator[RenderableType]:
+    """The parts of the searches, then what to know before believing them."""
+    doubts = [*show_doubts(result, everything=everything)]
+    for search in map(protected_first(result), result.searches):
+        if len(result.searches) > 1:
+            yield rule(f"{search.measure} scores")
+        yield from drawn([Statement(search_headline(search, wording(result)), "headline")])
+        yield from drawn(doubts)
+        doubts = []
+        blocks = _search_in_full(search, result) if everything else _search_in_short(search, result)
+        yield from drawn(blocks)
+        yield ""
+    if everything:
+        yield from drawn(show_cost(result))
+    else:
+        yield from drawn(run_notes(result))
+        yield from footer(result)
+
+
+render_search = Page[Result](show_searches)
+
+
+def _search_in_short(search: SearchResult, result: Result) -> Iterator[Block]:
+    """The first sets with their numbers, one pair, what is undecided, and the counts."""
+    scores = scores_about(result, search)
+    if search.found:
+        yield found_table(search, scores, most=FIRST)
+    measured = (scores[each] for each in search.found if each in scores)
+    pairs = (example(each, wording(result)) for each in measured)
+    if pair := next(filter(None, pairs), None):
+        yield Statement(f"example: {pair}", "faint")
+    yield from _favoured(search, scores, wording(result))
+    yield from undecided_blocks(search)
+    yield Statement(set_counts(search, wording(result)), "faint")
+    yield from (Statement(str(note), "warning", "note") for note in search.notes)
+
+
+def _search_in_full(search: SearchResult, result: Result) -> Iterator[Block]:
+    """One search: its sets, its people, what is open, what is certain."""
+    scores, words = scores_about(result, search), wording(result)
+    if search.found:
+        yield found_table(search, scores, most=ALL)
+    for score in (scores[each] for each in search.found if each in scores):
+        if blocks := [*show_people(score, words, everything=True)]:
+            yield Part(set_phrase(score.against), blocks)
+    yield from _favoured(search, scores, words)
+    yield from undecided_blocks(search, most=MOST)
+    yield from (Statement(set_counts(search, words)), Statement(guarantee(search)))
+    yield from (Statement(str(note), "warning", "note") for note in search.notes)
+    yield reasons_table(search, most=MOST)
+
+
+def _favoured(
+    search: SearchResult, scores: Mapping[Names, Score], words: Wording
+) -> Iterator[Block]:
+    """Beside an excess, which has a scale of its own: whom the change favours, and how often."""
+    for names in search.found[:FIRST]:
+        score = scores.get(names)
+        if isinstance(score, ExcessScore) and (text := gap_text(score, words)):
+            yield Statement(f"{set_text(names)}: {text}", "faint")
+
+
+def show_people(
+    score: Score, words: Wording = PLAIN, *, everything: bool = False
+) -> Iterator[Block]:
+    """Whom a set hurts: the direction, one pair of people, and how to see it in a shell."""
+    for text in harms(score, most=3 if everything else 1, words=words):
+        yield Statement(f"{text}{few_remark(score, words)}")
+    witness = telling_witness(score)
+    if witness is None or not isinstance(score, CausalScore):
+        return
+    yield from pair_blocks(witness, score, words)
+    if everything and witness.reproduce:
+        yield Commands(witness.reproduce)
+
+
+DETAILED = ("violated", "not enough evidence")
+
+
+def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
+    """The table of verdicts, then what is behind those that do not hold."""
+    yield from drawn([Statement(verdict(result).sentence, "headline")])
+    yield from drawn(brief_doubts(result, everything=everything))
+    yield from drawn([checks_table(result.checks)])
+    for kind in DETAILED:
+        for each in (check for check in result.checks if check.verdict == kind):
+            yield ""
+            why = f": {each.reason}" if kind != "violated" and each.reason else ""
+            title = f"{visible(each.name)}: {verdict_words(each)}{why}"
+            yield from drawn([Part(title, [*_details(each, result, everything=everything)])])
+    yield from drawn(accepted(result.checks))
+    yield ""
+    yield from drawn([Statement(checks_guarantee(result)), *show_cost(result)])
+
+
+render_checks = Page[Result](show_checks)
+
+
+def _details(check: CheckResult, result: Result, *, everything: bool) -> Iterator[Block]:
+    """The interval, the sets above a limit and whom one of them hurts."""
+    yield from check_details(check, everything=everything)
+    score = telling_score(check, result) if check.verdict == "violated" else None
+    if score is not None:
+        if check.search:
+            yield Statement(f"{set_text(score.against)}: {score_text(score)}")
+        yield from show_people(score, wording(result), everything=everything)
+
+
+WIDTH = 72  # pytest puts eight characters before each line
+SETS_OF_A_LIMIT = 3  # found sets that are shown
+
+
+def limit_line(answer: CheckResult) -> str:
+    """The verdict with its numbers, short enough for a list of failed tests."""
+    if answer.search:
+        return f"{visible(answer.name)}: {_found_above(answer)}"
+    name = visible(answer.name).rpartition(" at most ")[0]
+    if answer.score is None:
+        return f"{name} at most {answer.max_score:g}: {verdict_words(answer)}, {answer.reason}"
+    low, high = answer.low or 0.0, answer.high or 0.0
+    ends = f"[{decimals(low, 3, 'down')}, {decimals(high, 3, 'up')}]" if low < high else "exact"
+    measured = f"{name} {answer.score:.3f} {ends}"
+    says = {"violated": "is above", "holds": "is at most"}.get(answer.verdict, "may be above")
+    return f"{measured} {says} {answer.max_score:g}"
+
+
+def limit_text(
+    answer: CheckResult, outcome: Score | SearchResult | None, *, width: int = WIDTH
+) -> str:
+    """All that is known about a limit: its line, then the score and the people behind it."""
+    text = render(drawn(_limit(answer, outcome)), make_console(io.StringIO(), width=width))
+    return f"{limit_line(answer)}\n{text}".rstrip()
+
+
+def _found_above(answer: CheckResult) -> str:
+    if answer.verdict == "holds":
+        return verdict_words(answer)
+    sets = "; ".join(set_text(each) for each in answer.sets[:SETS_OF_A_LIMIT])
+    more = "; …" if len(answer.sets) > SETS_OF_A_LIMIT else ""
+    found = f"{count(len(answer.sets), 'minimal set')} found ({sets}{more})"
+    if answer.verdict == "violated":
+        return found
+    return f"{verdict_words(answer)}, {found}" if answer.sets else verdict_words(answer)
+
+
+def _limit(answer: CheckResult, outcome: Score | SearchResult | None) -> Iterator[Block]:
+    if answer.reason:
+        yield Statement(f"{verdict_words(answer)}: {answer.reason}")
+    if isinstance(outcome, SearchResult):
+        yield Statement(search_headline(outcome, brought(outcome.minimal_sets)))
+        worst = sorted(outcome.minimal_sets, key=by_size)
+        yield from (score_part(each, brought([each])) for each in worst[:SETS_OF_A_LIMIT])
+        if len(worst) > SETS_OF_A_LIMIT:
+            yield Statement(f"and {len(worst) - SETS_OF_A_LIMIT:,} more minimal sets")
+        yield Statement(guarantee(outcome))
+    elif outcome is not None and outcome.samples:
+        yield score_part(outcome, brought([outcome]))

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from themis.results.model import CausalScore, Result
-from themis.results.parts import Crossing, Harm, Joint, Noise, Region, Witness
+from themis.results.finding import finding
+from themis.results.model import (
+    CausalScore,
+    GroupScore,
+    Result,
+    Score,
+)
+from themis.results.parts import Crossing, Group, Harm, Joint, Noise, Region, Witness
+from themis.results.withheld import is_told
 from themis.show.words.headlines import changes_text
-from themis.show.words.naming import beyond, output_name, output_words
+from themis.show.words.naming import (
+    beyond,
+    output_name,
+    output_noun,
+    output_words,
+    rate_ends,
+    rate_text,
+)
 from themis.show.words.values import (
     FEW_COUNTED,
     as_saved,
@@ -19,6 +33,7 @@ from themis.show.words.values import (
     percent,
     set_phrase,
     share_text,
+    told_apart,
     visible,
     with_followers,
 )
@@ -259,3 +274,55 @@ def placebo_sentence(score: CausalScore, words: Wording = PLAIN) -> str:
         f"noise alone gives {value:.3f}: with nothing changed, "
         f"{changes_text(score, percent(value), words)} (between {ends})"
     )
+
+
+COMMON = 8  # characteristics named in which two people agree
+
+
+def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
+    """Who loses by which change; of groups, which one is favoured."""
+    if isinstance(score, CausalScore):
+        for harm in score.direction[:most]:
+            whom = words.tested(harm.contexts, score)
+            yield f"{change_sentence(harm, words, score.output)} (counted on {whom})"
+    elif isinstance(score, GroupScore):
+        best, worst = score.most_favoured, score.least_favoured
+        if best and worst and finding(score).state == "grave" and is_told(score):
+            first, last = (
+                f"{words.label(e.values)} ({_rate(e, score, words)})" for e in (best, worst)
+            )
+            yield f"highest {score.statistic}: {first}; lowest: {last}"
+
+
+def _rate(group: Group, score: GroupScore, words: Wording) -> str:
+    """A group's rate or mean, of how many, and between which ends."""
+    ends = f", {rate_ends(score, group)}" if group.low < group.high else ""
+    whom = words.of_group(group, score)
+    of = "of" if score.statistic == "rate" else "among"
+    return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
+
+
+def telling_witness(score: Score) -> Witness | None:
+    """The pair of people that needs the whole set, else the one that differs in most of it."""
+    witnesses = score.witnesses if isinstance(score, CausalScore) else ()
+    return max(witnesses, key=lambda e: (e.joint is not None, len(e.differs_in)), default=None)
+
+
+def example(score: Score, words: Wording = PLAIN) -> str | None:
+    """One pair of people who differ only in the set: `refused for women, approved for men`."""
+    witness = telling_witness(score)
+    if witness is None:
+        return None
+    first, second = witness.inputs
+    changed = witness.differs_in
+    of = "" if score.output is None else f"{output_noun(score)} is "
+    got = [
+        f"{output} for {words.label({name: person[name] for name in changed})}"
+        for person, output in zip(witness.inputs, told_apart(witness.outputs), strict=True)
+    ]
+    common = [name for name in first if name not in changed]
+    both = [f"{set_phrase([name])} {words.value(name, second[name])}" for name in common]
+    rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
+    whose = " (generated, not anybody's row)" if witness.generated else ""
+    text = f"{of}{', '.join(got)}"
+    return f"{text}; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else text

@@ -16,7 +16,6 @@ from themis.results.finding import finding, idle_favour, is_settled
 from themis.results.model import CausalScore, ExcessScore, GroupScore, Score, is_by_degrees
 from themis.results.parts import Group, Share
 from themis.results.withheld import hidden_groups, is_told
-from themis.show.intervals import ends_text
 from themis.show.words.naming import (
     apart_text,
     beyond,
@@ -39,6 +38,7 @@ from themis.show.words.values import (
     at_least,
     at_most,
     cut_name,
+    ends_text,
     percent,
     plain_phrase,
     points,

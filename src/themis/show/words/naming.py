@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from themis.results.finding import Sure, finding
-from themis.results.model import CheckResult, GroupScore, Score, SearchResult
+from themis.results.finding import Quantity, Sure, finding
+from themis.results.model import (
+    CheckResult,
+    GroupScore,
+    Score,
+    SearchResult,
+)
 from themis.results.notes import Ending
 from themis.results.parts import Group
-from themis.results.quantities import Quantity
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     Rounding,
@@ -22,6 +26,7 @@ from themis.show.words.values import (
     percent_sure,
     plain_phrase,
     points,
+    round_points,
     visible,
 )
 from themis.show.words.wording import PLACES
@@ -185,3 +190,11 @@ def _words(score: Score, beside: int) -> str:
 def sure(score: Score) -> str:
     """With which confidence an interval holds, and for how many together."""
     return confidence_text(score.confidence, score.family)
+
+
+def amount(share: float, of: Score | CheckResult | SearchResult) -> str:
+    """A limit for reading: `10 %` of people, `10 points` between groups, `500` between means."""
+    if of.measure == "causal":
+        return f"{100 * share:.4g} %"
+    shown = in_units(share, of)
+    return round_points(share) if shown.endswith(" points") else shown

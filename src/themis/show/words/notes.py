@@ -1,4 +1,6 @@
-"""Notes and endings in plain words: the sentence of every code is in notes.toml.
+"""Notes and endings in plain words, and what is known of each code.
+
+notes.toml has the sentence of every code, codes.toml what it means and what helps.
 
 A code that is not known, of a later version, is shown as it is with its values; so is one whose
 values are not those that its sentence needs.
@@ -11,13 +13,15 @@ import shlex
 import string
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from themis.inputs.columns import SHARED
 from themis.results.model import Result
-from themis.results.notes import Ending, Note
-from themis.results.rough import Unnamed
+from themis.results.notes import CODES, Ending, Note
+from themis.results.withheld import Unnamed
 from themis.show.words.values import (
     LONGEST_TEXT,
     Rounding,
@@ -318,3 +322,44 @@ SPECS: dict[str, Callable[[Values, str], str]] = {
     "rules": _rules,
     "difference": _difference,
 }
+
+Kind = Literal["mistake", "note"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is known of a code, whatever it was raised or said about."""
+
+    code: str
+    kind: Kind
+    about: str  # "in the file"
+    means: str
+    helps: str  # empty where nothing is to be done
+    page: str  # of the documentation
+    values: tuple[str, ...] = ()  # of a note
+
+    @property
+    def group(self) -> str:
+        """What it is, as a title: "Mistakes in the file"."""
+        return f"{self.kind.capitalize()}s {self.about}"
+
+
+@cache
+def known_codes() -> tuple[Code, ...]:
+    """Every code, group by group; a few are both a mistake and a note."""
+    text = Path(__file__).with_name("codes.toml").read_text(encoding="utf-8")
+    kinds: dict[Kind, dict[str, dict[str, list[str]]]] = tomllib.loads(text)  # type: ignore[assignment]
+    return tuple(
+        _code(kind, about, code, words, str(group["page"]))
+        for kind, groups in kinds.items()
+        for about, group in groups.items()
+        for code, words in group.items()
+        if code != "page"
+    )
+
+
+def _code(kind: Kind, about: str, code: str, words: list[str], page: str) -> Code:
+    means, helps, page = [*words, page][:3]
+    if kind == "mistake":
+        return Code(code, kind, about, means, helps, page)
+    return Code(code, kind, about, means, helps, page, CODES[code])

@@ -1,4 +1,4 @@
-"""Searches and verdicts in plain words: headlines, counts, guarantees, as text without style."""
+"""Searches, what they decided of each set, and verdicts of checks, in plain words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from themis.results.finding import finding
+from themis.results.finding import largest_missed, least_listed
 from themis.results.model import (
-    CausalScore,
     CheckResult,
     GroupScore,
     Result,
@@ -18,50 +17,33 @@ from themis.results.model import (
     is_by_degrees,
 )
 from themis.results.notes import Ending
-from themis.results.parts import Group, Witness
-from themis.results.verdicts import largest_missed, least_listed
-from themis.results.withheld import is_told, whole_of, width
+from themis.results.parts import TestedSet
+from themis.results.withheld import whole_of, width, withheld
 from themis.settings import Stopping
-from themis.show.intervals import ends_text
-from themis.show.words.explanations import change_sentence
 from themis.show.words.headlines import capital, idle_words, rests_on_few
-from themis.show.words.naming import ALL_RUN, in_units, output_noun, rate_ends, rate_text
+from themis.show.words.naming import ALL_RUN, amount, in_units
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
     at_most,
     confidence_text,
     count,
+    ends_text,
     exact_figure,
     percent_sure,
     plain_phrase,
-    round_points,
     set_phrase,
-    told_apart,
+    set_text,
     visible,
 )
 from themis.show.words.wording import PLAIN, Wording
 
 FEW_NAMED = 3  # sets that rest on groups of few people
 AMONG = 6  # characteristics named that were searched
-COMMON = 8  # characteristics named in which two people agree
 
 Names = tuple[str, ...]
 TEMPLATES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("searches.toml").read_text(encoding="utf-8")
 )
-
-
-def set_text(against: Iterable[str]) -> str:
-    """A set in a table: `race, sex`; it may be wrapped at the spaces."""
-    return ", ".join(set_phrase([name]) for name in against)
-
-
-def amount(share: float, of: Score | CheckResult | SearchResult) -> str:
-    """A limit for reading: `10 %` of people, `10 points` between groups, `500` between means."""
-    if of.measure == "causal":
-        return f"{100 * share:.4g} %"
-    shown = in_units(share, of)
-    return round_points(share) if shown.endswith(" points") else shown
 
 
 def sets_noun(search: SearchResult) -> str:
@@ -296,55 +278,6 @@ def _ties(search: SearchResult) -> str:
     return f" Exactly at {amount(search.threshold, search)}, a tie: {sets}."
 
 
-def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
-    """Who loses by which change; of groups, which one is favoured."""
-    if isinstance(score, CausalScore):
-        for harm in score.direction[:most]:
-            whom = words.tested(harm.contexts, score)
-            yield f"{change_sentence(harm, words, score.output)} (counted on {whom})"
-    elif isinstance(score, GroupScore):
-        best, worst = score.most_favoured, score.least_favoured
-        if best and worst and finding(score).state == "grave" and is_told(score):
-            first, last = (
-                f"{words.label(e.values)} ({_rate(e, score, words)})" for e in (best, worst)
-            )
-            yield f"highest {score.statistic}: {first}; lowest: {last}"
-
-
-def _rate(group: Group, score: GroupScore, words: Wording) -> str:
-    """A group's rate or mean, of how many, and between which ends."""
-    ends = f", {rate_ends(score, group)}" if group.low < group.high else ""
-    whom = words.of_group(group, score)
-    of = "of" if score.statistic == "rate" else "among"
-    return f"{rate_text(score, group.rate)} {of} {whom}{ends}"
-
-
-def telling_witness(score: Score) -> Witness | None:
-    """The pair of people that needs the whole set, else the one that differs in most of it."""
-    witnesses = score.witnesses if isinstance(score, CausalScore) else ()
-    return max(witnesses, key=lambda e: (e.joint is not None, len(e.differs_in)), default=None)
-
-
-def example(score: Score, words: Wording = PLAIN) -> str | None:
-    """One pair of people who differ only in the set: `refused for women, approved for men`."""
-    witness = telling_witness(score)
-    if witness is None:
-        return None
-    first, second = witness.inputs
-    changed = witness.differs_in
-    of = "" if score.output is None else f"{output_noun(score)} is "
-    got = [
-        f"{output} for {words.label({name: person[name] for name in changed})}"
-        for person, output in zip(witness.inputs, told_apart(witness.outputs), strict=True)
-    ]
-    common = [name for name in first if name not in changed]
-    both = [f"{set_phrase([name])} {words.value(name, second[name])}" for name in common]
-    rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
-    whose = " (generated, not anybody's row)" if witness.generated else ""
-    text = f"{of}{', '.join(got)}"
-    return f"{text}; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else text
-
-
 def protected_first(result: Result) -> Callable[[SearchResult], SearchResult]:
     """Puts the found sets that are made of protected characteristics before the others."""
 
@@ -478,3 +411,52 @@ def _is_sampled(search: SearchResult) -> bool:
 def _is_partial(score: Score) -> bool:
     """Whether a score was measured, but not on all inputs."""
     return score.samples > 0 and (score.method == "sampled" or not score.conclusive)
+
+
+def listed_words(search: SearchResult, names: tuple[str, ...]) -> str:
+    """Where the score of a found set lies, and no more than is proven: `above 10 %`."""
+    if names in search.ties:
+        return f"exactly {amount(search.threshold, search)}"
+    least = least_listed(search)
+    return f"{'at' if least == 1 else 'above'} {amount(least, search)}"
+
+
+def unlisted_words(search: SearchResult) -> str:
+    """Where the score of a set lies that was decided not to be: `not above 20 %`.
+
+    A sample proves threshold + error; where every input was run, or the paper's rule compares what
+    it estimated, it is below the threshold itself.
+    """
+    most = largest_missed(search)
+    if search.stopping is Stopping.PAPER:
+        return f"below {amount(search.threshold, search)}"
+    is_less = most == 1 or (search.method == "exact" and search.threshold > 0)
+    return f"{'below' if is_less else 'not above'} {amount(most, search)}"
+
+
+def decision_words(search: SearchResult, tested: TestedSet) -> str:
+    """What was decided of a set: `above 5 %`, `not above 15 %`, `undecided`."""
+    threshold = amount(search.threshold, search)
+    if tested.is_tie:
+        return f"exactly {threshold}"
+    if tested.decision == "above":
+        if tested.is_exact or search.stopping is Stopping.PAPER:
+            return f"above {threshold}"
+        return listed_words(search, tested.against)
+    if tested.decision == "below":
+        exactly = tested.is_exact and search.threshold > 0
+        return f"below {threshold}" if exactly else unlisted_words(search)
+    return "undecided"
+
+
+def why(search: SearchResult, *against: str) -> str:
+    """Why a set is in or out of the answer."""
+    names = {name for part in against for name in part.split(",")}
+    for each in withheld(search).tested:
+        if set(each.against) == names:
+            return f"{decision_words(search, each)}: {each.reason}"
+    for found in search.found:
+        if names > set(found):
+            is_at = "a tie" if found in search.ties else listed_words(search, found)
+            return f"follows: it contains {','.join(found)}, which is {is_at}"
+    return "not searched" if not names <= set(search.among) else "open: the budget ended before"

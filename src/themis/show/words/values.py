@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from os.path import commonprefix
 from typing import Any, Literal, TypeAlias
@@ -277,3 +277,17 @@ def all_of(values: Iterable[str | float]) -> str:
 def length_text(text: str) -> str:
     """How long a text is that was cut."""
     return f"({len(text):,} characters)"
+
+
+def ends_text(low: float, high: float, unit: Callable[[float, Rounding], str] = percent) -> str:
+    """The ends of an interval, or that there is none: `6.3 – 16.3 %`, `1 – 4 points`, `exact`."""
+    if low == high:
+        return "exact"
+    least, most = unit(low, "down"), unit(high, "up")
+    shared = "".join(most.rpartition(" ")[1:]) if " " in most else ""
+    return f"{least.removesuffix(shared)} – {most}"
+
+
+def set_text(against: Iterable[str]) -> str:
+    """A set in a table: `race, sex`; it may be wrapped at the spaces."""
+    return ", ".join(set_phrase([name]) for name in against)

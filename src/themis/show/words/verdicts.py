@@ -32,11 +32,10 @@ from themis.show.words.headlines import (
     not_given,
     score_text,
 )
-from themis.show.words.naming import apart_text, beyond, in_units, output_words
+from themis.show.words.naming import amount, apart_text, beyond, in_units, output_words
 from themis.show.words.notes import how_it_ended
 from themis.show.words.scores import cut_off, rows_used
 from themis.show.words.searches import (
-    amount,
     checks_guarantee,
     checks_headline,
     protected_first,

@@ -16,7 +16,7 @@ from themis.inputs.columns import SHARED
 from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import Group, Naming, Region
-from themis.results.rough import ABOUT, HIGHER, LOWER, RARE, Unnamed
+from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE, Unnamed
 from themis.show.words.values import LONGEST, count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
