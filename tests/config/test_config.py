@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from themis.audit.audit import Audit
 from themis.config.complaints import find_complaints
-from themis.config.format import INPUTS, TABLES, File
-from themis.config.reader import Config, _Findings, _Reader, find_config, format_schema, read_config
+from themis.config.format import INPUTS, TABLES, File, format_schema
+from themis.config.reader import Config, _Findings, _Reader, find_config, read_config
 from themis.config.tables import SUBJECTS
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, RequestError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from themis.config.from_model import ModelFacts
+from themis.config.drafts import ModelFacts
 from themis.config.from_rows import draft_from_data
 from themis.inputs.tables import read_table
 from themis.subjects.trained import trained_of

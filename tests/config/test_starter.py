@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 
 from themis.config.drafts import SUBJECT_FILE_NAME, starter_subject_text, starter_text
-from themis.config.format import CheckTable, RangeInput, RunTable
-from themis.config.reader import format_schema, read_config
+from themis.config.format import CheckTable, RangeInput, RunTable, format_schema
+from themis.config.reader import read_config
 from themis.config.tables import PythonSubject
 from themis.config.toml import parse_toml
 

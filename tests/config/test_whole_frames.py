@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import themis
 from tests.projects import enter, run
-from themis.config.from_model import ModelFacts
+from themis.config.drafts import ModelFacts
 from themis.config.from_rows import draft_from_data
 from themis.inputs.tables import read_table
 from themis.subjects.columns import needed_columns

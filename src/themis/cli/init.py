@@ -7,13 +7,15 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from themis.cli.files import check_targets, output_mistake, save
 from themis.cli.printing import print_line, say
 from themis.config.drafts import (
+    NO_MODEL,
     SUBJECT_FILE_NAME,
     DraftFile,
+    ModelFacts,
     starter_subject_text,
     starter_text,
 )
@@ -24,9 +26,6 @@ from themis.errors import Mistake, RequestError
 from themis.inputs.tables import PARQUET_START, kind_of, read_table
 from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import one_line
-
-if TYPE_CHECKING:
-    from themis.config.from_model import ModelFacts
 
 
 def write_starter(
@@ -91,7 +90,9 @@ def write_converted(
             document, source=str(name), pointer=pointer, protected=protected
         )
     else:
-        facts = None if model is None else _facts(model, output, module, trust_pickle=trust_pickle)
+        facts = NO_MODEL
+        if model is not None:
+            facts = _facts(model, output, module, trust_pickle=trust_pickle)
         with ProgressLine(enabled=False, say=say) as line:
             # More rows would take minutes, and tell hardly more.
             table = read_table(name, kind=kind, most=10**6, listen=line.listen)
@@ -126,17 +127,17 @@ def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
     guessed = [name for name in draft.protected if name not in protected]
     if guessed:
         print_line(f"protected, a guess from the names: {one_line(', '.join(guessed))}")
-    if draft.order is not None:
-        print_line(one_line(str(draft.order)))
-    decides = draft.favourable or draft.output or draft.cut is not None
+    if draft.model.order is not None:
+        print_line(one_line(str(draft.model.order)))
+    decides = draft.favourable or draft.output or draft.model.wanted_cut is not None
     if draft.is_complete and not decides:
         print_line(one_line(f"missing: favourable: {draft.favourable_remark}"))
-    for column in draft.echoed:
+    for column in draft.model.echoed:
         told = f"{column} nearly always equals the model's answer: if it is what is decided, "
         again = shlex.join(["--target", column])
         print_line(one_line(f"{told}the model must not get it; {again} names it"))
-    if draft.failure:
-        print_line(one_line(draft.failure))
+    if draft.model.failure:
+        print_line(one_line(draft.model.failure))
     if draft.rare:
         print_line(f"texts of few rows, perhaps personal: {one_line(', '.join(draft.rare))}")
     own = "look" if draft.is_complete else "put your own subject into it, and look"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
@@ -14,6 +14,7 @@ from themis.config.format import TABLES, Characteristic, File, RangeInput, Value
 from themis.config.tables import SUBJECTS, Subject, Table
 from themis.config.toml import KeyPath, spell_value
 from themis.errors import Mistake, suggest
+from themis.subjects.outputs import ANSWERED, REFUSAL, favourable_mistakes, label_mistakes, listed
 from themis.subjects.outputs import CODE as LABELS
 from themis.subjects.trained import WEIGHTS
 
@@ -216,18 +217,16 @@ def _settle_kind(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Compl
 
 def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Iterator[Complaint]:
     """What is wrong with keys that fit on their own: both or neither of two, no fitting limit."""
-    subject, checks = data.get("subject"), data.get("checks")
-    if isinstance(subject, Mapping) and subject.get("kind") == "model":
+    subject = table_of(data, "subject")
+    if subject.get("kind") == "model":
         given = [key for key in ("file", "object") if key in subject]
         if len(given) == 2 and not str(subject["file"]).lower().endswith(WEIGHTS):
             yield _complaint("both-given", ("subject",), "both file and object are given", _REMOVE)
         elif not given and misspelt.isdisjoint({("subject", "file"), ("subject", "object")}):
             remedy = 'write file = "model.onnx" or object = "loan:model"'
             yield _complaint("no-model", ("subject",), "there is no model", remedy)
-    for number, check in enumerate(checks if isinstance(checks, list) else []):
+    for number, check in tables_of(data, "checks"):
         path: KeyPath = ("checks", number)
-        if not isinstance(check, Mapping):
-            continue
         search = check.get("search", False)
         if "against" in check and search is True:
             yield _complaint("both-given", path, "both against and search are given", _REMOVE)
@@ -239,6 +238,70 @@ def _choice_complaints(data: Mapping[str, Any], misspelt: set[KeyPath]) -> Itera
         if search is True and isinstance(limit, int | float) and limit in (0, 1):
             problem = f"a search needs a limit between 0 and 1, got {_show(limit)}"
             yield _complaint("threshold", (*path, "max_score"), problem, "write 0.05 for 5 %")
+
+
+def find_references(data: Mapping[str, Any], is_wrong: Callable[..., bool]) -> Iterator[Complaint]:
+    """What is wrong with names of outputs and labels; `is_wrong` are keys with another mistake."""
+    subject, outputs = table_of(data, "subject"), table_of(data, "outputs")
+    known = list(outputs) or (["decision", ANSWERED] if "refusals" in subject else [])
+    for section in ("checks", "accepted"):
+        for number, table in tables_of(data, section):
+            name = table.get("output")
+            if isinstance(name, str) and name not in known:
+                remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
+                problem = f"there is no output {name!r}"
+                yield _complaint("unknown-output", (section, number, "output"), problem, remedy)
+    tables: dict[KeyPath, Any] = {("subject",): subject}
+    tables |= {("outputs", name): table for name, table in outputs.items()}
+    for path, table in tables.items():
+        yield from _label_complaints(path, table, is_wrong)
+    if "labels" in subject and outputs:
+        problem, remedy = "the outputs have labels of their own", "write [outputs.NAME.labels]"
+        yield _complaint(LABELS, ("subject", "labels"), problem, remedy)
+    if not is_wrong("subject", "refusals"):
+        yield from _refusal_complaints(subject)
+
+
+def _label_complaints(
+    path: KeyPath, table: Any, is_wrong: Callable[..., bool]
+) -> Iterator[Complaint]:
+    """Whether labels and their patterns make sense, and whether `favourable` names labels."""
+    labels = table.get("labels") if isinstance(table, Mapping) else None
+    if not isinstance(labels, Mapping):
+        return
+    for each in label_mistakes(listed(labels)):
+        if not is_wrong(*path, "labels", *each.path):
+            yield _complaint(LABELS, (*path, "labels", *each.path), each.problem, each.remedy)
+    favourable = table.get("favourable", ())
+    if isinstance(favourable, list) and not is_wrong(*path, "favourable"):
+        for broken in favourable_mistakes(favourable, labels):
+            yield _complaint(LABELS, (*path, "favourable"), *broken)
+
+
+def _refusal_complaints(subject: Mapping[str, Any]) -> Iterator[Complaint]:
+    refusals, path = subject.get("refusals"), ("subject", "refusals")
+    if not isinstance(refusals, list):
+        return
+    for each in label_mistakes({REFUSAL: refusals}):
+        yield _complaint(LABELS, (*path, *each.path[1:]), each.problem, each.remedy)
+    if "labels" not in subject:
+        problem = "only labels tell decisions from refusals"
+        remedy = 'write [subject.labels], for example approved = ["approved*"]'
+        yield _complaint(LABELS, path, problem, remedy)
+
+
+def table_of(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of a file, empty where there is none."""
+    table = data.get(name, {})
+    return table if isinstance(table, Mapping) else {}
+
+
+def tables_of(data: Mapping[str, Any], section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The tables of a list, with their numbers."""
+    tables = data.get(section, [])
+    for number, table in enumerate(tables if isinstance(tables, list) else []):
+        if isinstance(table, Mapping):
+            yield number, table
 
 
 _REMOVE = "remove one of them"

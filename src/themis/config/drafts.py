@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from themis.config.toml import spell_key, spell_remark, spell_value
 from themis.errors import Mistake, RequestError, SchemaError, suggest
@@ -13,6 +14,9 @@ from themis.inputs.columns import SHARED
 from themis.inputs.guesses import Guess
 from themis.inputs.schema import Schema, characteristic_from
 from themis.results.notes import Note
+
+if TYPE_CHECKING:
+    from themis.subjects.trained import Trained
 
 SUBJECT_FILE_NAME = "loan.py"
 NAMED = 5  # characteristics in a remark
@@ -96,6 +100,42 @@ class Draft(Guess):
         return f"{spell_key(self.name)} = {spell_value(self.spec)}"
 
 
+UNTRIED = "the model was not tried on the rows; it answers with a number, a probability or a logit"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The columns and classes of a model, and its file as a themis.toml names it; empty of none."""
+
+    file: str = ""
+    names: Sequence[str] | None = None
+    needed: Sequence[str] | None = None  # those of them that it looks at
+    count: int | None = None  # of its columns, where it does not know their names
+    classes: tuple[Value, ...] | None = None
+    categories: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    spelled: Callable[[str], str] = str  # how it writes the name of a column
+    target: str | None = None  # the column that it predicts
+    cut: float | None = None  # from where on its answer is usually a yes
+    module: str | None = None  # whose weights are in the file, as module:Class
+    cut_reason: str = UNTRIED
+    class_: Value = None  # whose probability it answers with, where it has classes and a cut
+    answers_numbers: bool = False
+    dtypes: Mapping[str, str] = field(default_factory=dict)  # of dates that it takes as such
+    echoed: Sequence[str] = ()  # columns that its answers nearly always equal
+    failed: int = 0  # of the rows that it was tried on
+    failure: str = ""  # how most of these fail
+    order: Note | None = None  # of its columns, where it does not know their names
+    trained: Trained | None = None  # to be tried
+
+    @property
+    def wanted_cut(self) -> float | None:
+        """The cut, unless its classes decide."""
+        return None if self.classes and self.class_ is None else self.cut
+
+
+NO_MODEL = ModelFacts()
+
+
 @dataclass(frozen=True)
 class DraftFile:
     """A whole file: where it comes from, what decides favourably, who is protected."""
@@ -109,12 +149,7 @@ class DraftFile:
     profile: str | None = None  # the rows that inputs are drawn from
     subject: Sequence[str] = (_UNKNOWN_SUBJECT,)  # the lines of its table
     output: tuple[str, float, float] | None = None  # the column of a number, and its range
-    cut: float | None = None  # of a model that answers with a number
-    cut_reason: str = ""
-    class_: Value = None  # whose probability it is
-    echoed: Sequence[str] = ()  # characteristics that a model's answers nearly always equal
-    failure: str = ""  # of a model, on some of the rows
-    order: Note | None = None  # of a model that does not know the names of its columns
+    model: ModelFacts = NO_MODEL
     rare: Sequence[str] = ()  # characteristics that list texts of fewer than SHARED rows
     asked: Sequence[str] = ()  # characteristics that are called like a decision
 
@@ -155,14 +190,14 @@ class DraftFile:
 
     def _decision(self) -> Iterator[str]:
         """What counts as the favourable decision."""
-        if self.cut is not None:
+        if (cut := self.model.wanted_cut) is not None:
             yield from spell_remark(
-                f"cut: a guess: {self.cut_reason}. From this number on the decision is favourable: "
-                "is what it predicts something that people want?"
+                f"cut: a guess: {self.model.cut_reason}. From this number on the decision is "
+                "favourable: is what it predicts something that people want?"
             )
-            if self.class_ is not None:
-                yield f"class = {spell_value(self.class_)}"
-            yield f"cut = {spell_value(self.cut)}"
+            if self.model.class_ is not None:
+                yield f"class = {spell_value(self.model.class_)}"
+            yield f"cut = {spell_value(cut)}"
             return
         if self.output is not None:
             name, low, high = self.output

@@ -71,14 +71,11 @@ _NAME = {"type": "string", "minLength": 1}
 _NAMES = {"type": "array", "minItems": 1, "items": _NAME}
 _LIST = {"type": "array", "minItems": 1, "uniqueItems": True, "items": VALUE}
 
-
 # Checked where they are used; the JSON Schema is for editors.
 Number: TypeAlias = Annotated[Any, WithJsonSchema({"type": "number"})]
 Numbers: TypeAlias = Annotated[
     list[Any], WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": "number"}})
 ]
-
-
 ValueList: TypeAlias = Annotated[Any, WithJsonSchema(_LIST)]
 _TABLE = {"type": "object", "minProperties": 1}
 _DERIVED = {**_TABLE, "additionalProperties": {"anyOf": [VALUE, _TABLE]}}
@@ -86,13 +83,9 @@ ValuesOrTable: TypeAlias = Annotated[Any, WithJsonSchema({"anyOf": [_LIST, _DERI
 ValueTable: TypeAlias = Annotated[
     Any, WithJsonSchema({**_TABLE, "additionalProperties": {**_TABLE, **_DERIVED}})
 ]
-
-
 Leaders: TypeAlias = Annotated[
     Any, AfterValidator(_check_leaders), WithJsonSchema({"anyOf": [_NAME, _NAMES]})
 ]
-
-
 Sets: TypeAlias = list[Annotated[list[str], Field(min_length=1)]]
 
 
@@ -284,8 +277,6 @@ CheckTable = table_of(
     "Check",
     "A limit that `themis check` enforces: on one set of characteristics, or on all.",
 )
-
-
 AcceptedTable = table_of(
     Acceptance, "Accepted", "A finding that `themis check` lets pass for a while, visibly."
 )
@@ -334,8 +325,6 @@ INPUTS: dict[str, type[Table]] = {
     "documents": DocumentsInput,
     "names": NamesInput,
 }
-
-
 TABLES: dict[str, type[Table] | Mapping[str, type[Table]]] = {  # by name, some by their kind
     "subject": SUBJECTS,
     "inputs": INPUTS,

@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from themis.config.drafts import ModelFacts
 from themis.errors import MistakesError
-from themis.inputs.characteristics import Value
 from themis.inputs.columns import SHARED
 from themis.inputs.guesses import plain
 from themis.inputs.people import People, people_of
 from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 from themis.results.notes import Note
-from themis.subjects.base import Subject, at_door
+from themis.subjects.base import Answers, Subject, at_door
 from themis.subjects.loading import load_attribute
 from themis.subjects.model_files import read_model
 from themis.subjects.models import Model
-from themis.subjects.trained import Trained, trained_of
+from themis.subjects.trained import trained_of
 
-UNTRIED = "the model was not tried on the rows; it answers with a number, a probability or a logit"
 PROBABILITIES = "the model's answers to some of the rows are all from 0 to 1, like probabilities"
 ECHOING, NEARLY = 20, 0.99  # rows, and the share of them, for a column that a model may repeat
 ALONE = "the model answers with probabilities alone"
 OTHERS = "the model's answers to some of the rows are not all from 0 to 1; they may be logits"
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """The columns and classes of a model, and its file as a themis.toml names it."""
-
-    file: str
-    names: Sequence[str] | None = None
-    needed: Sequence[str] | None = None  # those of them that it looks at
-    count: int | None = None  # of its columns, where it does not know their names
-    classes: tuple[Value, ...] | None = None
-    categories: Mapping[str, Sequence[Value]] = field(default_factory=dict)
-    spelled: Callable[[str], str] = str  # how it writes the name of a column
-    target: str | None = None  # the column that it predicts
-    cut: float | None = None  # from where on its answer is usually a yes
-    module: str | None = None  # whose weights are in the file, as module:Class
-    cut_reason: str = UNTRIED
-    class_: Value = None  # whose probability it answers with, where it has classes and a cut
-    answers_numbers: bool = False
-    dtypes: Mapping[str, str] = field(default_factory=dict)  # of dates that it takes as such
-    echoed: Sequence[str] = ()  # columns that its answers nearly always equal
-    failed: int = 0  # of the rows that it was tried on
-    failure: str = ""  # how most of these fail
-    trained: Trained | None = None  # to be tried
 
 
 def facts_of_model(
@@ -74,17 +49,46 @@ def facts_of_model(
     return ModelFacts(file, module=module, trained=trained, **told)
 
 
-def order_of(model: ModelFacts, rows: Table, schema: Schema, label: str | None) -> Note | None:
-    """In which order a model gets its columns, if it does not know their names."""
+def tried(
+    model: ModelFacts, rows: Table, schema: Schema, dates: Sequence[str], label: str | None
+) -> ModelFacts:
+    """The same, with what its answers to these rows show; nothing where it can't be tried.
+
+    Its classes or a cut, the type of dates where it fails on them as texts, how it fails, and in
+    which order it gets its columns.
+    """
     if model.trained is None:
-        return None
+        return model
+    model = _with_decisions(model, rows, schema)
+    answered = _answered(model, rows, schema)
+    if answered.failure and dates:
+        typed = replace(model, dtypes=dict.fromkeys(dates, _date_type()))
+        again = _answered(typed, rows, schema)
+        answered = again if again.failed < answered.failed else answered
+    return replace(answered, order=_order_of(answered, rows, schema, label))
+
+
+def _order_of(model: ModelFacts, rows: Table, schema: Schema, label: str | None) -> Note | None:
+    """In which order a model gets its columns, if it does not know their names."""
     try:
         people = people_of(rows, schema, label=label)
-        cut = None if model.classes and model.class_ is None else model.cut
-        subject = Model(model.trained.model, people.schema.given, cut=cut, class_=model.class_)
+        subject = _subject(model, people, cut=model.wanted_cut, class_=model.class_)
         return order_note(at_door(subject, people.schema), people)
     except MistakesError:
         return None
+
+
+def _subject(model: ModelFacts, people: People, **options: Any) -> Model:
+    assert model.trained is not None
+    return Model(model.trained.model, people.schema.given, **options)
+
+
+def _run(model: ModelFacts, rows: Table, schema: Schema) -> tuple[Model, People, Answers]:
+    """The model as a subject, rows as people, and its answers to them, of whatever kind."""
+    people = people_of(rows, schema)
+    subject = _subject(model, people, dtypes=model.dtypes, class_=model.class_)
+    subject.structured = True
+    return subject, people, at_door(subject, people.schema).load(people.codes).run()
 
 
 def order_note(subject: Subject, people: People | None) -> Note | None:
@@ -125,19 +129,15 @@ def word_of(value: Any) -> str:
     return {"true": "1", "false": "0"}.get(text, text)
 
 
-def tried_on(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
-    """The same, with what the model's answers to these rows show: its classes, or a cut.
+def _with_decisions(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
+    """The same, with its classes or a cut, of nets and the like, whose answers may be any numbers.
 
-    Only nets and the like are run, whose answers may be numbers of any kind. Where that fails,
-    nothing more is known.
+    Where running them fails, nothing more is known.
     """
     if model.trained is None or not model.trained.by_class or model.classes:
         return model
     try:
-        people = people_of(rows, schema)
-        subject = Model(model.trained.model, people.schema.given)
-        subject.structured = True  # numbers are welcome
-        answers = at_door(subject, people.schema).load(people.codes).run()
+        subject, _, answers = _run(model, rows, schema)
     except MistakesError:
         return model
     if subject.trained.classes:
@@ -150,30 +150,13 @@ def tried_on(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
     return replace(model, cut=0.5 if probable else 0.0, cut_reason=reason)
 
 
-def fed(model: ModelFacts, rows: Table, schema: Schema, dates: Sequence[str]) -> ModelFacts:
-    """The same, with what these rows show: the type of dates where it fails on texts, and more."""
-    if model.trained is None:
-        return model
-    answered = _answered(model, rows, schema)
-    if answered.failure and dates:
-        typed = replace(model, dtypes=dict.fromkeys(dates, _date_type()))
-        again = _answered(typed, rows, schema)
-        return again if again.failed < answered.failed else answered
-    return answered
-
-
 def _answered(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
     """The same, with the columns that its answers equal, or how it fails on some of the rows.
 
     That is told in words that several rows share.
     """
-    assert model.trained is not None
     try:
-        people = people_of(rows, schema)
-        given, thing = people.schema.given, model.trained.model
-        subject = Model(thing, given, dtypes=model.dtypes, class_=model.class_)
-        subject.structured = True  # what it answers does not matter
-        answers = at_door(subject, people.schema).load(people.codes).run()
+        _, people, answers = _run(model, rows, schema)
     except MistakesError as error:
         return replace(model, failed=len(rows), failure=f"the model can't be run: {error}")
     if not answers.failures:

@@ -10,8 +10,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from themis.config.drafts import Draft, DraftFile, check_names, check_some_used
-from themis.config.from_model import ModelFacts, fed, order_of, tried_on, word_of
+from themis.config.drafts import (
+    NO_MODEL,
+    Draft,
+    DraftFile,
+    ModelFacts,
+    check_names,
+    check_some_used,
+)
+from themis.config.from_model import tried, word_of
 from themis.config.toml import spell_value
 from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Value
@@ -55,7 +62,7 @@ def draft_from_data(
     protected: Sequence[str] = (),
     target: str | None = None,
     profile: str | None = None,
-    model: ModelFacts | None = None,
+    model: ModelFacts = NO_MODEL,
 ) -> DraftFile:
     """A file whose characteristics are the columns of some rows, but for the target.
 
@@ -68,27 +75,21 @@ def draft_from_data(
     compared = protected or [name for name in names if _is_protected(name)]
     found = target or _find_target(typed, model, compared)
     read = _read_by(model, [name for name in names if name != found])
-    others = [] if model is None else [name for name in names if name not in (*read, found)]
+    others = [name for name in names if name not in (*read, found)]
     guessed = [] if protected else [name for name in [*read, *others] if _is_protected(name)]
-    if model is not None and model.names is None and model.count == len(read):
+    if model.names is None and model.count == len(read):
         model = replace(model, names=[model.spelled(name) for name in read])  # it takes them all
-    told = target is not None or model is not None
+    told = target is not None or model.file
     asked = [] if told else [name for name in read if _may_be_decided(name, typed[name])]
     drafts = [
         _draft(name, typed[name], [*protected, *guessed], model, guessed, asked)
-        for name in [*read, *(name for name in names if name not in read)]
-        if name != found
+        for name in [*read, *others]
     ]
     if found is not None and target is None:
         reason = "taken for what is decided, not for an input; --target names another column"
         drafts.append(Draft(found, None, (), reason))
-    order = None
     check_some_used(drafts, source, "no column can be a characteristic", "name other rows")
-    if model is not None:
-        schema = _schema_of(drafts)
-        some = some_rows(rows)
-        model = fed(tried_on(model, some, schema), some, schema, _dates(drafts, typed))
-        order = order_of(model, some, schema, found)
+    model = tried(model, some_rows(rows), _schema_of(drafts), _dates(drafts, typed), found)
     scale = _scale(None if found is None else typed[found], model)
     return DraftFile(
         f"{source}: {'the first ' * rows.is_cut}{count_of(len(rows), 'row')}, "
@@ -98,14 +99,9 @@ def draft_from_data(
         *_favourable(found, None if found is None else typed[found], model),
         example=_example(model),
         profile=profile,
-        subject=DraftFile.subject if model is None else tuple(_subject(model)),
+        subject=tuple(_subject(model)) if model.file else DraftFile.subject,
         output=None if scale is None or found is None else (found, *scale),
-        cut=None if model is None or (model.classes and model.class_ is None) else model.cut,
-        class_=None if model is None else model.class_,
-        cut_reason="" if model is None else model.cut_reason,
-        order=order,
-        failure="" if model is None else model.failure,
-        echoed=() if model is None else model.echoed,
+        model=model,
         rare=[each.name for each in drafts if _lists_rare(each, typed[each.name])],
         asked=[each.name for each in drafts if each.name in asked and not each.left_out],
     )
@@ -143,10 +139,10 @@ def _lists_rare(draft: Draft, typed: Typed) -> bool:
     return any(count < SHARED and isinstance(v, str) and v in listed for v, count in rows)
 
 
-def _read_by(model: ModelFacts | None, names: list[str]) -> list[str]:
+def _read_by(model: ModelFacts, names: list[str]) -> list[str]:
     """The columns that the model reads, in its order; all where it does not know them."""
-    needed = None if model is None else model.needed or model.names
-    if model is None or needed is None:
+    needed = model.needed or model.names
+    if needed is None:
         return names
     lacking = [name for name in needed if name not in map(model.spelled, names)]
     others = [name for name in names if model.spelled(name) not in needed]
@@ -168,12 +164,11 @@ def _draft(
     name: str,
     typed: Typed,
     protected: Sequence[str],
-    model: ModelFacts | None,
+    model: ModelFacts,
     guessed: Sequence[str],
     asked: Sequence[str],
 ) -> Draft:
-    knows = model is not None and model.names is not None
-    unread = _why_unread(name, model)
+    knows, unread = model.names is not None, _why_unread(name, model)
     if unread and name not in protected:
         return Draft(name, None, (), unread)
     guess = guess_column(name, typed, protected=name in protected, needed=knows and not unread)
@@ -186,14 +181,14 @@ def _draft(
     if name in asked and not guess.left_out:
         remarks.append("named like a decision: remove it if it is decided and no input")
     spec = guess.spec
-    if model is not None and isinstance(spec, dict) and "values" in spec:
+    if isinstance(spec, dict) and "values" in spec:
         spec = _of_categories(spec, model.categories.get(model.spelled(name)))
     return Draft(name, spec, tuple(remarks), guess.left_out).checked()
 
 
-def _why_unread(name: str, model: ModelFacts | None) -> str:
+def _why_unread(name: str, model: ModelFacts) -> str:
     """Why a model that knows its columns does not look at this one; empty where it does."""
-    if model is None or model.names is None:
+    if model.names is None:
         return ""
     if model.spelled(name) not in model.names:
         return "the model was not trained on it"
@@ -216,19 +211,17 @@ def _is_protected(name: str) -> bool:
 
 
 def _find_target(
-    typed: Mapping[str, Typed], model: ModelFacts | None, compared: Collection[str]
+    typed: Mapping[str, Typed], model: ModelFacts, compared: Collection[str]
 ) -> str | None:
     """The column with what was decided: a model knows it or its classes, or it is called so.
 
     None by which people are `compared`.
     """
-    others = list(typed)
-    if model is not None and model.target in typed:
+    if model.target in typed:
         return model.target
-    knows = model is not None and model.names is not None
-    if model is not None and model.names is not None:
-        others = [name for name in typed if model.spelled(name) not in model.names]
-    if model is not None and model.classes and (knows or len(others) != model.count):
+    knows = model.names is not None
+    others = [name for name in typed if model.spelled(name) not in (model.names or ())]
+    if model.classes and (knows or len(others) != model.count):
         classes = {word_of(value) for value in model.classes}
         first = {name: typed[name].values[: SPELLINGS * len(classes) + 1] for name in others}
         found = [n for n, own in first.items() if {word_of(plain(v)) for v in own} == classes]
@@ -239,10 +232,10 @@ def _find_target(
     few = [name for name in called if 1 < len(typed[name].values) <= LIST_TEXTS]
     if few:
         return few[-1]
-    one_too_many = model is not None and model.names is None and model.count == len(others) - 1
-    # where tables usually have it
-    last = others[-1] if one_too_many and others[-1] not in compared else None
-    return last if last is not None and 1 < len(typed[last].values) <= LIST_NUMBERS else None
+    if knows or model.count != len(others) - 1 or others[-1] in compared:
+        return None
+    last = others[-1]  # where tables usually have it
+    return last if 1 < len(typed[last].values) <= LIST_NUMBERS else None
 
 
 def _names_a_decision(name: str) -> bool:
@@ -257,16 +250,15 @@ def _may_be_decided(name: str, typed: Typed) -> bool:
 
 
 def _favourable(
-    name: str | None, typed: Typed | None, model: ModelFacts | None
+    name: str | None, typed: Typed | None, model: ModelFacts
 ) -> tuple[list[Value] | None, str]:
     """Which decisions people want, as far as can be guessed, and why."""
-    if model is not None and len(model.classes or ()) > 2:
-        shown = ", ".join(repr(each) for each in (model.classes or ())[:10])
+    if len(classes := model.classes or ()) > 2:
+        shown = ", ".join(repr(each) for each in classes[:10])
         return None, f"which of its classes do people want? The model decides between {shown}"
-    if model is not None and model.classes:
-        counts = dict.fromkeys(model.classes, 0)
-        return wanted(list(counts.items()), "the classes of the model")
-    if name is None and model is not None and model.answers_numbers:
+    if classes:
+        return wanted([(each, 0) for each in classes], "the classes of the model")
+    if name is None and model.answers_numbers:
         return None, "the model answers with numbers: --target names the column that it predicts"
     if name is None or typed is None:
         return None, DraftFile.favourable_remark
@@ -282,7 +274,7 @@ def _favourable(
     return wanted(pairs, f"column {name!r}")
 
 
-def _scale(typed: Typed | None, model: ModelFacts | None) -> tuple[float, float] | None:
+def _scale(typed: Typed | None, model: ModelFacts) -> tuple[float, float] | None:
     """The range of answers like the numbers of a column; None where they are decisions.
 
     It is wider than theirs: what is predicted may lie beside all that was. It stays on one side of
@@ -290,7 +282,7 @@ def _scale(typed: Typed | None, model: ModelFacts | None) -> tuple[float, float]
     """
     if typed is None or typed.kind not in ("integer", "real"):
         return None
-    if len(typed.values) <= LIST_NUMBERS or (model is not None and (model.classes or model.cut)):
+    if len(typed.values) <= LIST_NUMBERS or model.classes or model.cut:
         return None
     low, high = map(exact, typed.ends)
     beside = (high - low) / 4
@@ -302,9 +294,9 @@ def _scale(typed: Typed | None, model: ModelFacts | None) -> tuple[float, float]
     )
 
 
-def _example(model: ModelFacts | None) -> Value:
+def _example(model: ModelFacts) -> Value:
     """An output that may be favourable, to be shown where it is asked which one is."""
-    if model is None or not model.classes:
+    if not model.classes:
         return DraftFile.example
     return wanted([(each, 0) for each in model.classes], "")[0][0]
 

@@ -223,8 +223,6 @@ MAIN = (  # keys that most files need, in the order of a form
     *("protected", "condition", "favourable", "at", "data", "people", "decision", "confidence"),
     *("error", "name", "owner", "purpose"),
 )
-
-
 CONDITION = {"type": "string", "description": "What every input meets", "examples": ["age >= 18"]}
 SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|true|false|[+-]?[0-9][0-9_.eE+-]*')
 
@@ -363,8 +361,6 @@ RUN = {
     "url": "service: test inputs are sent there",
     "prompt": "sent to the service, with the files that it names",
 }
-
-
 STEERING = re.compile(r"(PYTHON|LD_|DYLD_|RUBY|PERL|NODE_|JAVA_|BASH_)\w*|PATH|ENV")
 SECRET = ("env", "headers")  # keys whose values are not shown
 NAMING = ("file", "command", "prompt")  # keys that name files

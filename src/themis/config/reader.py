@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from themis.config.complaints import find_complaints
-from themis.config.format import File, Profile, format_schema
+from themis.config.complaints import find_complaints, find_references, table_of, tables_of
+from themis.config.format import File, Profile
 from themis.config.tables import AnySubject
 from themis.config.toml import KeyPath, key_lines, parse_toml, spell_path
 from themis.errors import ConfigError, Mistake, MistakesError, RequestError, SchemaError, suggest
@@ -32,26 +32,7 @@ from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
 from themis.subjects.http.chat import prompt_of
-from themis.subjects.outputs import (
-    ANSWERED,
-    REFUSAL,
-    Output,
-    favourable_mistakes,
-    label_mistakes,
-    listed,
-)
-from themis.subjects.outputs import CODE as LABELS
-
-__all__ = [
-    "Config",
-    "config_of",
-    "find_config",
-    "format_schema",
-    "load_config",
-    "placing",
-    "prefix_of",
-    "read_config",
-]
+from themis.subjects.outputs import Output
 
 FILE_NAME = "themis.toml"
 PROJECT_FILE_NAME = "pyproject.toml"
@@ -140,6 +121,10 @@ class _Findings:
         self.mistakes.append(replace(placed, where=spell_path(path)))
         self._touched.update(path[:length] for length in range(len(path) + 1))
 
+    def say(self, path: KeyPath, code: str, problem: str, remedy: str) -> None:
+        """Report a mistake that is found here."""
+        self.add(path, Mistake(code, "", problem, remedy))
+
     def add_all(self, path: KeyPath, error: MistakesError) -> None:
         for mistake in error.mistakes:
             self.add(path, mistake)
@@ -184,9 +169,8 @@ class _Reader:
         self._check_sets()
         if schema is not None:
             self._check_groups(schema)
-        for section in ("checks", "accepted"):
-            self._check_outputs(section)
-        self._check_labels()
+        for complaint in find_references(self._data, self._found.has):
+            self._found.add(complaint.path, complaint.mistake)
         self._check_repeated_acceptances()
         self._check_value_words()
         if self._found.mistakes or schema is None:
@@ -219,8 +203,7 @@ class _Reader:
         )
 
     def _table(self, name: str) -> Mapping[str, Any]:
-        table = self._data.get(name, {})
-        return table if isinstance(table, Mapping) else {}
+        return table_of(self._data, name)
 
     def _read_characteristics(self) -> None:
         for name, spec in self._table("inputs").items():
@@ -254,8 +237,7 @@ class _Reader:
         for name, each in inputs.items():
             if name != own and name in self._table("inputs"):
                 problem = f"a context of this name is added for {own!r}"
-                mistake = Mistake("duplicate-name", "", problem, "rename this one")
-                self._found.add(("inputs", name), mistake)
+                self._found.say(("inputs", name), "duplicate-name", problem, "rename this one")
             elif name != own:
                 self._names.append(name)
             self._characteristics[name] = each.named(name)
@@ -335,61 +317,9 @@ class _Reader:
             return None
         return schema
 
-    def _check_labels(self) -> None:
-        """Whether labels and their patterns make sense, and whether `favourable` names labels."""
-        outputs = self._table("outputs")
-        tables: list[tuple[KeyPath, Any]] = [(("subject",), self._table("subject"))]
-        tables += [(("outputs", name), table) for name, table in outputs.items()]
-        for path, table in tables:
-            labels = table.get("labels") if isinstance(table, Mapping) else None
-            if not isinstance(labels, Mapping):
-                continue
-            for each in label_mistakes(listed(labels)):
-                place = (*path, "labels", *each.path)
-                if not self._found.has(*place):
-                    self._found.add(place, Mistake(LABELS, "", each.problem, each.remedy))
-            favourable = table.get("favourable", ())
-            if isinstance(favourable, list) and not self._found.has(*path, "favourable"):
-                for broken in favourable_mistakes(favourable, labels):
-                    self._found.add((*path, "favourable"), Mistake(LABELS, "", *broken))
-        if "labels" in self._table("subject") and outputs:
-            problem, remedy = "the outputs have labels of their own", "write [outputs.NAME.labels]"
-            self._found.add(("subject", "labels"), Mistake(LABELS, "", problem, remedy))
-        self._check_refusals()
-
-    def _check_refusals(self) -> None:
-        refusals, place = self._table("subject").get("refusals"), ("subject", "refusals")
-        if not isinstance(refusals, list) or self._found.has(*place):
-            return
-        for each in label_mistakes({REFUSAL: refusals}):
-            mistake = Mistake(LABELS, "", each.problem, each.remedy)
-            self._found.add((*place, *each.path[1:]), mistake)
-        if "labels" not in self._table("subject"):
-            problem, remedy = "only labels tell decisions from refusals", _WRITE_LABELS
-            self._found.add(place, Mistake(LABELS, "", problem, remedy))
-
-    def _check_outputs(self, section: str) -> None:
-        """Whether the tables of a section name outputs that are declared."""
-        known = list(self._table("outputs"))
-        if not known and "refusals" in self._table("subject"):
-            known = ["decision", ANSWERED]
-        for number, table in self._tables(section):
-            name = table.get("output")
-            if isinstance(name, str) and name not in known:
-                remedy = suggest(name, known) if known else f"declare it as [outputs.{name}]"
-                mistake = Mistake("unknown-output", "", f"there is no output {name!r}", remedy)
-                self._found.add((section, number, "output"), mistake)
-
-    def _tables(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The tables of a section, with their numbers."""
-        tables = self._data.get(section, [])
-        for number, table in enumerate(tables if isinstance(tables, list) else []):
-            if isinstance(table, Mapping):
-                yield number, table
-
     def _sets(self, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The tables of a section whose set can be read, with their numbers."""
-        for number, table in self._tables(section):
+        for number, table in tables_of(self._data, section):
             if "against" in table and not self._found.has(section, number, "against"):
                 yield number, table
 
@@ -400,8 +330,7 @@ class _Reader:
         schema = Schema({name: [0] for name in self._names})
         for path, names in self._all_sets():
             for name in _repeated(names):
-                problem = f"{name!r} appears twice"
-                self._found.add(path, Mistake("duplicate-name", "", problem, "remove one"))
+                self._found.say(path, "duplicate-name", f"{name!r} appears twice", "remove one")
             try:
                 schema.columns_of(names)
             except RequestError as error:
@@ -419,7 +348,7 @@ class _Reader:
                 problem = "the score of what the program is not given is 0 by construction"
                 names = " and ".join(map(quote, table["against"]))
                 remedy = f'write measure = "group", or remove role = "group" from {names}'
-                self._found.add(("checks", number), Mistake("check-unread", "", problem, remedy))
+                self._found.say(("checks", number), "check-unread", problem, remedy)
 
     def _all_sets(self) -> Iterator[tuple[KeyPath, list[str]]]:
         """The sets of the whole file that can be read, with their places."""
@@ -438,9 +367,11 @@ class _Reader:
             key = measure.replace("None", "causal"), output, frozenset(table["against"])
             line = self._found.line(("accepted", number))
             if key in first:
-                problem = f"this is accepted already, in line {first[key]}"
-                mistake = Mistake("duplicate-acceptance", "", problem, "remove one of them")
-                self._found.add(("accepted", number), mistake)
+                problem, place = (
+                    f"this is accepted already, in line {first[key]}",
+                    ("accepted", number),
+                )
+                self._found.say(place, "duplicate-acceptance", problem, "remove one of them")
             first.setdefault(key, line)
 
     def _check_value_words(self) -> None:
@@ -453,14 +384,12 @@ class _Reader:
     def _check_words_of(self, path: KeyPath, name: str, table: Any) -> None:
         if name not in self._names:
             problem = f"there is no characteristic {name!r}"
-            mistake = Mistake("unknown-name", "", problem, suggest(name, self._names))
-            self._found.add(path, mistake)
+            self._found.say(path, "unknown-name", problem, suggest(name, self._names))
         elif name in self._characteristics and isinstance(table, Mapping):
             known = level_names(self._characteristics[name])
             for value in (each for each in table if known and each not in known):
-                problem = f"{name} has no value {value!r}"
-                mistake = Mistake("unknown-value", "", problem, suggest(value, known))
-                self._found.add((*path, value), mistake)
+                problem, place = f"{name} has no value {value!r}", (*path, value)
+                self._found.say(place, "unknown-value", problem, suggest(value, known))
 
 
 def _naming(file: File) -> Naming:
@@ -514,7 +443,6 @@ def placing(config: Config) -> Iterator[None]:
         raise RequestError(_placed(config, each) for each in error.mistakes) from error
 
 
-_WRITE_LABELS = 'write [subject.labels], for example approved = ["approved*"]'
 _KEYS = {  # of the file, by what Python calls the options
     "weights": "profile.weights",
     **{key: f"run.{key}" for key in ("max_total_tokens", "max_spend")},

@@ -193,16 +193,12 @@ LabelTable: TypeAlias = Annotated[  # the reader says what is wrong with pattern
     dict[str, list[str]],
     WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": _PATTERNS}),
 ]
-
-
 _FILE = {"type": "object", "required": ["file"], "additionalProperties": False}
 _ONE = {"anyOf": [{"type": "string"}, {**_FILE, "properties": {"file": {"type": "string"}}}]}
 _SEVERAL = {"type": "array", "minItems": 1, "items": _ONE}
 PromptTexts: TypeAlias = Annotated[
     Any, AfterValidator(_check_prompt), WithJsonSchema({"anyOf": [*_ONE["anyOf"], _SEVERAL]})
 ]
-
-
 Body: TypeAlias = Annotated[
     Any, AfterValidator(_check_body), WithJsonSchema({"type": ["string", "object", "array"]})
 ]
@@ -459,8 +455,6 @@ AnySubject: TypeAlias = Annotated[
     PythonSubject | ModelSubject | CommandSubject | WorkerSubject | HttpSubject | ChatSubject,
     Field(discriminator="kind"),
 ]
-
-
 SUBJECTS: dict[str, type[Subject]] = {
     get_args(model.model_fields["kind"].annotation)[0]: model
     for model in get_args(get_args(AnySubject)[0])

@@ -296,7 +296,6 @@ def _natural(value: Any) -> tuple[Any, ...]:
 
 SHARED = 5  # people who have a value or are a group, so that naming it names nobody
 
-
 # Spellings ---------------------------------------------------------------------------------
 
 

@@ -307,7 +307,6 @@ MOST = 0.5  # of the values look so
 LOOKED_AT = 1_000  # texts of a column, spread over all of them
 WORDS = 5  # in a text that somebody wrote, on average
 
-
 # Each in linear time: cells may be as long as a file. Of an address that is looked for within a
 # text, the one sign before its @ does; the digits of a phone number end at the first separator.
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.\w+")
@@ -316,8 +315,6 @@ _PHONE = re.compile(r"(?=(?:\D*\d){7})\+?[\d.]*+[\s()/\-+][\d\s()/.\-]*+|\+\d{7,
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?:[T ].*)?"
 )
-
-
 _DECIMAL_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.?\d{3})*,\d+")
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _NAMES = {"name", "surname", "forename", "lastname", "firstname", "fullname", "username"}

@@ -63,8 +63,6 @@ KINDS = {
     **{".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".parquet": "parquet", ".pq": "parquet"},
 }
-
-
 Cells: TypeAlias = Sequence[Any] | Column
 
 
