@@ -272,7 +272,7 @@ def test_columns_and_tables_agree_with_python_on_every_input(data: st.DataObject
         for row in rows
     ]
     assert parse(text, *schema).holds(columns).tolist() == expected
-    with mock.patch.object(_columns, "MAX_TABLE_SIZE", 0):
+    with mock.patch.object(_columns, "TABLE_LIMIT", 0):
         assert parse(text, *schema).holds(columns).tolist() == expected
 
 

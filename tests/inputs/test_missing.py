@@ -119,7 +119,7 @@ def test_conditions_have_three_truths_and_only_what_is_false_is_forbidden(
     monkeypatch: Any,
 ) -> None:
     if not tabulated:
-        monkeypatch.setattr("themis.inputs.expressions.MAX_TABLE_SIZE", 0)
+        monkeypatch.setattr("themis.inputs.expressions.TABLE_LIMIT", 0)
     schema = Schema(dict.fromkeys(names, kind)).where(text)
     for one, two in itertools.product(values, repeat=2):
         codes = np.array([[kind.encode(one), kind.encode(two)]])

@@ -15,8 +15,6 @@ from themis.inputs.characteristics import Characteristic
 from themis.inputs.following import Tie, rewrite
 from themis.inputs.schema import Schema
 
-_SPARE_BITS = 4  # at most one number in 2⁴ is drawn again
-
 
 def uniform_numbers(rng: np.random.Generator, size: int, count: int) -> NDArray[Any]:
     """`count` random numbers of 0, 1, …, size − 1, each exactly equally likely.
@@ -25,9 +23,9 @@ def uniform_numbers(rng: np.random.Generator, size: int, count: int) -> NDArray[
     few that would favour some numbers are drawn again (Lemire, 2019). It works on whole arrays,
     with four numbers from each word of the generator where 16 bits do.
     """
-    if size <= 2 ** (16 - _SPARE_BITS):
+    if size <= 2**12:  # at most one number in 2⁴ is drawn again
         return _multiplied(rng, size, count, np.dtype("<u2"), np.dtype(np.uint32))
-    if size <= 2 ** (32 - _SPARE_BITS):
+    if size <= 2**28:
         return _multiplied(rng, size, count, np.dtype("<u4"), np.dtype(np.uint64))
     return rng.integers(0, size, size=count)
 

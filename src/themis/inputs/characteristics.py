@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +28,6 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 Role: TypeAlias = Literal["input", "context", "group"]
 TABLE_LIMIT = 65_536  # up to this many values decoding is one table look-up
 OWN = -1  # in place of a level: the base input's own value, unchanged
-UNKNOWN_SHARE = 0.5  # of inputs without a value, where only given rows have any: says nothing
 UNLISTED = "unlisted"  # what values of no level are called
 
 
@@ -198,11 +197,8 @@ class Characteristic(ABC):
 
     @cached_property
     def _extra_levels(self) -> NDArray[np.int64]:
-        return self._levels_within(self.extra)
-
-    def _levels_within(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """The bins that values lie in that are none of the characteristic's; OWN for all others."""
-        return np.full(len(values), OWN)
+        """The bins that extra values lie in; OWN for all others."""
+        return np.full(len(self.extra), OWN)
 
     @cached_property
     def has_own(self) -> bool:
@@ -280,7 +276,13 @@ class Characteristic(ABC):
     def _common_mistakes(self) -> Iterator[Mistake]:
         yield from missing_mistakes(self.missing, self.missing_as_counterfactual)
         yield from weight_mistakes(self.weights, self.size, self.filled_levels)
-        yield from _role_mistakes(self.role, protected=self.protected)
+        if self.role not in get_args(Role):
+            remedy = suggest(str(self.role), get_args(Role))
+            yield mistake("role", f"there is no role {self.role!r}", remedy)
+        elif self.role == "context" and self.protected:
+            problem = "a context is never compared, so protecting it means nothing"
+            remedy = 'write role = "group" if the subject is not given it, or remove the role'
+            yield mistake("role", problem, remedy)
 
 
 @dataclass(frozen=True)
@@ -303,9 +305,9 @@ class Values(Characteristic):
             object.__setattr__(self, "from_", tuple(self.from_ or ()))
         object.__setattr__(self, "values", _listed(self.values))
         if self.role == "context" and self.values == () and self.missing is None:
-            object.__setattr__(self, "missing", UNKNOWN_SHARE)
-        _raise_any(self._mistakes())
-        _freeze(self, "values", "weights", "extra")
+            # Where only given rows have values, this share says nothing.
+            object.__setattr__(self, "missing", 0.5)
+        _settle(self, self._mistakes(), "values")
 
     @property
     def derived(self) -> bool:
@@ -434,16 +436,16 @@ class _Range(NumberRange, Characteristic):
     bins: Sequence[Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        _raise_any(iter(self.range_mistakes() or self._common_mistakes()))
-        _freeze(self, "bins", "weights", "extra")
+        _settle(self, self.range_mistakes() or self._common_mistakes(), "bins")
         for name in ("min", "max", "step"):
             value = getattr(self, name)
             object.__setattr__(self, name, int(value) if self.whole else float(value))
 
-    def _levels_within(self, values: Sequence[Any]) -> NDArray[np.int64]:
+    @cached_property
+    def _extra_levels(self) -> NDArray[np.int64]:
         if self.bins is None or self.bin_starts is None:
-            return super()._levels_within(values)
-        numbers = np.array(values, dtype=float)
+            return np.full(len(self.extra), OWN)
+        numbers = np.array(self.extra, dtype=float)
         levels = np.searchsorted(np.array(self.bins, dtype=float), numbers, side="right")
         within = (numbers >= self.min) & (numbers <= self.max)
         if self.value_weights is not None:
@@ -489,9 +491,8 @@ class Reals(_Range):
     whole = False
 
     def _decode(self, codes: Codes) -> NDArray[Any]:
-        if self.size > TABLE_LIMIT:
-            return self._compute(codes)
-        return np.take(self._table, codes)
+        small = self.size <= TABLE_LIMIT
+        return np.take(self._table, codes) if small else self._compute(codes)
 
     @cached_property
     def _table(self) -> NDArray[Any]:
@@ -502,23 +503,13 @@ class Reals(_Range):
         return np.round(self.min + np.asarray(codes) * self.step, self.digits)
 
 
-def _role_mistakes(role: Any, *, protected: bool) -> Iterator[Mistake]:
-    if role not in get_args(Role):
-        yield mistake("role", f"there is no role {role!r}", suggest(str(role), get_args(Role)))
-    elif role == "context" and protected:
-        problem = "a context is never compared, so protecting it means nothing"
-        remedy = 'write role = "group" if the subject is not given it, or remove the role'
-        yield mistake("role", problem, remedy)
+def _settle(each: Characteristic, mistakes: Iterable[Mistake], own: str) -> None:
+    """Raise what is wrong, and turn lists into tuples: a characteristic never changes, and hashes.
 
-
-def _freeze(characteristic: Characteristic, *names: str) -> None:
-    """Turn lists into tuples, so that a characteristic can't change and can be hashed."""
-    for name in names:
-        if getattr(characteristic, name) is not None:
-            object.__setattr__(characteristic, name, tuple(getattr(characteristic, name)))
-
-
-def _raise_any(mistakes: Iterator[Mistake]) -> None:
-    found = list(mistakes)
-    if found:
+    `own` is the list that only its kind has.
+    """
+    if found := list(mistakes):
         raise SchemaError(found)
+    for name in (own, "weights", "extra"):
+        if getattr(each, name) is not None:
+            object.__setattr__(each, name, tuple(getattr(each, name)))

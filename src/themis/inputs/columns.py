@@ -165,8 +165,6 @@ def _of_objects(values: Any) -> Column:
 
 Kind = Literal["boolean", "integer", "real", "text", "mixed", "nested"]
 MOST_REAL = float(NUMBER_LIMIT**4)  # larger ones are taken as texts
-MOST_SORTED = 10_000  # further texts stay in the order of the rows: to sort them takes long
-FINE_PLACES = 9  # decimal places up to which a step is looked for
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
 
 
@@ -202,7 +200,7 @@ class Typed:
         if self.kind == "integer":
             return Fraction(math.gcd(*(each - self.values[0] for each in self.values)))
         numbers = np.array(self.values)
-        for unit in (10**places for places in range(FINE_PLACES + 1)):
+        for unit in (10**places for places in range(10)):  # a finer step is none
             units = np.rint(numbers * unit)
             if np.abs(units).max() < 2**52 and (units / unit == numbers).all():
                 steps = (units - units[0]).astype(np.int64)
@@ -226,7 +224,7 @@ def type_column(column: Column, *, is_text: bool) -> Typed:
         total = np.bincount(places, counts).astype(int)
         return Typed(kind, ordered.tolist(), total.tolist(), missing, texts)
     pairs = list(zip(values, counts.tolist(), strict=True))
-    if len(pairs) <= MOST_SORTED:
+    if len(pairs) <= 10_000:  # more stay in the order of the rows: to sort them takes long
         pairs.sort(key=lambda pair: _natural(pair[0]))
     signed = (v for v in values if isinstance(v, str) and v[:1] in ("0", "+", "-"))
     zeros = any(map(_CODE.fullmatch, signed))

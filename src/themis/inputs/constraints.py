@@ -52,7 +52,7 @@ def parse_constraint(text: str, variables: Sequence[Characteristic], *, name: st
     """The constraint that the text describes; raises SchemaError with its first mistake.
 
     Nothing of the text is run. Each part that reads a single characteristic of at most
-    MAX_TABLE_SIZE values is computed here for all of them, and only looked up later.
+    TABLE_LIMIT values is computed here for all of them, and only looked up later.
     """
     known = {variable.name: variable for variable in variables}
     try:
@@ -187,7 +187,7 @@ class _Checker:
         if function is None:
             raise self._unsupported(tree.op, source)
         divisor = parts[1]
-        if isinstance(tree.op, _DIVISIONS) and _is_constant(divisor) and _constant(divisor) == 0:
+        if isinstance(tree.op, _DIVISIONS) and not divisor.reads and _constant(divisor) == 0:
             raise ExpressionError(
                 "division-by-zero", f"{source} divides by zero", "divide by another number"
             )
@@ -253,7 +253,7 @@ class _Checker:
         """Raise ExpressionError where == can't be true."""
         for node, other in ((left, right), (right, left)):
             variable = _variable(node)
-            if variable is not None and _is_constant(other):
+            if variable is not None and not other.reads:
                 self._check_value(variable, node.kind, _constant(other), source)
                 return
         _check_kinds(left.kind, right.kind, source)
@@ -311,8 +311,8 @@ def _some_values(variable: Characteristic, kind: Kind) -> list[Any]:
     """The first values of a kind, and the last one."""
     codes = np.minimum(np.arange(MOST_NEAR + 1), variable.size - 1)
     codes[-1] = variable.size - 1
-    values = dict.fromkeys(map(_as_compared, variable.decode(codes).tolist()))
-    return [each for each in values if _kind_of(each) is kind]
+    values = [each for each in variable.decode(codes).tolist() if _kind_of(each) is kind]
+    return list(dict.fromkeys(map(float, values) if kind is Kind.NUMBER else values))
 
 
 def _check_kinds(left: Kind, right: Kind, source: str) -> None:
@@ -337,10 +337,6 @@ def _variable(node: Node) -> Characteristic | None:
     return (node.parts[0] if node.function is ex.unless_missing else node).variable
 
 
-def _is_constant(node: Node) -> bool:
-    return not node.reads
-
-
 def _constant(node: Node) -> Any:
     value = ex.evaluate(node, {})
     if node.kind is Kind.BOOLEAN:
@@ -352,10 +348,6 @@ def _kind_of(value: object) -> Kind:
     if isinstance(value, bool):
         return Kind.BOOLEAN
     return Kind.NUMBER if isinstance(value, int | float) else Kind.TEXT
-
-
-def _as_compared(value: Any) -> Any:
-    return float(value) if _kind_of(value) is Kind.NUMBER else value
 
 
 def _show(value: Any) -> str:

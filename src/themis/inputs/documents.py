@@ -64,7 +64,8 @@ def documents(given: Any, *, column: str = "text") -> Documents:
     They may have places, as in `My name is {name}`. Their names are those in a column `id`, or
     their numbers. Results, reports and messages show the names alone.
     """
-    if isinstance(given, str | Path) and _size(Path(given)) > LARGEST:
+    is_file = isinstance(given, str | Path) and Path(given).is_file()
+    if is_file and Path(given).stat().st_size > LARGEST:
         remedy = f"leave out documents: {LARGEST // 2**20} MiB may be read"
         raise RequestError([Mistake("rows", "", "is too large", remedy, str(given))])
     rows = rows_of(given, only={column, ID})
@@ -78,18 +79,9 @@ def documents(given: Any, *, column: str = "text") -> Documents:
         names = [str("" if each is None else each) for each in rows.columns[ID].tolist()]
     if mistakes := list(_mistakes(rows, names, texts)):
         raise RequestError(mistakes)
-    origins = tuple(place_of(rows, row) for row in range(len(rows)))
+    origins = tuple(rows.spelled_place(row) for row in range(len(rows)))
     source = str(given) if isinstance(given, str | Path) else rows.name
     return Documents(names, texts=tuple(texts), origins=origins, source=source)
-
-
-def place_of(rows: Table, row: int) -> str:
-    """Where a row is found, in words."""
-    return f"{'row' if rows.lines is None else 'line'} {rows.place(row):,}"
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
 
 
 def _mistakes(rows: Table, names: Sequence[str], texts: Sequence[str]) -> Iterator[Mistake]:
@@ -101,7 +93,7 @@ def _mistakes(rows: Table, names: Sequence[str], texts: Sequence[str]) -> Iterat
         f"the {ID} appears twice": [each.strip() != "" and times[each] > 1 for each in names],
     }
     for problem, marks in faults.items():
-        if places := [place_of(rows, row) for row, mark in enumerate(marks) if mark]:
+        if places := [rows.spelled_place(row) for row, mark in enumerate(marks) if mark]:
             problem = f"{rows.name}: {problem} in {placed(places)}"
             yield Mistake("documents", "documents", problem, "fill it in, or remove the row")
 
@@ -180,9 +172,8 @@ def names(given: Any, *, by: Sequence[str], column: str = "name") -> Names:
         [str("" if v is None else v).strip() for v in rows.columns[each].tolist()]
         for each in (column, *by)
     ]
-    empty = [
-        place_of(rows, row) for row, each in enumerate(zip(*cells, strict=True)) if not all(each)
-    ]
+    each_row = enumerate(zip(*cells, strict=True))
+    empty = [rows.spelled_place(row) for row, each in each_row if not all(each)]
     if empty:
         problem = f"{rows.name}: a name, or what it goes with, is missing in {placed(empty)}"
         raise RequestError.one("names", "names", problem, "fill it in, or remove the row")

@@ -46,7 +46,6 @@ class Misfit:
     shared: tuple[bool, ...] = ()  # which of these so many rows have that one names nobody
 
 
-EXACT_FLOATS = 2**50  # multiples of a step below so many are computed without rounding
 NO_VALUE, UNKNOWN, NO_NUMBER = "missing value", "unknown value", "not a number"
 OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the schema"
 
@@ -122,7 +121,8 @@ def _range_codes(
     with np.errstate(invalid="ignore", over="ignore"):
         guess = np.rint((numbers - characteristic.min) / (characteristic.step or 1))
         inside = (guess >= 0) & (guess < characteristic.size)
-    exact = _are_exact(characteristic, numbers)
+        # Fewer multiples of a step are computed without rounding; NaN is none.
+        exact = np.abs(numbers) * 10.0**characteristic.digits < 2**50
     codes = np.full(len(numbers), -1, dtype=np.int64)
     codes[inside & exact] = guess[inside & exact]
     found = np.flatnonzero(codes >= 0)
@@ -131,14 +131,6 @@ def _range_codes(
         code = characteristic.encode(number_of(values[place]))
         codes[place] = -1 if code is None else code
     return codes
-
-
-def _are_exact(characteristic: Characteristic, numbers: Floats) -> NDArray[np.bool_]:
-    """Which numbers are computed with as they are written; NaN is none."""
-    assert isinstance(characteristic, Integers | Reals)
-    with np.errstate(invalid="ignore", over="ignore"):
-        exact: NDArray[np.bool_] = np.abs(numbers) * 10.0**characteristic.digits < EXACT_FLOATS
-    return exact
 
 
 def _reason(characteristic: Characteristic, value: Any, number: float | None) -> str:
@@ -263,10 +255,9 @@ _REMEDIES = {
 
 def mistake_of(misfit: Misfit, rows: Table) -> Mistake:
     """What is wrong, with lines or rows; a value that few rows have is somebody's, and not said."""
-    word = "row" if rows.lines is None else "line"
     named = zip_longest(misfit.values, misfit.shared, fillvalue=False)
     shown = ", ".join(
-        f"{f'{value!r} in ' if shared else ''}{word} {rows.place(int(row)):,}"
+        f"{f'{value!r} in ' if shared else ''}{rows.spelled_place(int(row))}"
         for row, (value, shared) in zip(misfit.rows, named, strict=False)
     )
     more = len(misfit.rows) - len(misfit.values)

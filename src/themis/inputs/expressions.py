@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import Characteristic
+from themis.inputs.characteristics import TABLE_LIMIT, Characteristic
 
 MAX_CHARACTERS = 10_000
 MAX_NESTING = 100  # far below the depth at which a recursive walk gives up
@@ -168,8 +168,6 @@ def _syntax_error(
     return ExpressionError("syntax", problem, remedy)
 
 
-MAX_TABLE_SIZE = 65_536  # a characteristic with more values is decoded instead of looked up
-
 Array = NDArray[Any]
 
 
@@ -252,7 +250,7 @@ def tabulate(node: Node, known: dict[int, Node] | None = None) -> Node:
     if id(node) not in known:
         result = node
         variables = [*node.reads.values()]
-        if len(variables) == 1 and variables[0].size <= MAX_TABLE_SIZE:
+        if len(variables) == 1 and variables[0].size <= TABLE_LIMIT:
             codes = np.arange(variables[0].code_count)
             table = evaluate(node, {variables[0].name: codes})
             result = Node(node.kind, partial(np.take, table), reads=node.reads)

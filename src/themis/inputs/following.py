@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import Mistake, SchemaError, suggest
-from themis.inputs.characteristics import OWN, TABLE_LIMIT, Characteristic, Value, Values, listed
+from themis.inputs.characteristics import OWN, TABLE_LIMIT, Characteristic, Values, listed
 from themis.inputs.numbers import (
     mistake,
 )
-
-GIVE = "give one for each"
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +186,8 @@ class _Reading:
         for depth, labels in lacking.items() if not self.found else ():
             shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
             names = listed([each.name for each in self.leads[: depth + 1]])
-            self._add("derived-value", f"there is no value for {shown} of {names}", GIVE)
+            problem = f"there is no value for {shown} of {names}"
+            self._add("derived-value", problem, "give one for each")
         return table.reshape(-1, 1)
 
     def _entries(
@@ -311,11 +310,10 @@ def _weight_mistakes(table: NDArray[np.int64], own: Values) -> Iterator[Mistake]
 
 def plain_table(as_: Mapping[Any, Any]) -> dict[str, Any]:
     """A table as it stands in a file."""
-
-    def plain(each: Any) -> Value | dict[str, Any]:
-        return plain_table(each) if isinstance(each, Mapping) else each
-
-    return {spelled(key): plain(each) for key, each in as_.items()}
+    return {
+        spelled(key): plain_table(each) if isinstance(each, Mapping) else each
+        for key, each in as_.items()
+    }
 
 
 def derived(leader: str | Sequence[str], values: Mapping[Any, Any], **options: Any) -> Values:

@@ -25,7 +25,6 @@ from themis.inputs.tables import Table
 
 LIST_NUMBERS = 10  # up to so many different numbers are listed
 LIST_TEXTS = 50  # up to so many different texts are
-BINS = 4  # of a range of numbers: quarters of the rows
 WEIGHTED = 2**20  # ranges with more values get no weights
 READERS = "themis.subjects.loading"  # knows models; this room does not, and loads it on demand
 _NAMES_A_ROW = {"id", "uuid", "guid", "index", "key", "nr", "row", "rowid", "rowno"}
@@ -188,10 +187,11 @@ def _listed(typed: Typed) -> tuple[dict[str, Any], list[str]]:
         number = f"the {LIST_TEXTS} most frequent of {len(every):,} texts"
         remarks.append(f"{number}, {share:.0%} of the rows")
     values = [plain(value) for value, _ in pairs]
-    weights = round_weights([count for _, count in pairs])
+    counts = [count for _, count in pairs]
+    even = len(set(counts)) <= 1 or not sum(counts)
     if typed.kind == "real" and all(value.is_integer() for value in values):
         remarks.append("all are whole, written with a point as in the rows")
-    return {"values": values, **({"weights": weights} if weights else {})}, remarks
+    return {"values": values, **({} if even else {"weights": _shares(counts)})}, remarks
 
 
 def _range(typed: Typed, *, protected: bool) -> tuple[dict[str, Any], list[str]]:
@@ -256,19 +256,15 @@ def _short(number: Any) -> str:
     return f"{two_digits(float(number)):,g}"
 
 
-def _quantile(typed: Typed, share: float) -> Any:
-    """The smallest value that a share of the rows does not exceed."""
-    reached = np.cumsum(typed.counts)
-    return typed.values[int(np.searchsorted(reached, max(share * reached[-1], 1)))]
-
-
 def _quantile_bins(
     typed: Typed, low: Any, high: Any, step: Any
 ) -> tuple[list[int | float], list[float] | None]:
     """The first values of all bins but the lowest, on the grid, and the bins' shares."""
     edges: list[Any] = []
-    for part in range(1, BINS):
-        last = _exact(_quantile(typed, part / BINS))  # the largest value below the edge
+    reached = np.cumsum(typed.counts)
+    for share in (0.25, 0.5, 0.75):  # bins are quarters of the rows
+        place = int(np.searchsorted(reached, max(share * reached[-1], 1)))
+        last = _exact(typed.values[place])  # the largest value below the edge
         edge = low + max((last - low) // step + 1, 1) * step
         if edge <= high and (not edges or edge > edges[-1]):
             edges.append(edge)
@@ -281,12 +277,8 @@ def _quantile_bins(
     return [plain(edge) for edge in edges], None if even or not few else _shares(counts)
 
 
-def round_weights(counts: Sequence[int]) -> list[float] | None:
-    """Shares with three decimals, none of them 0; None where all are equal."""
-    return None if len(set(counts)) <= 1 or not sum(counts) else _shares(counts)
-
-
 def _shares(counts: Sequence[int]) -> list[float]:
+    """Shares with three decimals, none of them 0."""
     return [max(round(count / sum(counts), 3), 0.001) for count in counts]
 
 
@@ -305,7 +297,6 @@ def plain(value: Any) -> Any:
 
 MOST = 0.5  # of the values look so
 LOOKED_AT = 1_000  # texts of a column, spread over all of them
-WORDS = 5  # in a text that somebody wrote, on average
 
 # Each in linear time: cells may be as long as a file. Of an address that is looked for within a
 # text, the one sign before its @ does; the digits of a phone number end at the first separator.
@@ -342,7 +333,8 @@ def personal_reason(name: str, typed: Typed) -> str:
         return "its name says that it names or reaches persons"
     if _share_like(_DECIMAL_COMMA, texts) > MOST and len(texts) > 2:
         return "numbers with a decimal comma are read as texts: write them with a point"
-    if texts and _is_rare(typed) and _mean(len(text.split()) for text in texts) >= WORDS:
+    # In a text that somebody wrote there are five words or more, on average.
+    if texts and _is_rare(typed) and _mean(len(text.split()) for text in texts) >= 5:
         return "texts that somebody wrote: no two need be the same"
     return ""
 

@@ -93,7 +93,7 @@ class InputKeys:
 
 def first_places(keys: Keys) -> NDArray[np.int64]:
     """The places of those that are not earlier among them, in order."""
-    if _increase(keys):
+    if (keys[1:] > keys[:-1]).all():
         return np.arange(len(keys))
     first = np.zeros(len(keys), dtype=bool)
     first[numbered(keys)[0]] = True
@@ -123,17 +123,10 @@ def numbered(keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return places[there], (np.cumsum(there) - 1)[keys]
 
 
-def _increase(keys: Keys) -> bool:
-    return bool((keys[1:] > keys[:-1]).all())
-
-
 def _are_dense(keys: Keys) -> bool:
     numbers = keys.ndim == 1 and keys.dtype.kind == "i" and len(keys) > 0
     # Keys up to four times as large as they are many are counted, larger ones sorted.
     return numbers and keys.min() >= 0 and keys.max() < 4 * len(keys)
-
-
-SUM_BITS = 52  # of whole numbers whose sum a float still has exactly
 
 
 def summed(places: NDArray[Any], weights: NDArray[Any], count: int) -> NDArray[np.float64]:
@@ -144,7 +137,8 @@ def summed(places: NDArray[Any], weights: NDArray[Any], count: int) -> NDArray[n
     if len(weights) and weights.min() == weights.max():
         return np.bincount(places, minlength=count).astype(float) * float(weights[0])
     _, scale = math.frexp(float(weights.sum()))
-    whole = np.rint(np.ldexp(weights, SUM_BITS - scale))
-    rest = weights - np.ldexp(whole, scale - SUM_BITS)
-    sums = np.ldexp(np.bincount(places, whole, count), scale - SUM_BITS)
+    shift = 52 - scale  # a float has the sum of whole numbers of so many bits exactly
+    whole = np.rint(np.ldexp(weights, shift))
+    rest = weights - np.ldexp(whole, -shift)
+    sums = np.ldexp(np.bincount(places, whole, count), -shift)
     return np.asarray(sums + np.bincount(places, rest, count))

@@ -144,11 +144,8 @@ def weight_mistakes(weights: Any, size: int, levels: int) -> Iterator[Mistake]:
     if weights is None:
         return
     if not is_list(weights):
-        problem, remedy = (
-            f"weights must be a list, got {weights!r}",
-            "give one weight for each value",
-        )
-        yield mistake("weights-list", problem, remedy)
+        problem = f"weights must be a list, got {weights!r}"
+        yield mistake("weights-list", problem, "give one weight for each value")
         return
     expected = sorted({size, levels})
     if len(weights) not in expected:
@@ -180,10 +177,8 @@ def missing_mistakes(share: Any, as_counterfactual: Any) -> Iterator[Mistake]:
 
 Number = TypeVar("Number", int, Fraction)
 
-PARTS = 1_000  # a rounded step makes at most about this many of a range
 
-
-def round_step(width: Fraction, parts: int = PARTS) -> Fraction:
+def round_step(width: Fraction, parts: int = 1_000) -> Fraction:
     """A step of 1, 2 or 5 times a power of ten that makes at most about so many parts."""
     step = width / parts
     power = Fraction(10) ** math.floor(math.log10(step.numerator) - math.log10(step.denominator))

@@ -183,11 +183,11 @@ def _distinct(
 def _check(
     rows: Table, schema: Schema, weights: Any, unknown: str, label: str | None, where: str
 ) -> None:
+    computed = {schema.names[tie.follower] for tie in schema.ties if tie.derived}
     mistakes = [
-        _no_column(rows, name, where)
-        for name in schema.names
-        if name not in rows.columns
-        and not (_is_derived(schema, name) or isinstance(schema[name], Dealt))
+        _no_column(rows, each.name, where)
+        for each in schema
+        if each.name not in rows.columns.keys() | computed and not isinstance(each, Dealt)
     ]
     taken = dict.fromkeys(schema.names, "a characteristic")
     if isinstance(weights, str):
@@ -216,11 +216,6 @@ def _no_column(rows: Table, name: str, where: str) -> Mistake:
     same = [each for each in rows.names if each.casefold() == name.casefold()]
     remedy = f"did you mean {same[0]!r}?" if same else suggest(name, rows.names)
     return Mistake("missing-column", where, f"{rows.name} has no column {name!r}", remedy)
-
-
-def _is_derived(schema: Schema, name: str) -> bool:
-    """Whether a column may be left out: it is computed."""
-    return any(tie.derived and schema.names[tie.follower] == name for tie in schema.ties)
 
 
 def _weights(column: Column) -> tuple[NDArray[np.float64], list[Misfit]]:
@@ -270,7 +265,6 @@ def _facts(
     label: str | None,
 ) -> dict[str, Any]:
     known = {*columns_read(schema, weights, label)}
-    key = "row" if rows.lines is None else "line"
     facts: dict[str, Any] = {
         "file": rows.name,
         "rows": len(rows),
@@ -281,7 +275,7 @@ def _facts(
                 "reason": each.reason,
                 "rows": len(each.rows),
                 "examples": [
-                    {key: rows.place(int(row)), "value": value}
+                    {rows.word: rows.place(int(row)), "value": value}
                     for row, value in zip(each.rows[:EXAMPLES], each.values, strict=True)
                 ],
             }

@@ -89,7 +89,7 @@ class Schema:
         """The same schema with further characteristics, or with other ones of the same names."""
         own = {each.name: each for each in self.characteristics}
         wider = Schema({**own, **(inputs or {}), **named})
-        return wider.constrained({each.name: each.text for each in self.constraints})
+        return wider.constrained(self._texts)
 
     def where(self, *expressions: str, **named: str) -> Schema:
         """The same schema with further constraints that every valid input meets.
@@ -314,8 +314,12 @@ class Schema:
         """The schema as the `inputs` and `constraints` of a `themis.toml`."""
         return {
             "inputs": {each.name: _spec(each) for each in self.characteristics},
-            "constraints": {each.name: each.text for each in self.constraints},
+            "constraints": self._texts,
         }
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        return {each.name: each.text for each in self.constraints}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
@@ -326,7 +330,7 @@ class Schema:
     def with_extra(self, extra: Mapping[str, Sequence[Value]]) -> Schema:
         """The same schema for rows that have further values, by characteristic."""
         inputs = {each.name: replace(each, extra=extra.get(each.name, ())) for each in self}
-        return Schema(inputs).constrained({each.name: each.text for each in self.constraints})
+        return Schema(inputs).constrained(self._texts)
 
     @property
     def extra(self) -> tuple[tuple[Value, ...], ...]:
@@ -370,9 +374,6 @@ class Schema:
         return f"Schema({parts}{limits})"
 
 
-_SHOWN = 6  # values of a characteristic in a notebook
-
-
 def _marks(each: Characteristic) -> str:
     role = "" if each.role == "input" else each.role
     return ", ".join(filter(None, ["protected" * each.protected, role]))
@@ -382,12 +383,13 @@ def _described(each: Characteristic) -> str:
     """The values of a characteristic, in short."""
     if each.is_open:
         return "those of the rows"
-    levels = range(min(each.filled_levels, _SHOWN))
+    most = 6
+    levels = range(min(each.filled_levels, most))
     binned = isinstance(each, Values) or each.bin_starts is not None
     shown = [str(each.level_label(level)) for level in levels] if binned else []
     if not shown:
         shown = [f"{each.value(0)} to {each.value(each.size - 1)}"]
-    elif each.filled_levels > _SHOWN:
+    elif each.filled_levels > most:
         shown.append(f"… {each.filled_levels:,} in all")
     return ", ".join([*shown, *(["missing"] if each.missing is not None else [])])
 

@@ -21,9 +21,8 @@ from themis.inputs.following import rewrite
 from themis.inputs.population import Population
 
 CHUNK = 65_536  # rows drawn together from one generator, …
-FIRST_CHUNK, CHUNK_GROWTH = 1_024, 4  # … and of the first ones fewer: most runs need no more
+FIRST_CHUNK = 1_024  # … and of the first ones, and in groups, fewer: most runs need no more
 CHUNK_CELLS = 2**22  # and at most about so many cells: of many characteristics, fewer rows
-BRANCH_CHUNK = 1_024  # the same for the stream of one group
 SLOW_CHUNK = 256  # the same where many proposals are rejected for one row
 
 Draw = Callable[[int], NDArray[Any]]  # the rows of a chunk, by its number
@@ -54,7 +53,7 @@ class Chunks:
         start = FIRST_CHUNK
         while start < size:
             self._first.append(start)
-            start *= CHUNK_GROWTH
+            start *= 4
 
     def rows(self, number: int) -> int:
         """How many rows a chunk has."""
@@ -102,7 +101,7 @@ class BaseInputs:
         kept: int = 8,  # chunks
     ) -> None:
         self.population = population
-        most = BRANCH_CHUNK if branch else CHUNK
+        most = FIRST_CHUNK if branch else CHUNK
         self.chunk_rows = _chunk_rows(SLOW_CHUNK if among_many else most, len(population.schema))
         self._chunks = Chunks(self.chunk_rows)
         self.seed = seed
@@ -180,15 +179,17 @@ class BaseInputs:
 
     def tolerances(self, start: int, stop: int) -> NDArray[np.float64]:
         """Of each of these inputs, a number between 0 and 1 that a distance must exceed."""
-        return Chunks(CHUNK).view(partial(self._share_chunk, TOLERANCES, ()), start, stop)[:, 0]
+        return self._shares(start, stop, TOLERANCES)
 
     def beginnings(self, start: int, stop: int, width: int) -> NDArray[np.int64]:
         """Of each of these rows, the column of so many that is tried first.
 
         That depends on the row alone, not on the block that it is run in.
         """
-        shares = Chunks(CHUNK).view(partial(self._share_chunk, MIXING, (1,)), start, stop)[:, 0]
-        return (shares * width).astype(np.int64)
+        return (self._shares(start, stop, MIXING, 1) * width).astype(np.int64)
+
+    def _shares(self, start: int, stop: int, purpose: int, *key: int) -> NDArray[np.float64]:
+        return Chunks(CHUNK).view(partial(self._share_chunk, purpose, key), start, stop)[:, 0]
 
     def _draw_shares(self, purpose: int, key: tuple[int, ...], chunk: int) -> NDArray[Any]:
         return self.generator(purpose, chunk, *key).random((Chunks(CHUNK).rows(chunk), 1))
@@ -236,9 +237,6 @@ def _chunk_rows(most: int, columns: int) -> int:
     return most
 
 
-DRAWN = 4_096
-
-
 def reference_person(population: Population) -> NDArray[Any]:
     """The codes of one value for each characteristic, whether or not they are valid together.
 
@@ -268,7 +266,8 @@ def _fill(population: Population, block: Block, reference: NDArray[Any]) -> None
     if block.size is not None and block.size <= 2**16:
         codes, weights = block.combinations(np.arange(block.size)), block.probabilities()
     else:
-        codes, weights = block.draw(np.random.default_rng(0), DRAWN), np.full(DRAWN, 1 / DRAWN)
+        codes = block.draw(np.random.default_rng(0), 2**12)
+        weights = np.full(len(codes), 1 / len(codes))
     for position, column in enumerate(block.columns):
         there = codes[:, position] < characteristics[column].missing_code
         chosen = there if there.any() else ~there

@@ -46,6 +46,15 @@ class Table:
         """Where a row is found: its line in the file, or its number, from 1."""
         return row + 1 if self.lines is None else int(self.lines[row])
 
+    @property
+    def word(self) -> str:
+        """What a place is: a row, or a line of the file."""
+        return "row" if self.lines is None else "line"
+
+    def spelled_place(self, row: int) -> str:
+        """Where a row is found, in words."""
+        return f"{self.word} {self.place(row):,}"
+
     def part(self, rows: Sequence[int]) -> Table:
         """Only these rows."""
         chosen = {name: column.part(rows) for name, column in self.columns.items()}
