@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import themis
-from tests import row_oracle
+from tests import oracle
 from tests.scores.test_apparent import SOME, RowCase, row_cases
 from themis.inputs.people import people_of
 from themis.inputs.tables import rows_of
@@ -28,8 +28,8 @@ def test_scores_of_a_small_profile_equal_the_definitions_on_its_people(rows: Row
     audit = profile_audit(rows)
     causal, group = audit.causal(*rows.names), audit.group(*rows.names)
     names = set(rows.names)
-    truth, _ = row_oracle.causal_generated(rows.case.world, rows.rows, names)
-    spread, _ = row_oracle.group(rows.case.world, rows.rows, names)
+    truth, _ = oracle.causal_generated(rows.case.world, rows.rows, names)
+    spread, _ = oracle.group(rows.case.world, rows.rows, names)
     assert causal.population == group.population == "profile"
     assert causal.method == group.method == "exact"
     assert causal.score == pytest.approx(truth)
@@ -44,9 +44,7 @@ def test_a_search_finds_the_minimal_sets_of_the_profile_and_no_others(rows: RowC
     audit = profile_audit(rows)
     result = audit.search_all(threshold, ("causal", "group"))
     everything = [v.name for v in rows.case.world.variables]
-    for search, score in zip(
-        result.searches, (row_oracle.causal_generated, row_oracle.group), strict=True
-    ):
+    for search, score in zip(result.searches, (oracle.causal_generated, oracle.group), strict=True):
         above = [
             frozenset(names)
             for size in range(1, len(everything) + 1)

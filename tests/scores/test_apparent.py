@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import themis
-from tests import row_oracle
+from tests import oracle
 from tests.oracle import World
 from tests.worlds import Case, cases, hash_of
 
@@ -77,7 +77,7 @@ def _failing(case: Case, salt: int) -> Case:
         return case.decide(row)
 
     def output(row: dict[str, Any]) -> Any:
-        return row_oracle.FAILED if fails(row) else case.decide(row)
+        return oracle.FAILED if fails(row) else case.decide(row)
 
     old = case.world
     world = World(old.variables, old.valid, output, old.favourable)
@@ -91,14 +91,14 @@ def test_scores_are_those_of_the_definitions_with_the_ends_that_failures_leave(
 ) -> None:
     names = set(rows.names)
     world = rows.case.world
-    if all(world.output(row) is row_oracle.FAILED for row, _ in rows.rows):
+    if all(world.output(row) is oracle.FAILED for row, _ in rows.rows):
         reject()
     found = rows.measure()
     assert found["causal", "generated"].method == found["causal", "within"].method == "exact"
     for key, truth in {
-        ("causal", "generated"): row_oracle.causal_generated(world, rows.rows, names),
-        ("causal", "within"): row_oracle.causal_within(world, rows.rows, names),
-        ("group", "generated"): row_oracle.group(world, rows.rows, names),
+        ("causal", "generated"): oracle.causal_generated(world, rows.rows, names),
+        ("causal", "within"): oracle.causal_within(world, rows.rows, names),
+        ("group", "generated"): oracle.group(world, rows.rows, names),
     }.items():
         score = found[key]
         assert (score.low, score.high) == pytest.approx(truth), key
@@ -111,7 +111,7 @@ def test_too_many_assignments_leave_a_lower_bound(rows: RowCase, limit: int) -> 
     audit = rows.case.audit(max_assignments=limit)
     weights = "count" if rows.weighted else None
     result = audit.apparent(rows.data, rows.names, weights=weights, only_data=True)
-    truth, _ = row_oracle.causal_generated(rows.case.world, rows.rows, set(rows.names))
+    truth, _ = oracle.causal_generated(rows.case.world, rows.rows, set(rows.names))
     score = next(s for s in result.scores if s.measure == "causal")
     assert score.low - 1e-9 <= truth <= score.high + 1e-9
 
@@ -121,18 +121,18 @@ def test_too_many_assignments_leave_a_lower_bound(rows: RowCase, limit: int) -> 
 @pytest.mark.slow
 def test_distances_and_means_of_rows_equal_a_direct_computation(rows: RowCase, salt: int) -> None:
     world = rows.case.world
-    if all(world.output(row) is row_oracle.FAILED for row, _ in rows.rows):
+    if all(world.output(row) is oracle.FAILED for row, _ in rows.rows):
         reject()
 
     def number(values: Any) -> Any:
         person = world.row(values)
-        if world.output(values) is row_oracle.FAILED:
-            return row_oracle.FAILED
+        if world.output(values) is oracle.FAILED:
+            return oracle.FAILED
         return sum(hash_of(v) * (i + salt) for i, v in enumerate(person.values())) % 11
 
     def subject(person: dict[str, Any]) -> Any:
         output = number(tuple(person.values()))
-        if output is row_oracle.FAILED:
+        if output is oracle.FAILED:
             raise ValueError("no")
         return output
 
@@ -145,9 +145,9 @@ def test_distances_and_means_of_rows_equal_a_direct_computation(rows: RowCase, s
     assert mean.statistic == "mean"
     names = set(rows.names)
     for score, truth in (
-        (generated, row_oracle.distance(world, rows.rows, names, number, within=False)),
-        (within, row_oracle.distance(world, rows.rows, names, number, within=True)),
-        (mean, row_oracle.means(world, rows.rows, names, number)),
+        (generated, oracle.distance(world, rows.rows, names, number, within=False)),
+        (within, oracle.distance(world, rows.rows, names, number, within=True)),
+        (mean, oracle.means(world, rows.rows, names, number)),
     ):
         assert score.output == "points"
         assert (score.low, score.high) == pytest.approx(truth)

@@ -50,25 +50,22 @@ def test_a_sampled_share_lies_within_its_ends_and_is_shown_beside_the_total() ->
     crossing = result.scores[0].crossing
     assert crossing is not None
     assert crossing.low < truth < crossing.high
-    saved = json.loads(json.dumps(result.to_dict()))
-    assert result_from_dict(saved).to_dict() == saved
-    shown = " ".join(render_result(result).split())
-    assert "change between favourable" in shown
-    full = " ".join(render_result(result, everything=True).split())
-    assert "the change is between a favourable output and another" in full
+    saved = result_from_dict(json.loads(json.dumps(result.to_dict())))
+    assert "change between favourable" in " ".join(render_result(saved).split())
 
 
 @pytest.mark.parametrize(
-    "favourable", [["urgent", "soon", "later"], ["none of them"]], ids=["all", "none"]
+    ("decide", "favourable"),
+    [
+        (triage, ["urgent", "soon", "later"]),
+        (triage, ["none of them"]),
+        (lambda person: person["age"] > 5, [True]),
+    ],
+    ids=["all favourable", "none", "two outputs"],
 )
-def test_where_all_or_no_outputs_are_favourable_nothing_is_said(favourable: list[str]) -> None:
-    with themis.Audit(triage, schema(), favourable=favourable) as audit:
-        assert audit.causal("group").crossing is None
-
-
-def test_of_two_outputs_every_change_is_one_and_nothing_is_said() -> None:
-    with themis.Audit(lambda person: person["age"] > 5, schema()) as audit:
-        assert audit.causal("age").crossing is None
+def test_where_it_would_say_nothing_new_nothing_is_said(decide: Any, favourable: Any) -> None:
+    with themis.Audit(decide, schema(), favourable=favourable) as audit:
+        assert audit.causal("group", "age").crossing is None
 
 
 def test_documents_do_not_say_it_of_few_people() -> None:

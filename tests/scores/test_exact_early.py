@@ -9,8 +9,10 @@ import pytest
 import themis
 from tests.clocks import Clock
 from themis.engine import runner as runner_module
+from themis.events import Progress
 from themis.results.notes import Ending
 from themis.scores import domain as exact_module
+from themis.scores import scorer
 from themis.subjects import base as base_module
 
 Row = dict[str, Any]
@@ -33,12 +35,19 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("swept", [False, True])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("against", ["sex", "income"])
 @pytest.mark.parametrize("measure", ["causal", "group"])
-def test_ends_are_what_the_rest_could_still_do(name: str, against: str, measure: str) -> None:
+def test_ends_are_what_the_rest_could_still_do(
+    name: str, against: str, measure: str, swept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decide, more, options = CASES[name]
     schema = themis.Schema(sex=["m", "f", "d"], age=range(10), **more)
+    if swept:  # nothing is held
+        monkeypatch.setattr(scorer, "EXACT_LIMIT", 0)
+        monkeypatch.setattr(exact_module, "PIECE", 30)
+    told: list[Any] = []
 
     def score(most: int) -> Any:
         asked = 0
@@ -50,19 +59,23 @@ def test_ends_are_what_the_rest_could_still_do(name: str, against: str, measure:
                 raise KeyboardInterrupt
             return decide(row)
 
-        audit = themis.Audit(interrupted, schema, exact=True, deterministic=True, **options)
+        told.clear()
+        asked_for = {"exact": True, "deterministic": True, "listen": told.append, **options}
+        audit = themis.Audit(interrupted, schema, **asked_for)
         audit.sampler.keep_on_interrupt = True
         return getattr(audit, measure)(against)
 
     truth = score(10**9)
     assert (truth.low, truth.method, truth.stopped) == (truth.high, "exact", Ending.EXHAUSTED)
     widths = [truth.high - truth.low]
-    for most in (1_150, 800, 300, 40):
+    for most in (1_150, 800, 300, 130 if swept else 40):
         early = score(most)
         assert early.stopped is Ending.INTERRUPTED
         assert 0 < early.samples <= most
         assert early.low <= early.score <= early.high
         assert early.low - 1e-9 <= truth.score <= early.high + 1e-9
+        progress = [each for each in told if isinstance(each, Progress)]
+        assert all(each.low - 1e-9 <= truth.score <= each.high + 1e-9 for each in progress)
         widths.append(early.high - early.low)
     assert widths == sorted(widths)
     assert widths[1] < 0.9

@@ -20,7 +20,6 @@ from themis.cli import app
 from themis.results.model import Result
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
-from themis.show.reports.formats import FORMATS
 from themis.show.words.headlines import headline
 
 SCHEMA = themis.Schema(
@@ -39,21 +38,6 @@ def random_subject(seed: int, shift: float = 0.2, *, fails: float = 0.0) -> Any:
         return answers
 
     return themis.batch(decide)
-
-
-@pytest.mark.parametrize("against", ["sex", "region"])
-def test_intervals_of_random_subjects_hold(against: str) -> None:
-    wrong = 0
-    for seed in range(25):
-        audit = themis.Audit(
-            random_subject(seed, 0.4), SCHEMA, confidence=0.8, error=0.1, seed=seed
-        )
-        score = audit.excess(against)
-        wrong += not score.low <= 0.2**2 <= score.high
-        apart = max(score.across.score - score.within.score, 0)
-        assert apart == pytest.approx(score.score, abs=1e-9)
-        assert score.low <= score.score <= score.high
-    assert wrong <= 11  # 5 are allowed on average
 
 
 def test_a_fair_random_subject_is_not_convicted_and_a_guilty_one_is() -> None:
@@ -80,29 +64,6 @@ def test_of_a_subject_that_is_certain_it_is_the_causal_score_at_most_for_some_mo
     assert "asked twice, the decision differs for 0 % of test inputs; with another sex" in (
         headline(excess)
     )
-
-
-def test_failures_that_depend_on_the_group_widen_it_on_both_sides() -> None:
-    for shift in (0.0, 0.8):
-        subject = random_subject(1, shift, fails=0.05)
-        audit = themis.Audit(subject, SCHEMA, error=0.05, max_failures=1)
-        score = audit.excess("sex")
-        assert score.unknown > 0
-        assert score.low <= (shift / 2) ** 2 <= score.high
-        assert score.high - score.low > 0.1
-
-
-def test_a_subject_that_drifts_differs_from_itself_as_much() -> None:
-    asked = 0
-
-    def drifting(person: dict[str, Any]) -> int:
-        nonlocal asked
-        asked += 1
-        return int(random.Random(asked).random() < min(asked / 4_000, 1))
-
-    score = themis.Audit(drifting, SCHEMA, error=0.05).excess("sex")
-    assert score.low == 0
-    assert score.conclusive
 
 
 # Services --------------------------------------------------------------------------------------
@@ -164,16 +125,12 @@ def test_a_fair_service_that_changed_since_other_sets_were_asked_is_not_convicte
 
 
 # What is said, and refused ---------------------------------------------------------------------
-def test_every_format_shows_it_and_a_saved_result_is_the_same() -> None:
+def test_a_saved_result_is_the_same_and_says_who_is_favoured() -> None:
     with themis.Audit(random_subject(3, 0.6), SCHEMA, error=0.05) as audit:
         result = audit.score(["sex"], ["excess"])
     saved = result_from_dict(result.to_dict())
     assert saved.to_dict() == result.to_dict()
     assert result.to_metrics()["excess/sex/low"] > 0
-    for name, each in FORMATS.items():
-        shown = each.render(saved)
-        text = shown if isinstance(shown, str) else shown.decode("utf-8", "replace")
-        assert "excess" in text.lower() or "beyond chance" in text or name in ("junit", "csv"), name
     told = str(headline(saved.scores[0]))
     assert "more; sex m is favoured" in told
     assert "with another sex" in told

@@ -67,11 +67,6 @@ def test_a_husband_becomes_a_wife() -> None:
 
 def test_what_followed_is_saved_and_said() -> None:
     result = themis.Audit(by_relationship, ADULT, seed=1).score([["sex"]], ["causal"])
-    data = result.to_dict()
-    assert data["scores"][0]["followed"] == ["relationship", "title"]
-    assert data["schema"]["inputs"]["title"] == {
-        "from": "sex",
-        "values": {"Female": "Ms", "Male": "Mr"},
-    }
+    assert result.to_dict()["scores"][0]["followed"] == ["relationship", "title"]
     html = result._repr_html_()
     assert "when sex is changed, and relationship and title with it" in html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,24 @@ def audit() -> themis.Audit:
     return themis.Audit(themis.batch(decide), schema)
 
 
-def test_of_many_groups_the_lowest_and_highest_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = audit().group("g")
+def of_inputs() -> themis.GroupScore:
+    return audit().group("g")
+
+
+def of_people() -> themis.GroupScore:
+    rows = {"g": list(range(GROUPS)) * GROUPS, "x": np.repeat(range(GROUPS), GROUPS)}
+    (score,) = audit().apparent(rows, "g", measures=["group"], only_data=True).scores
+    assert isinstance(score, themis.GroupScore)
+    return score
+
+
+@pytest.mark.parametrize("measured", [of_inputs, of_people])
+def test_of_many_groups_the_lowest_and_highest_are_listed(
+    monkeypatch: pytest.MonkeyPatch, measured: Callable[[], themis.GroupScore]
+) -> None:
+    whole = measured()
     monkeypatch.setattr(group_tally, "LISTED", 12)
-    ends = audit().group("g")
+    ends = measured()
     assert len(whole.groups) == GROUPS
     assert [each.values["g"] for each in ends.groups] == [0, 1, GROUPS - 2, GROUPS - 1]
     assert all(each in whole.groups for each in ends.groups)
@@ -35,14 +50,3 @@ def test_of_many_groups_the_lowest_and_highest_are_listed(monkeypatch: pytest.Mo
     (note,) = (note for note in ends.notes if note.code == "groups-not-listed")
     assert dict(note.values) == {"groups": GROUPS, "listed": 4}
     assert not any(note.code == "groups-not-listed" for note in whole.notes)
-
-
-def test_of_many_groups_of_people_the_ends_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"g": list(range(GROUPS)) * 2, "x": [GROUPS // 2] * 2 * GROUPS}
-    whole = audit().apparent(rows, "g", measures=["group"], only_data=True).scores[0]
-    monkeypatch.setattr(group_tally, "LISTED", 12)
-    ends = audit().apparent(rows, "g", measures=["group"], only_data=True).scores[0]
-    assert isinstance(whole, themis.GroupScore)
-    assert isinstance(ends, themis.GroupScore)
-    assert (len(whole.groups), len(ends.groups)) == (GROUPS, 4)
-    assert (ends.score, ends.impact_ratio) == (whole.score, whole.impact_ratio) == (1.0, 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,6 @@ from tests import report_results as samples
 from themis import Audit, Output, Schema, Values
 from themis.results.model import GroupScore, Result
 from themis.results.outcomes import Observed
-from themis.results.saved import result_from_dict
 from themis.results.withheld import withheld
 from themis.scores.observed import Counted, observed_rates
 from themis.show.words.scores import impact
@@ -250,12 +248,6 @@ def test_a_profile_is_counted_whole_or_drawn_from() -> None:
     blue = next(each for each in drawn.categories() if each.values == {"race": "blue"})
     assert blue.people == 100
     assert blue.inputs < 100
-
-
-def test_a_saved_result_has_the_same_rates() -> None:
-    result = samples.audit()
-    data = json.loads(json.dumps(result.to_dict()))
-    assert result_from_dict(data).observed == result.observed
 
 
 def test_sets_of_very_many_categories_are_named_and_have_no_table() -> None:

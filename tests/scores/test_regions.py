@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import themis
+from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.parts import Region
@@ -32,7 +33,7 @@ from themis.scores.explanations.suggestions import (
     suggest_regions,
 )
 from themis.statistics.intervals import clopper_pearson
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
+from themis.subjects.readings import CONSTANT, FLIP
 
 EDUCATION = ["HS", "BA", "MA", "PhD", "none", "voc", "arts", "law"]
 SCHEMA = themis.Schema(
@@ -44,7 +45,7 @@ SCHEMA = themis.Schema(
     city=list("ABCDEFGH"),
     income=themis.Reals(0, 200_000, step=1_000),
 )
-RACE = (0,)
+RACE = Assignments(SCHEMA, (0,))
 NAMES = SCHEMA.names
 
 
@@ -177,7 +178,7 @@ def test_flips_that_look_random_have_no_region_in_200_runs() -> None:
         rng = np.random.default_rng(salt)
         rows = (100, 600, 4_000)[salt % 3]
         seen = seen_of(rng, lambda codes, s=salt: hashed(codes, s) < 0.3, rows)
-        shown += bool(sampled_regions(seen, SCHEMA, RACE, 0.9))
+        shown += bool(sampled_regions(seen, RACE, None, 0.9))
     assert shown <= 2  # 20 are allowed; a suggestion by itself needs evidence already
 
 
@@ -200,7 +201,7 @@ def test_what_is_shown_by_chance_is_as_rare_as_stated_even_if_anything_is_sugges
     for salt in range(runs):
         rng = np.random.default_rng(salt)
         seen = seen_of(rng, lambda codes: 0.3, 400)
-        shown += bool(sampled_regions(seen, SCHEMA, RACE, 0.8))
+        shown += bool(sampled_regions(seen, RACE, None, 0.8))
     assert shown <= 0.2 * runs
 
 
@@ -215,25 +216,11 @@ def test_whole_domains_with_flips_put_at_random_hardly_ever_show_a_region() -> N
     codes = np.array([[0, a, b] for a in range(12) for b in range(12)])
     schema = themis.Schema(race=["green", "purple"], a=range(12), b=list("abcdefghijkl"))
     weights, order = np.full(len(codes), 1 / len(codes)), np.arange(len(codes))
-    shown = 0
+    race, shown = Assignments(schema, (0,)), 0
     for seed in range(300):
         flips = np.random.default_rng(seed).random(len(codes)) < 0.1
-        shown += bool(known_regions(codes, flips, weights, schema, (0,), 0.9, order=order))
+        shown += bool(known_regions(codes, flips, weights, race, 0.9, order=order))
     assert shown <= 30
-
-
-def test_unknown_rows_leave_nothing_to_say() -> None:
-    rng = np.random.default_rng(0)
-    codes = BaseInputs(Population.of(SCHEMA), 0).rows(0, 2_000)
-    inside = (codes[:, 3] > 40) & (codes[:, 4] == 0)
-    states = np.where(inside, FLIP, CONSTANT).astype(np.int8)
-    seen = SeenRows()
-    seen.add(codes, states)
-    assert sampled_regions(seen, SCHEMA, RACE, 0.99)
-    states = np.where(rng.random(2_000) < 0.1, UNKNOWN, states).astype(np.int8)
-    seen = SeenRows()
-    seen.add(codes, states)
-    assert sampled_regions(seen, SCHEMA, RACE, 0.99) == ()
 
 
 def test_a_set_of_everything_has_no_context_and_so_no_region() -> None:
@@ -269,7 +256,7 @@ def test_coverages_hold_the_truth_as_often_as_stated() -> None:
     def intervals(seen: SeenRows, confidence: float) -> list[Any]:
         return [
             (each.conditions, each.coverage_low, each.coverage_high)
-            for each in sampled_regions(seen, SCHEMA, RACE, confidence)
+            for each in sampled_regions(seen, RACE, None, confidence)
         ]
 
     wrong, stated = misses(0.8, 500, 150, intervals)
@@ -295,8 +282,8 @@ def test_coverages_of_both_directions_hold_together_as_often_as_stated() -> None
         seen = SeenRows()
         seen.add(codes, np.where(losing > 0, FLIP, CONSTANT).astype(np.int8), losing.astype("i4"))
 
-        def find(loser: int, own: float, seen: SeenRows = seen) -> tuple[Region, ...]:
-            return sampled_regions(seen, SCHEMA, RACE, own, loser=loser)
+        def find(loser: int | None, own: float, seen: SeenRows = seen) -> tuple[Region, ...]:
+            return sampled_regions(seen, RACE, loser, own) if loser is not None else ()
 
         found = directed([0, 1], lambda loser: {"race": loser}, find, 0.8)
         stated += len({str(each.loses) for each in found}) == 2
@@ -328,7 +315,7 @@ def test_counting_on_the_rows_that_suggested_would_be_noticed() -> None:
     def intervals(seen: SeenRows, confidence: float) -> list[Any]:
         codes, flips = seen.table()
         found = []
-        for each in suggest_regions(codes, flips, None, SCHEMA, RACE):
+        for each in suggest_regions(codes, flips, None, SCHEMA, RACE.columns):
             inside = meets_all(each.conditions, codes)[flips]
             ends = clopper_pearson(int(inside.sum()), len(inside), 1 - confidence)
             found.append((tuple(c.text(SCHEMA) for c in each.conditions), *ends))

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import themis
-from tests import row_oracle
+from tests import oracle
 from tests.oracle import Variable, World
 from tests.worlds import Case, cases
 from themis.results.finding import finding
@@ -74,11 +74,9 @@ def test_scores_with_a_group_column_are_those_of_the_definitions(
     for score in found.scores:
         names = set(score.against)
         if score.measure == "group":
-            assert score.score == pytest.approx(row_oracle.group(case.world, weighed, names)[0])
+            assert score.score == pytest.approx(oracle.group(case.world, weighed, names)[0])
         elif score.counterfactuals == "within":
-            assert score.score == pytest.approx(
-                row_oracle.causal_within(case.world, weighed, names)[0]
-            )
+            assert score.score == pytest.approx(oracle.causal_within(case.world, weighed, names)[0])
         if score.measure == "causal" and names == {"known"}:
             assert (score.score, score.low, score.high) == (0, 0, 0)
     exact = case.audit(exact=True)

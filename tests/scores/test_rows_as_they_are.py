@@ -43,21 +43,6 @@ def named(rows: list[Row]) -> list[dict[str, Any]]:
     return [dict(zip(NAMES, row, strict=True)) for row in rows]
 
 
-def test_a_number_within_a_bin_that_does_not_occur_is_of_no_group() -> None:
-    """It must not count as one of the next bin."""
-    schema = Schema(age=themis.Integers(20, 26, step=2, bins=[22, 24], weights=[0, 1, 1]))
-    rows = [{"age": age} for age in (20.5, 22, 23, 24)]
-    for audit in (
-        themis.Audit(lambda row: row["age"] == 20.5, schema, profile=rows),
-        themis.Audit(lambda row: row["age"] == 20.5, schema, profile=rows, stopping="paper"),
-    ):
-        groups = {tuple(each.values.values()): each.rate for each in audit.group("age").groups}
-        assert groups == {(22,): 0.0, ("24 to 26",): 0.0}
-        for witness in audit.causal("age").witnesses:
-            assert 20.5 in [each["age"] for each in witness.inputs]
-    assert audit.causal("age").score > 0
-
-
 @pytest.mark.parametrize("schema", [SCHEMA, BINNED])
 @pytest.mark.parametrize("names", [("age",), ("race", "age"), ("rate",)])
 def test_scores_of_all_inputs_do_not_depend_on_given_rows(

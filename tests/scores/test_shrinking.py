@@ -15,7 +15,7 @@ from tests.worlds import Case, cases
 from themis.inputs.population import Population
 from themis.inputs.streams import reference_person
 from themis.scores.explanations import explaining as explanations
-from themis.scores.explanations.shrinking import Flipping, Plainness, plain_witnesses
+from themis.scores.explanations.shrinking import Plainness, plain_witnesses
 from themis.scores.explanations.witnesses import FlipPool, Pairs
 from themis.subjects.decisions import FAILED
 
@@ -39,9 +39,9 @@ def shrunk_one_by_one(audit: themis.Audit, columns: tuple[int, ...], pairs: Pair
     """Each pair shrunk by itself, so that none is merged with another."""
     codes, outputs = [], []
     for (first, second), (one, other) in pairs:
-        pool = FlipPool(audit.sampler.population.schema, audit.sampler.reading)
+        pool = FlipPool(audit.sampler.assignments(columns), audit.sampler.reading)
         pool.add_pairs(first[None], second[None], np.array([[one, other]]))
-        [plain] = plain_witnesses([Flipping(pool, columns)], audit.sampler, known=True)
+        [plain] = plain_witnesses([pool], audit.sampler, known=True)
         labels = audit.runner.labels.labels
         codes.append(pool.schema.encode_rows(list(plain[0].inputs)))
         outputs.append([labels.index(each) for each in plain[0].outputs])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,18 +186,10 @@ class _CausalRows:
         question, seen, harm = self.question, self._seen, self.tally.harm
         if self._distances is not None:
             return ()
-        sampler, assignments = question.sampler, question.assignments
-        fresh = sampler.unseen(self.tally.count)
-
-        def sampled(loser: int | None, own: float) -> tuple[Region, ...]:
-            columns = assignments.columns
-            return sampled_regions(seen, assignments.schema, columns, own, fresh=fresh, loser=loser)
-
+        assignments, fresh = question.assignments, question.sampler.unseen(self.tally.count)
+        find = partial(sampled_regions, seen, assignments, fresh=fresh)
         losers = [] if harm is None else harm.losers(FEWEST)
-        confidence = question.settings.confidence
-        return directed(losers, assignments.labels, sampled, confidence) or sampled(
-            None, confidence
-        )
+        return directed(losers, assignments.labels, find, question.settings.confidence)
 
 
 def _whole_rows(question: Question, rule: ProportionRule) -> int:

@@ -165,8 +165,8 @@ class _Flips:
             return ()  # of degrees, none that counts everyone who is affected alike is the answer
         if self._table is not None:
             return self._known_regions(*self._table)
-        schema, columns = question.assignments.schema, question.assignments.columns
-        return sampled_regions(self._rows.seen(), schema, columns, question.settings.confidence)
+        rows, confidence = self._rows.seen(), question.settings.confidence
+        return sampled_regions(rows, question.assignments, None, confidence)
 
     def _known_regions(self, table: Table, ends: TableEnds) -> tuple[Region, ...]:
         """Those of each assignment that loses by itself, or of all together."""
@@ -182,12 +182,10 @@ class _Flips:
             flips = states[known] == FLIP
             if loser is not None and bits is not None:
                 flips = (bits[known] >> loser) & 1 == 1
-            schema, columns = assignments.schema, assignments.columns
-            return known_regions(codes, flips, weights, schema, columns, own, order=order)
+            return known_regions(codes, flips, weights, assignments, own, order=order)
 
         losers = [] if harm is None or bits is None else harm.losers(FEWEST)
-        confidence = question.settings.confidence
-        return directed(losers, assignments.labels, find, confidence) or find(None, confidence)
+        return directed(losers, assignments.labels, find, question.settings.confidence)
 
 
 # Tables ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
 AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
+
+S = TypeVar("S", bound=Score)
 
 # Notes of what was weighed already; scores and searches may be weighed twice.
 WEIGHED = {
@@ -150,14 +152,12 @@ class NoiseProbe:
         place, width = self.reruns.place(score.output), self._width(score, settings, most)
         placebo = self._placebo(place, width, certainty)
         too_much = placebo.high > settings.noise_limit and score.conclusive
-        return replace(
+        return _widened(
             score,
+            min(1.0, score.high + placebo.high),
+            Note.of("noise-in-score", high=placebo.high),
             placebo=placebo,
-            low=score.floor,
-            high=min(1.0, score.high + placebo.high),
-            reruns=None if score.reruns is None else replace(score.reruns, explains=0.0),
             stopped=Ending.NOISE if too_much else score.stopped,
-            notes=(*score.notes, Note.of("noise-in-score", high=placebo.high)),
         )
 
     # What was run ------------------------------------------------------------------------
@@ -330,14 +330,8 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
     run once: then the ends allow for what another run would give.
     """
     if score.method != "exact" and moved and score.reruns is not None:
-        return replace(
-            score,
-            low=score.floor,
-            high=min(score.high + score.reruns.explains, 1.0),
-            stopped=Ending.INCONSISTENT,
-            reruns=replace(score.reruns, explains=0.0),
-            notes=(*score.notes, Note.of("noise-of-calls")),
-        )
+        high = min(score.high + score.reruns.explains, 1.0)
+        return _widened(score, high, Note.of("noise-of-calls"), stopped=Ending.INCONSISTENT)
     if score.method != "exact":
         return replace(score, notes=(*score.notes, Note.of("noise-in-rates")))
     alpha = PLACEBO_SHARE * (1.0 - settings.confidence)
@@ -353,15 +347,16 @@ def _weighed_group(score: GroupScore, settings: Settings, *, moved: bool) -> Gro
         score = replace(score, impact_ratio_low=ratio.low, impact_ratio_high=ratio.high)
     high = max(score.high, widest_spread(ends, alpha)) if whole else 1.0
     too_much = high - score.high > settings.noise_limit and score.conclusive
-    return replace(
-        score,
-        low=score.floor,
-        high=high,
-        groups=tuple(groups),
-        reruns=None if score.reruns is None else replace(score.reruns, explains=0.0),
-        stopped=Ending.NOISE if too_much else score.stopped,
-        notes=(*score.notes, Note.of("noise-in-exact-rates")),
-    )
+    stopped = Ending.NOISE if too_much else score.stopped
+    note = Note.of("noise-in-exact-rates")
+    return _widened(score, high, note, groups=tuple(groups), stopped=stopped)
+
+
+def _widened(score: S, high: float, note: Note, **changes: Any) -> S:
+    """The score with what running again left of its lower end, and with a higher upper one."""
+    reruns = None if score.reruns is None else replace(score.reruns, explains=0.0)
+    notes = (*score.notes, note)
+    return replace(score, low=score.floor, high=high, reruns=reruns, notes=notes, **changes)
 
 
 def is_weighed(part: Score | SearchResult) -> bool:

@@ -48,7 +48,7 @@ class CausalTally:
         self.question, self.variants = question, variants
         self.count = self.flips = self.unknown = 0
         self.apart = 0.0  # how far outputs are apart in all; 1 for each flip
-        self.pool = FlipPool(question.sampler.runner.schema, reading)
+        self.pool = FlipPool(variants.assignments, reading)
         whole = variants.complete
         self.harm = HarmTally.of(variants.assignments, reading) if whole else None
         self.joint = JointTally.of(variants, reading)

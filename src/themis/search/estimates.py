@@ -308,7 +308,8 @@ def measure_found(
 
 def flips_of(sampler: Sampler, book: FlipBook, mask: int) -> FlipPool:
     """The flips under a set that a search has met."""
-    pool = FlipPool(sampler.runner.schema, sampler.reading)
+    columns = tuple(book.columns[place] for place in members(mask))
+    pool = FlipPool(sampler.assignments(columns), sampler.reading)
     first, second, outputs = book.pairs(mask, KEPT)
     if len(first):
         pool.add_pairs(first, second, outputs)

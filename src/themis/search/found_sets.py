@@ -64,12 +64,11 @@ def _shown(
     pool, question, seen = flips_of(sampler, book, measured.mask), measured.question, measured.seen
     harm = harm_fields(None if rows is None else rows.harm, _ends(measured))
     score = replace(score, witnesses=pool.choose(), **harm)
-    schema, columns = sampler.population.schema, question.assignments.columns
 
     def regions() -> tuple[Region, ...]:
         fresh = sampler.unseen(seen.count)
         confidence = question.settings.confidence
-        return sampled_regions(seen.rows, schema, columns, confidence, fresh=fresh)
+        return sampled_regions(seen.rows, question.assignments, None, confidence, fresh=fresh)
 
     return Unexplained(score, pool, regions)
 

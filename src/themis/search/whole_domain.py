@@ -183,7 +183,7 @@ class ExactDecider(Decider):
             return found
         flips = SomeFlips(KEPT, np.random.default_rng(sampler.seed))
         flips.add(*self._table(assignments))
-        pool = FlipPool(assignments.schema, sampler.reading)
+        pool = FlipPool(assignments, sampler.reading)
         flips.put_into(pool, all_variants(assignments))
         return pool.flips
 

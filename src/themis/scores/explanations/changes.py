@@ -254,7 +254,7 @@ class JointTally:
 
     def _witness(self) -> Iterator[Witness]:
         if self._example is not None:
-            pool = FlipPool(self._variants.assignments.schema, self._reading)
+            pool = FlipPool(self._variants.assignments, self._reading)
             own = self._reading.labels.labels[int(self._example.outputs[0, 0])]
             for shown in pool.witnesses(self._example):
                 yield replace(shown, joint=0 if shown.outputs[0] == own else 1)

@@ -22,7 +22,7 @@ from themis.inputs.streams import MIXING, Branch
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
 from themis.results.parts import Region, Witness
-from themis.scores.explanations.shrinking import Flipping, Kin, plain_witnesses
+from themis.scores.explanations.shrinking import Kin, plain_witnesses
 from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
@@ -92,14 +92,10 @@ def _explained(
     parts: Sequence[Unexplained], sampler: Sampler, people: NDArray[Any] | None, *, known: bool
 ) -> list[CausalScore]:
     where = [each.regions() for each in parts]
-    sets = [Flipping(each.pool, each.pool.schema.columns_of(each.score.against)) for each in parts]
     if people is None:
-        plain = plain_witnesses(sets, sampler, known=known)
+        plain = plain_witnesses([each.pool for each in parts], sampler, known=known)
     else:
-        plain = [
-            _beside_people(each.score.witnesses, flipping, sampler, people)
-            for each, flipping in zip(parts, sets, strict=True)
-        ]
+        plain = [_beside_people(each, sampler, people) for each in parts]
     return [
         replace(each.score, witnesses=pairs, regions=regions)
         for each, pairs, regions in zip(parts, plain, where, strict=True)
@@ -107,20 +103,20 @@ def _explained(
 
 
 def _beside_people(
-    pairs: tuple[Witness, ...], flipping: Flipping, sampler: Sampler, people: NDArray[Any]
+    part: Unexplained, sampler: Sampler, people: NDArray[Any]
 ) -> tuple[Witness, ...]:
     """The pairs of people, and behind them pairs of generated values, as far as some flip."""
     own = drawing_from(sampler, sampler.population.generated, (Branch.GENERATED,))
-    found = _generated_flips(own, flipping.columns, people)
-    [plain] = plain_witnesses([Flipping(found, flipping.columns)], own)
+    found = _generated_flips(own, part.pool.assignments, people)
+    [plain] = plain_witnesses([found], own)
     chosen = [replace(each, generated=True) for each in plain[:GENERATED]]
-    return (*pairs[: SHOWN - len(chosen)], *chosen)
+    return (*part.score.witnesses[: SHOWN - len(chosen)], *chosen)
 
 
-def _generated_flips(drawing: Sampler, columns: Sequence[int], people: NDArray[Any]) -> FlipPool:
+def _generated_flips(drawing: Sampler, assignments: Assignments, people: NDArray[Any]) -> FlipPool:
     """Pairs of generated inputs that differ in the set alone, and flip."""
     schema, reading = drawing.population.schema, drawing.reading
-    flips, kin = FlipPool(schema, reading), Kin(Assignments(schema, tuple(columns)))
+    flips, kin = FlipPool(assignments, reading), Kin(assignments)
     count = drawing.trials.allowance() // 2
     if not count or drawing.trials.out_of_time:
         return flips

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import LEFT_SHARE, Sampler
+from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import SHARED
 from themis.inputs.keys import first_places
@@ -117,28 +118,29 @@ def losing_bits(cells: Cells, reading: Reading) -> NDArray[np.int32] | None:
 def directed(
     losers: Sequence[int],
     labels: Callable[[int], dict[str, Value]],
-    find: Callable[[int, float], tuple[Region, ...]],
+    find: Callable[[int | None, float], tuple[Region, ...]],
     confidence: float,
 ) -> tuple[Region, ...]:
     """The regions of each direction: those in which one loses, for the first two that do.
 
-    `find` gets a loser and the confidence of its part; all parts hold together.
+    `find` gets a loser and the confidence of its part; all parts hold together. Where no direction
+    has a region, those of all flips together, which it finds without a loser.
     """
     shown = losers[:2]
     own = 1.0 - (1.0 - confidence) / max(len(shown), 1)
-    return tuple(
+    found = tuple(
         replace(region, loses=labels(loser)) for loser in shown for region in find(loser, own)
     )
+    return found or find(None, confidence)
 
 
 def sampled_regions(
     seen: SeenRows,
-    schema: Schema,
-    against: Sequence[int],
+    assignments: Assignments,
+    loser: int | None,
     confidence: float,
     *,
     fresh: NDArray[Any] | None = None,
-    loser: int | None = None,
 ) -> tuple[Region, ...]:
     """The regions that rows of a sample show; their coverages hold together with the confidence.
 
@@ -151,7 +153,8 @@ def sampled_regions(
         return ()
     first = np.arange(0, len(codes), 2)[:SUGGESTING]
     second = np.delete(np.arange(len(codes)), first)
-    found = suggest_regions(codes[first], flips[first], None, schema, against)
+    schema = assignments.schema
+    found = suggest_regions(codes[first], flips[first], None, schema, assignments.columns)
     alpha = (1.0 - confidence) / max(len(found), 1)
     people = codes[second] if fresh is None or len(fresh) < len(codes) else fresh
     regions = []
@@ -170,8 +173,7 @@ def known_regions(
     codes: NDArray[Any],
     flips: Flags,
     weights: Floats,
-    schema: Schema,
-    against: Sequence[int],
+    assignments: Assignments,
     confidence: float,
     *,
     order: NDArray[np.int64],
@@ -182,8 +184,9 @@ def known_regions(
     random would hardly ever (1 − confidence) lie as close together in any such region. `order` is
     a random order of the contexts: of very many, the first ones suggest.
     """
-    part = order[: 2 * SUGGESTING]
-    found = suggest_regions(codes[part], flips[part], weights[part], schema, against)
+    part, schema = order[: 2 * SUGGESTING], assignments.schema
+    columns = assignments.columns
+    found = suggest_regions(codes[part], flips[part], weights[part], schema, columns)
     total, all_flips = float(weights.sum()), float(weights[flips].sum())
     regions, left, charge = [], np.ones(len(codes), dtype=bool), -math.log(1.0 - confidence)
     for each in found:

@@ -37,15 +37,8 @@ NEARER = (2, 4, 8)  # from the last value that did not flip, by such a part of t
 Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 
 
-class Flipping(NamedTuple):
-    """The flips under a set of characteristics, of which some are to be made plain."""
-
-    pool: FlipPool
-    columns: Sequence[int]
-
-
 def plain_witnesses(
-    sets: Sequence[Flipping], sampler: Sampler, *, known: bool = False
+    sets: Sequence[FlipPool], sampler: Sampler, *, known: bool = False
 ) -> list[tuple[Witness, ...]]:
     """Of each set its most different pairs: the shrunk ones first, the plainest at the top.
 
@@ -54,15 +47,15 @@ def plain_witnesses(
     it was drawn. With `known` all outputs are remembered, so that nothing limits the steps. Steps
     of all sets are run together.
     """
-    chosen = [pool.most_different(SHOWN) for pool, _ in sets]
+    chosen = [pool.most_different(SHOWN) for pool in sets]
     found = chosen
     if any(map(len, chosen)) and not sampler.trials.out_of_time:
         shrinker = _Shrinker(sampler, len(sets), known=known)
-        plain = shrinker.shrink([columns for _, columns in sets], chosen)
+        plain = shrinker.shrink([pool.assignments for pool in sets], chosen)
         found = [joined(*each) for each in zip(plain, chosen, strict=True)]
     return [
         pool.witnesses(pairs.take(_first_of_each(pairs.codes)[:SHOWN]))
-        for (pool, _), pairs in zip(sets, found, strict=True)
+        for pool, pairs in zip(sets, found, strict=True)
     ]
 
 
@@ -277,11 +270,10 @@ class _Shrinker:
         self.reference = reference_person(sampler.population)
         self.plainness = Plainness(self.reference, self.schema)
 
-    def shrink(self, sets: Sequence[Sequence[int]], pairs: Sequence[Pairs]) -> list[Pairs]:
+    def shrink(self, sets: Sequence[Assignments], pairs: Sequence[Pairs]) -> list[Pairs]:
         """The pairs of each set, as plain as can be, without those that tell the same."""
-        kin = [Kin(Assignments(self.schema, tuple(columns))) for columns in sets]
         working = [
-            _Shrinking(kin[number], self.reference, number, *each)
+            _Shrinking(Kin(sets[number]), self.reference, number, *each)
             for number, own in enumerate(pairs)
             for each in own.take(slice(self.pairs))
         ]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.variants import Rows, Variants, own_columns
+from themis.inputs.assignments import Assignments
 from themis.inputs.schema import Schema
 from themis.results.parts import Witness
 from themis.statistics.intervals import Floats
@@ -66,11 +67,16 @@ class FlipPool:
     Rows come in random order, so that the first flips are a random sample of all.
     """
 
-    schema: Schema
+    assignments: Assignments
     reading: Reading
     _pairs: list[Pairs] = field(default_factory=list)
     _weights: list[Floats] = field(default_factory=list)
     _count: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """Of the inputs."""
+        return self.assignments.schema
 
     def add_table(
         self,
