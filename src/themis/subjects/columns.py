@@ -6,6 +6,7 @@ otherwise than in training would look as if the model did not tell it from any o
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -176,19 +177,19 @@ class FrameColumns:
     """
 
     def __init__(self, schema: Schema, known: Mapping[str, list[Value]], dtypes: Any) -> None:
-        _require_pandas()
+        pandas = _pandas()
         self._schema = schema
         self._dtypes = _given(dtypes, schema)
         for each in schema:
             categories = known.get(each.name)
-            if categories is not None and self._dtypes.get(each.name, CATEGORY) == CATEGORY:
-                self._dtypes[each.name] = _category(categories)
-            elif self._dtypes.get(each.name) == CATEGORY:
-                self._dtypes[each.name] = _category(_sorted(each))
+            unsaid = CATEGORY if categories is not None else None
+            if self._dtypes.get(each.name, unsaid) == CATEGORY:
+                values = _sorted(each) if categories is None else categories
+                self._dtypes[each.name] = pandas.CategoricalDtype(values)
         self._places = {  # code → place among the categories
             each.name: _category_places(each, self._dtypes[each.name])
             for each in schema
-            if _is_category(self._dtypes.get(each.name))
+            if str(self._dtypes.get(each.name)) == CATEGORY
         }
 
     @property
@@ -201,13 +202,14 @@ class FrameColumns:
 
     def values(self, column: int, codes: Codes) -> Any:
         """The values of one column as an array that a DataFrame takes."""
-        import pandas as pd
-
-        each = self._schema.characteristics[column]
+        pandas, each = _pandas(), self._schema.characteristics[column]
         places = self._places.get(each.name)
         if places is not None:
-            return pd.Categorical.from_codes(places[codes], dtype=self._dtypes[each.name])
-        series = pd.Series(_framed(each, codes))
+            return pandas.Categorical.from_codes(places[codes], dtype=self._dtypes[each.name])
+        values = each.column(codes)
+        if each.missing is not None and values.dtype == object:
+            values[np.asarray(codes) == each.missing_code] = np.nan  # as pandas reads it
+        series = pandas.Series(values)
         dtype = self._dtypes.get(each.name)
         if dtype is None:
             return series.array
@@ -235,16 +237,6 @@ def _given(dtypes: Any, schema: Schema) -> dict[str, Any]:
     return dict(given)
 
 
-def _category(values: list[Value]) -> Any:
-    import pandas as pd
-
-    return pd.CategoricalDtype(values)
-
-
-def _is_category(dtype: Any) -> bool:
-    return str(dtype) == CATEGORY
-
-
 def _sorted(each: Characteristic) -> list[Value]:
     """The values in the order in which pandas makes categories of them."""
     codes = np.arange(each.size) if each.size else np.arange(each.first_extra, each.code_count)
@@ -259,17 +251,9 @@ def _category_places(each: Characteristic, dtype: Any) -> NDArray[np.int64]:
     return np.array([places.get(value, -1) for value in values], dtype=np.int64)
 
 
-def _framed(each: Characteristic, codes: Codes) -> NDArray[Any]:
-    """The values for a DataFrame, with NaN for what is missing, as pandas reads it."""
-    values = each.column(codes)
-    if each.missing is not None and values.dtype == object:
-        values[np.asarray(codes) == each.missing_code] = np.nan
-    return values
-
-
-def _require_pandas() -> None:
+def _pandas() -> Any:
     try:
-        import pandas  # noqa: F401 - only whether it is there
+        return importlib.import_module("pandas")
     except ImportError:
         problem = "this model is fed with a DataFrame, and pandas is not installed"
         raise RequestError.one("needs-pandas", "subject", problem, INSTALL) from None

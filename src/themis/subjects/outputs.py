@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -240,24 +239,20 @@ def ranking_distance(first: Sequence[Any], second: Sequence[Any]) -> float:
     if set(first) != set(second):
         first, second = [*first, _END], [*second, _END]
     items = list(dict.fromkeys([*first, *second]))
-    behind = len(items)
-    place_1 = {item: place for place, item in reversed(list(enumerate(first)))}
-    place_2 = {item: place for place, item in reversed(list(enumerate(second)))}
-    apart = pairs = 0.0
-    for one, other in combinations(items, 2):
-        pairs += 1
-        order_1 = place_1.get(one, behind) - place_1.get(other, behind)
-        order_2 = place_2.get(one, behind) - place_2.get(other, behind)
-        if order_1 * order_2 < 0:
-            apart += 1
-        elif (order_1 == 0) != (order_2 == 0):
-            apart += 0.5
-    if not pairs:
+    if len(items) < 2:
         return float(list(first) != list(second))
-    return apart / pairs
+    one, other = (_order(ranking, items) for ranking in (first, second))
+    return float(np.abs(one - other).sum() / (2 * len(items) * (len(items) - 1)))
 
 
 _END = object()  # of a list, where the two do not hold the same items
+
+
+def _order(ranking: Sequence[Any], items: Sequence[Any]) -> NDArray[np.int64]:
+    """For each pair of items which of them comes first, -1 or 1; 0 where neither is there."""
+    places = {item: place for place, item in reversed(list(enumerate(ranking)))}
+    own = np.array([places.get(item, len(items)) for item in items])
+    return np.asarray(np.sign(own[:, None] - own))
 
 
 def find_part(answer: Any, at: str | int | None) -> Any:

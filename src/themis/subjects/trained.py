@@ -32,6 +32,7 @@ class Trained:
 
     form: Literal["frame", "array"] | None = None  # what it takes; None: either
     by_class = False  # whether `predict` may give a number for each class instead of one of them
+    own_methods = True  # whether its methods say how it answers; else it only predicts
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -85,7 +86,10 @@ class Trained:
 
     def has(self, method: Method) -> bool:
         """Whether it can answer so."""
-        return callable(getattr(self.model, method, None))
+        if self.own_methods:
+            return callable(getattr(self.model, method, None))
+        names_classes = self.classes is not None and not self.by_class
+        return method == "predict" or (method == "predict_proba" and names_classes)
 
     def answer(self, method: Method, inputs: Any) -> Any:
         """Its answers to a frame or an array of inputs."""
@@ -128,6 +132,7 @@ class _Booster(Trained, ABC):
     largest probability.
     """
 
+    own_methods = False
     _binary: tuple[str, ...] = ()
     _several: tuple[str, ...] = ()
 
@@ -145,9 +150,6 @@ class _Booster(Trained, ABC):
         if objective in self._binary:
             return (0, 1)
         return tuple(range(count)) if objective in self._several else None
-
-    def has(self, method: Method) -> bool:
-        return method == "predict" or (method == "predict_proba" and self.classes is not None)
 
     def answer(self, method: Method, inputs: Any) -> Any:
         scores = np.asarray(self._scores(inputs))
@@ -255,6 +257,8 @@ class LightgbmBooster(_Booster, Lightgbm):
 class Catboost(Trained):
     """A model of CatBoost, also one that does not know that it is a classifier."""
 
+    own_methods = False
+
     @property
     def names(self) -> list[str] | None:
         names = [str(name) for name in self.model.feature_names_]
@@ -267,9 +271,6 @@ class Catboost(Trained):
     @property
     def classes(self) -> tuple[Value, ...] | None:
         return tuple(np.asarray(self.model.classes_).tolist()) or None
-
-    def has(self, method: Method) -> bool:
-        return method == "predict" or (method == "predict_proba" and self.classes is not None)
 
     def answer(self, method: Method, inputs: Any) -> Any:
         kind = "Probability" if method == "predict_proba" else "Class"
@@ -297,7 +298,7 @@ def _that_are_there(values: list[Any]) -> list[Value]:
 class Statsmodels(Trained):
     """The results of a statsmodels fit: with a formula it makes its columns itself."""
 
-    by_class = True
+    by_class, own_methods = True, False
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -337,9 +338,6 @@ class Statsmodels(Trained):
         binary |= type(getattr(inner, "family", None)).__name__ == "Binomial"
         return 0.5 if binary else None
 
-    def has(self, method: Method) -> bool:
-        return method == "predict"
-
     def answer(self, method: Method, inputs: Any) -> Any:
         if "const" in self._columns and hasattr(inputs, "columns"):
             inputs = inputs.assign(const=1.0)[self._columns].astype(float)
@@ -366,7 +364,7 @@ class Keras(Trained):
     """A Keras model of one input: an array of numbers."""
 
     form = "array"
-    by_class = True
+    by_class, own_methods = True, False
 
     @property
     def count(self) -> int | None:
@@ -383,9 +381,6 @@ class Keras(Trained):
         activation = getattr(layers[-1], "activation", None)
         return 0.5 if getattr(activation, "__name__", "") == "sigmoid" else None
 
-    def has(self, method: Method) -> bool:
-        return method == "predict"
-
     def answer(self, method: Method, inputs: Any) -> Any:
         return self.model.predict(inputs, verbose=0, batch_size=8192)
 
@@ -400,7 +395,7 @@ class TorchModule(Trained):
     """A PyTorch module: an array of numbers in, a number or one for each class out."""
 
     form = "array"
-    by_class = True
+    by_class, own_methods = True, False
 
     @property
     def classes(self) -> tuple[Value, ...] | None:
@@ -424,9 +419,6 @@ class TorchModule(Trained):
         if type(last).__name__ == "Sigmoid" or getattr(last, "original_name", "") == "Sigmoid":
             return 0.5
         return 0.0 if getattr(last, "out_features", None) == 1 else None
-
-    def has(self, method: Method) -> bool:
-        return method == "predict"
 
     def move(self, device: str) -> None:
         torch = importlib.import_module("torch")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits, heed
+from themis.subjects.base import Answers, Traits, heed
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -23,8 +23,7 @@ from themis.subjects.processes.children import (
     describe_status,
     work_together,
 )
-from themis.subjects.processes.programs import check_limits, find_program, mistake_in
-from themis.subjects.secrets import Secrets
+from themis.subjects.processes.programs import ProgramSubject, check_limits, mistake_in
 from themis.subjects.templates import (
     Part,
     Slot,
@@ -119,7 +118,7 @@ SWEEP_SECONDS = 1.0  # between two looks for what commands left running
 SWEEP_SHARE = 0.02  # of the time, at most
 
 
-class CommandSubject(Subject):
+class CommandSubject(ProgramSubject):
     """A program that is started once for each input and prints its decision; never a shell.
 
     `arguments` says how an input reaches it: "positional", "named" (name value pairs), or as
@@ -145,31 +144,21 @@ class CommandSubject(Subject):
         jobs: int = 1,
         version: str = "",
     ) -> None:
-        self.schema = schema
-        self.program = find_program(command, cwd=cwd, env=env)
+        super().__init__(schema, command, env=env, cwd=cwd, version=version)
         self._jobs = jobs
         # Small: decisions are stored at its end, and a kill -9 loses them.
         self.traits = Traits(external=True, batch_size=32, jobs=jobs, slots=jobs)
         self.timeout_seconds = timeout_seconds
-        self._command = tuple(command)
-        self._answer, self._version = answer, version
+        self._answer = answer
         self._read = answer_reader(answer)
         check_limits(timeout_seconds=timeout_seconds, jobs=jobs)
         self._redact = self.secrets().redact  # before a text is shortened
-        self.layout = Layout(schema, self._command, arguments)
+        self.layout = Layout(schema, self.command, arguments)
         self._next_sweep = 0.0
 
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return CodesBatch(self.run, codes)
-
-    def fingerprint(self) -> str:
-        details = (self.kind, self.layout.mode, self._answer, self._version)
-        return self.program.fingerprint(self._command[1:], *details)
-
-    def secrets(self) -> Secrets:
-        secrets = super().secrets()
-        secrets.protect_variables(self.program.extra_env or {})
-        return secrets
+    @property
+    def details(self) -> tuple[str, ...]:
+        return self.layout.mode, self._answer
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
         arguments, data = self.layout.render_row(row)

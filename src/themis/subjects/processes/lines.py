@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Protocol
 
@@ -19,14 +18,6 @@ EXCHANGE_LIMIT = 10_000  # inputs that are sent together; ids are a number, then
 DIGITS = [b"%04d" % offset for offset in range(EXCHANGE_LIMIT)]
 
 
-@dataclass(frozen=True)
-class Reply:
-    """One answer of a worker, still to be matched with an input."""
-
-    id: Any
-    output: Any  # or a Failure
-
-
 class Format(Protocol):
     """A wire format: lines of requests, written by columns, and records of answers."""
 
@@ -35,8 +26,8 @@ class Format(Protocol):
     opening: bytes  # what stands before an id
     row: Template  # what stands behind it
 
-    def read(self, lines: bytes) -> Iterator[Reply]:
-        """The answers one by one; ValueError at the first that is none."""
+    def read(self, lines: bytes) -> Iterator[tuple[Any, Any]]:
+        """The ids and outputs, or Failures, one by one; ValueError at the first that is none."""
 
 
 def write_requests(format_: Format, number: int, rows: Sequence[bytes]) -> bytes:
@@ -55,7 +46,7 @@ class JsonLines:
     def __init__(self, schema: Schema) -> None:
         self.row = Template.of([b', "input": ', *json_parts(schema), b"}\n"])
 
-    def read(self, lines: bytes) -> Iterator[Reply]:
+    def read(self, lines: bytes) -> Iterator[tuple[Any, Any]]:
         for line in filter(bytes.strip, lines.split(b"\n")):
             try:
                 answer = json.loads(line.decode())
@@ -63,7 +54,7 @@ class JsonLines:
                 answer = None
             if not isinstance(answer, dict) or "id" not in answer:
                 raise ValueError(_no_answer(line))
-            yield Reply(answer["id"], _json_output(answer))
+            yield answer["id"], _json_output(answer)
 
 
 class CsvLines:
@@ -76,7 +67,7 @@ class CsvLines:
         self.header = b",".join(map(write_csv, ("id", *schema.names))) + b"\n"
         self.row = Template.of([b",", *csv_parts(schema), b"\n"])
 
-    def read(self, lines: bytes) -> Iterator[Reply]:
+    def read(self, lines: bytes) -> Iterator[tuple[Any, Any]]:
         for line in filter(bytes.strip, lines.split(b"\n")):
             row = _csv_row(line)
             if row and row[0].strip() == "id":
@@ -84,14 +75,19 @@ class CsvLines:
             if len(row) not in (2, 3) or not row[0].strip().isdecimal():
                 raise ValueError(_no_answer(line))
             failed = len(row) == 3 and row[2]
-            yield Reply(int(row[0]), Failure(CRASH, shorten(row[2])) if failed else row[1].strip())
+            yield int(row[0]), Failure(CRASH, shorten(row[2])) if failed else row[1].strip()
 
 
 class Exchange:
-    """Requests that were sent together, and the answers that came back so far.
+    """Requests that are sent together to one process, and the answers that came back so far.
 
     `problem` says what is wrong with what came, and `suspect` the input that it came for.
     """
+
+    fresh = False  # whether the process had answered nothing before
+    rescued = False  # whether its input was closed because no answer came
+    failure: Failure | None = None  # why it ended early
+    errors = ""  # what it wrote to standard error then
 
     def __init__(self, format_: Format, number: int, count: int) -> None:
         self._format = format_
@@ -125,18 +121,18 @@ class Exchange:
         if self.problem:
             return
         try:
-            for reply in self._format.read(lines):
-                self._take_one(reply)
+            for identity, output in self._format.read(lines):
+                self._take_one(identity, output)
                 if self.problem:
                     return
         except ValueError as error:
             self.problem = str(error)
 
-    def _take_one(self, reply: Reply) -> None:
-        known = isinstance(reply.id, int | float) and not isinstance(reply.id, bool)
-        offset = reply.id - self._first_id if known else -1
+    def _take_one(self, identity: Any, output: Any) -> None:
+        known = isinstance(identity, int | float) and not isinstance(identity, bool)
+        offset = identity - self._first_id if known else -1
         if not (0 <= offset < len(self.outputs) and offset == int(offset)):
-            shown = shorten(json.dumps(reply.id))
+            shown = shorten(json.dumps(identity))
             self.problem = f"it answered with the id {shown}, which was not asked"
             return
         offset = int(offset)
@@ -146,7 +142,7 @@ class Exchange:
             self.outputs[offset] = _MISSING
             self._left += 1
             return
-        self.outputs[offset] = reply.output
+        self.outputs[offset] = output
         self._left -= 1
 
 

@@ -15,14 +15,20 @@ import subprocess
 import sys
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from themis.errors import Mistake, RequestError, SubjectError, suggest
+from themis.inputs.schema import Schema
+from themis.subjects.base import Answers, Batch, CodesBatch, Subject
 from themis.subjects.processes import sweep as sweeping
+from themis.subjects.secrets import Secrets
 
 VARIABLE = "THEMIS_SUBJECT"  # in the environment of all that subjects start
 START_ATTEMPTS = 5
@@ -190,6 +196,43 @@ def find_program(
     if problem or path is None:
         raise RequestError([problem] if problem else [])
     return Program(name, path, cwd, dict(env) if env else None)
+
+
+class ProgramSubject(Subject):
+    """A subject that is a program on this machine."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None,
+        cwd: Path | None,
+        version: str,
+    ) -> None:
+        self.schema, self.command, self._version = schema, command, version
+        self.program = find_program(command, cwd=cwd, env=env)
+
+    @property
+    @abstractmethod
+    def details(self) -> tuple[str, ...]:
+        """What else says how it is asked, and how its answers are read."""
+
+    @abstractmethod
+    def run(self, codes: NDArray[Any]) -> Answers:
+        """The outputs of these inputs, in order."""
+
+    def load(self, codes: NDArray[Any]) -> Batch:
+        return CodesBatch(self.run, codes)
+
+    def fingerprint(self) -> str:
+        details = (self.kind, *self.details, self._version)
+        return self.program.fingerprint(self.command[1:], *details)
+
+    def secrets(self) -> Secrets:
+        secrets = super().secrets()
+        secrets.protect_variables(self.program.extra_env or {})
+        return secrets
 
 
 def check_limits(**limits: float) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from themis.errors import RequestError, SubjectError, count_of, suggest
 from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
-from themis.subjects.base import Answers, Batch, CodesBatch, Subject, Traits, heed
+from themis.subjects.base import Answers, Traits, heed
 from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, CulpritSearch, Failure
 from themis.subjects.processes.children import (
     OUTPUT_LIMIT,
@@ -38,8 +38,7 @@ from themis.subjects.processes.lines import (
     JsonLines,
     write_requests,
 )
-from themis.subjects.processes.programs import Program, check_limits, find_program
-from themis.subjects.secrets import Secrets
+from themis.subjects.processes.programs import Program, ProgramSubject, check_limits
 from themis.subjects.texts import check_texts, last_line
 
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
@@ -53,7 +52,7 @@ FAILED_STARTS = {CRASH: 5, INVALID: 5, TIMEOUT: 3}
 FAILED_LATER = 1_000
 
 
-class WorkerSubject(Subject):
+class WorkerSubject(ProgramSubject):
     """A program that reads inputs and writes answers, line by line, and stays alive.
 
     `start_seconds` is the time a fresh process has for its first answer, `timeout_seconds` the
@@ -80,7 +79,7 @@ class WorkerSubject(Subject):
         jobs: int = 1,
         version: str = "",
     ) -> None:
-        self.schema = schema
+        super().__init__(schema, command, env=env, cwd=cwd, version=version)
         self._limits: dict[str, float] = {
             "start_seconds": start_seconds,
             "timeout_seconds": timeout_seconds,
@@ -89,31 +88,21 @@ class WorkerSubject(Subject):
         self._jobs = jobs
         self.traits = Traits(external=True, batch_size=8_192, record="batch", jobs=jobs, slots=jobs)
         check_limits(**self._limits, jobs=jobs)
-        self.program = find_program(command, cwd=cwd, env=env)
         if format not in FORMATS:
             problem, remedy = f"{format!r} is no format of lines", suggest(format, tuple(FORMATS))
             raise RequestError.one("subject", "subject.format", problem, remedy)
         check_texts(schema, nul=format == "jsonl")
         self.format = FORMATS[format](schema)
-        self._command, self._version = tuple(command), version
         self._open()
 
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return CodesBatch(self.run, codes)
-
-    def fingerprint(self) -> str:
-        details = (self.kind, self.format.name, self._version)
-        return self.program.fingerprint(self._command[1:], *details)
-
-    def secrets(self) -> Secrets:
-        secrets = super().secrets()
-        secrets.protect_variables(self.program.extra_env or {})
-        return secrets
+    @property
+    def details(self) -> tuple[str, ...]:
+        return (self.format.name,)
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
         data = write_requests(self.format, 1, [self.format.row.render_row(row)])
         data = self.format.header + data
-        return self.program.shell_line(map(os.fsencode, self._command[1:]), data=data)
+        return self.program.shell_line(map(os.fsencode, self.command[1:]), data=data)
 
     def note_answered(self) -> None:
         self._staff.note_answer()
@@ -139,7 +128,7 @@ class WorkerSubject(Subject):
 
     def _open(self) -> None:
         self._owner = os.getpid()
-        arguments = [os.fsencode(each) for each in self._command[1:]]
+        arguments = [os.fsencode(each) for each in self.command[1:]]
         redact = self.secrets().redact
         self._staff = Staff(self.program, arguments, self.format, redact, **self._limits)
         self._slots = [Slot(self._staff) for _ in range(self._jobs)]
@@ -197,7 +186,7 @@ class _Work:
         for part in search:
             exchange = slot.new_exchange(len(part))
             try:
-                talk = slot.talk(exchange, [self._rows[place] for place in part])
+                slot.talk(exchange, [self._rows[place] for place in part])
             finally:  # also what was answered before the work was called off
                 self._keep(part, exchange)
             missing = [part[offset] for offset in exchange.missing()]
@@ -205,7 +194,7 @@ class _Work:
                 suspect = exchange.suspect
                 place = missing[0] if suspect is None else part[suspect]
                 missing.remove(place)
-                in_order &= not self._is_innocent(place, talk, slot, alone=len(part) == 1)
+                in_order &= not self._is_innocent(place, exchange, slot)
             if in_order or len(missing) < 2:
                 search.add(missing)
             else:
@@ -219,15 +208,15 @@ class _Work:
             else:
                 self._outputs[part[offset]] = output
 
-    def _is_innocent(self, place: int, talk: Talk, slot: Slot, *, alone: bool) -> bool:
+    def _is_innocent(self, place: int, exchange: Exchange, slot: Slot) -> bool:
         """Run a suspect alone in a fresh process, unless it was; whether it is answered."""
-        if not (alone and talk.fresh):
-            talk = slot.run_alone(self._rows[place])
-        if talk.failure is None:
-            self._keep([place], talk.exchange)
+        if len(exchange.outputs) > 1 or not exchange.fresh:
+            exchange = slot.run_alone(self._rows[place])
+        if exchange.failure is None:
+            self._keep([place], exchange)
             return True
-        self._failures[place] = talk.failure
-        slot.staff.note_failure(talk.failure, talk.errors)
+        self._failures[place] = exchange.failure
+        slot.staff.note_failure(exchange.failure, exchange.errors)
         return False
 
 
@@ -275,17 +264,6 @@ class Staff:
         raise SubjectError(f"{failed}{failure.message}{said}", plain=plain)
 
 
-@dataclass
-class Talk:
-    """One exchange with one process, and why it ended early, if it did."""
-
-    exchange: Exchange
-    fresh: bool  # the process had answered nothing before
-    rescued: bool = False  # its input was closed because no answer came
-    failure: Failure | None = None
-    errors: str = ""
-
-
 class Slot:
     """A place for one worker process, which is started when it is needed."""
 
@@ -312,22 +290,24 @@ class Slot:
             with suppress(StoppedError):
                 child.end(grace_seconds=grace_seconds)
 
-    def run_alone(self, row: bytes) -> Talk:
+    def run_alone(self, row: bytes) -> Exchange:
         """One input in a fresh process whose whole output is read."""
         self.close()
-        return self.talk(self.new_exchange(1), [row], alone=True)
+        exchange = self.new_exchange(1)
+        self.talk(exchange, [row], alone=True)
+        return exchange
 
     def new_exchange(self, count: int) -> Exchange:
         """What so many inputs will be asked in, and their answers be found in."""
         return Exchange(self.staff.format, next(self._numbers), count)
 
-    def talk(self, exchange: Exchange, rows: Sequence[bytes], *, alone: bool = False) -> Talk:
+    def talk(self, exchange: Exchange, rows: Sequence[bytes], *, alone: bool = False) -> None:
         """Send these inputs and read the answers; a process that failed is gone afterwards."""
         count = len(exchange.outputs)
         data = write_requests(self.staff.format, exchange.number, rows)
         if self._served + count > self.staff.recycle_after:
             self.close()
-        fresh = self._child is None
+        exchange.fresh = self._child is None
         if self._child is None:
             self._child, self._served = self.staff.start(), 0
             data = self.staff.format.header + data
@@ -335,20 +315,19 @@ class Slot:
         self.given, self.exchanges = self.given + count, self.exchanges + 1
         started = time.monotonic()
         self._child.send(data, last=alone or not self.staff.flushes)
-        talk = Talk(exchange, fresh)
-        in_time = self._read_answers(self._child, talk)
+        in_time = self._read_answers(self._child, exchange)
         if not exchange.complete or self._child.input_closed or self._child.exited:
-            self._finish(talk, in_time=in_time)
-        self._adapt(count, time.monotonic() - started, talk)
-        return talk
+            self._finish(self._child, exchange, in_time=in_time)
+        self._adapt(count, time.monotonic() - started, exchange)
 
-    def _read_answers(self, child: Child, talk: Talk) -> bool:
+    def _read_answers(self, child: Child, exchange: Exchange) -> bool:
         """Step until all is answered, or nothing more will come; False when time ran out.
 
         A worker whose input has been closed is read to its end, for what it may write too much.
         """
-        exchange, staff = talk.exchange, self.staff
-        deadline = time.monotonic() + (staff.start_seconds if talk.fresh else staff.timeout_seconds)
+        staff = self.staff
+        allowed = staff.start_seconds if exchange.fresh else staff.timeout_seconds
+        deadline = time.monotonic() + allowed
         while not (child.exited or child.output_closed or child.overflowed or exchange.problem):
             if exchange.complete and not child.input_closed:
                 return True
@@ -357,7 +336,7 @@ class Slot:
                 if child.input_closed or not child.input_sent:
                     return exchange.complete
                 child.close_input()
-                talk.rescued = True
+                exchange.rescued = True
                 deadline = now + GRACE_SECONDS
             child.step(min(deadline - now, heed(staff.deadline)))
             if lines := child.take_lines():
@@ -366,34 +345,32 @@ class Slot:
                 deadline = time.monotonic() + wait
         return True
 
-    def _finish(self, talk: Talk, *, in_time: bool) -> None:
+    def _finish(self, child: Child, exchange: Exchange, *, in_time: bool) -> None:
         """End a process that failed or was told to end; say why where answers are missing."""
-        child, exchange = self._child, talk.exchange
-        assert child is not None
         self._child = None
         told = child.input_closed
         try:
             status = child.end(grace_seconds=GRACE_SECONDS if child.output_closed else 0.0)
         finally:
             exchange.take(child.take_lines())
-        talk.errors = child.error_text(self.staff.redact)
+        exchange.errors = child.error_text(self.staff.redact)
         if exchange.complete:
-            self.staff.flushes &= not talk.rescued
+            self.staff.flushes &= not exchange.rescued
             return
-        said = last_line(talk.errors)
-        kind, message = self._reason(child, talk, status, told=told, in_time=in_time)
+        said = last_line(exchange.errors)
+        kind, message = self._reason(child, exchange, status, told=told, in_time=in_time)
         plain = "" if exchange.problem else message
-        talk.failure = Failure(kind, f"{message}: {said}" if said else message, plain)
+        exchange.failure = Failure(kind, f"{message}: {said}" if said else message, plain)
 
     def _reason(
-        self, child: Child, talk: Talk, status: int, *, told: bool, in_time: bool
+        self, child: Child, exchange: Exchange, status: int, *, told: bool, in_time: bool
     ) -> tuple[str, str]:
-        if talk.exchange.problem:
-            return INVALID, talk.exchange.problem
+        if exchange.problem:
+            return INVALID, exchange.problem
         if child.overflowed:
             return INVALID, f"it wrote more than {OUTPUT_LIMIT:,} bytes without a line end"
         if not in_time:
-            starting, staff = talk.fresh and not talk.exchange.begun, self.staff
+            starting, staff = exchange.fresh and not exchange.begun, self.staff
             seconds = staff.start_seconds if starting else staff.timeout_seconds
             return TIMEOUT, f"no answer within {count_of(seconds, 'second')}"
         if child.killed:
@@ -402,13 +379,13 @@ class Slot:
             return INVALID if told else CRASH, "it ended with exit code 0 and gave no answer"
         return CRASH, describe_status(status)
 
-    def _adapt(self, count: int, seconds: float, talk: Talk) -> None:
+    def _adapt(self, count: int, seconds: float, exchange: Exchange) -> None:
         """Make the next exchange about a second long; note that there are answers at all."""
-        if talk.exchange.begun:
+        if exchange.begun:
             self.staff.note_answer()
-        if talk.failure is None:
-            if count >= self._size and not (talk.fresh and self.staff.flushes):
+        if exchange.failure is None:
+            if count >= self._size and not (exchange.fresh and self.staff.flushes):
                 fitting = min(count / max(seconds, 1e-6), self._size * GROWTH, EXCHANGE_LIMIT)
                 self._size = max(1, int(fitting))
-        elif talk.failure.kind == TIMEOUT:
+        elif exchange.failure.kind == TIMEOUT:
             self._size = max(1, self._size // GROWTH)
