@@ -17,7 +17,7 @@ from tests.clocks import Clock
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, run
 from themis import Audit, Integers, Output, RequestError, Schema, SubjectError, read_result
 from themis.cli import app
-from themis.config.parts import Source, programs, shown
+from themis.config.parts import programs
 from themis.config.reader import read_config
 from themis.subjects.base import Prices
 from themis.subjects.decisions import INVALID
@@ -124,6 +124,7 @@ class TestAnswers:
             (completion(5), "no chat completion"),
             (completion({"decision": "no"}), "no chat completion"),
             (completion([{"type": "text", "text": None}]), "the message is empty"),
+            (completion("<think>approved</think>"), "the message is empty"),
             (Reply("[" * 100_000), "no chat completion"),
         ],
     )
@@ -134,14 +135,25 @@ class TestAnswers:
         assert failure.kind == INVALID
         assert words in failure.message
 
-    def test_a_decision_may_be_a_part_of_json(self, service: Service) -> None:
-        for said in ('{"decision": "no"}', '```json\n{"decision": "no"}\n```'):
-            service.answer = lambda _, said=said: completion(said)
-            assert run(model(service, answer="/decision")).outputs == ["no"]
-        service.answer = lambda _: completion("I can't decide that.")
-        subject = model(service, answer="/decision", refusals=["I can't*"])
-        assert run(subject).outputs == ["I can't decide that."]
-        assert "is not JSON" in failure_of(model(service, answer="/decision")).message
+    @pytest.mark.parametrize(
+        ("said", "answer", "output"),
+        [
+            ("```approved```", "text", "approved"),
+            ("```\napproved\n```", "text", "approved"),
+            ("<think>approved? no</think>\n denied", "text", "denied"),
+            ("no opening tag</think>denied", "text", "denied"),
+            ([{"type": "text", "text": "appro"}, {"text": "ved"}], "text", "approved"),
+            ('{"decision": "no"}', "/decision", "no"),
+            ('```json\n{"decision": "no"}\n```', "/decision", "no"),
+            ('<think>Hm.</think>\n{"decision": "no"}', "/decision", "no"),
+            ("I can't decide that.", "/decision", "I can't decide that."),
+        ],
+    )
+    def test_a_decision_is_the_text_or_a_part_of_its_json(
+        self, service: Service, said: Any, answer: str, output: str
+    ) -> None:
+        service.answer = lambda _: completion(said)
+        assert run(model(service, answer=answer, refusals=["I can't*"])).outputs == [output]
 
     @pytest.mark.parametrize("said", ["{}", "```json\n{}\n```", "```{}```", "<think></think> {}"])
     def test_several_outputs_are_parts_of_a_message(self, service: Service, said: str) -> None:
@@ -155,24 +167,9 @@ class TestAnswers:
             result = audit.score("race")
         assert {each.output for each in result.scores if each.high < 0.1} == {"decision", "score"}
 
-    @pytest.mark.parametrize("said", ["```approved```", "```\napproved\n```"])
-    def test_a_text_may_be_fenced(self, service: Service, said: str) -> None:
-        assert saying(service, completion(said)) == "approved"
-
-    def test_thoughts_before_the_answer_are_no_part_of_it(self, service: Service) -> None:
-        for before in ("<think>approved? no</think>\n", "no opening tag</think>"):
-            assert saying(service, completion(before + "denied")) == "denied"
-        service.answer = lambda _: completion('<think>Hm.</think>\n{"decision": "no"}')
-        assert run(model(service, answer="/decision")).outputs == ["no"]
-        assert "is empty" in saying(service, completion("<think>approved</think>")).message
-
     def test_a_message_that_never_ends_its_fence_takes_no_time(self, service: Service) -> None:
         service.answer = lambda _: completion("```json" + "\n" * 100_000 + "{", "length")
         assert "raise max_tokens" in failure_of(model(service, answer="/decision")).message
-
-    def test_a_message_in_parts_is_one_text(self, service: Service) -> None:
-        parts = [{"type": "text", "text": "appro"}, {"type": "text", "text": "ved"}]
-        assert saying(service, completion(parts)) == "approved"
 
     def test_a_text_that_was_cut_off_says_so(self, service: Service) -> None:
         service.answer = lambda _: completion("Well, the", "length")
@@ -351,16 +348,6 @@ class TestFiles:
         file.write_text(text.replace("deterministic = true\n", ""), "utf-8")
         assert said.format("--repeats", "repeats") in themis(*excess, "--repeats", "3", code=2)
 
-    def test_a_form_shows_and_keeps_its_tables(self, file: Path) -> None:
-        source = Source(file, file.read_text(encoding="utf-8"))
-        part = source.part("subject")
-        texts = {name: shown(key, part.spec.get(name)) for name, key in part.keys.items()}
-        assert "A {race} applicant of {age}." in texts["prompt"]
-        assert source.filled_in(part, texts).text == source.text
-        new = source.filled_in(part, {**texts, "prices": "{ input = 1, output = 2.5 }"})
-        assert new.data["subject"]["prices"] == {"input": 1, "output": 2.5}
-        assert new.data["subject"]["prompt"] == source.data["subject"]["prompt"]
-
     def test_who_confirms_a_file_sees_which_files_are_sent(self, file: Path) -> None:
         text = file.read_text(encoding="utf-8")
         secret = file.with_name("secret.txt")
@@ -495,21 +482,25 @@ class TestMoney:
         assert len(bodies) > 110
         assert len(bodies) == len(set(bodies))
 
-    def test_tokens_are_estimated_where_the_service_counts_none(self, service: Service) -> None:
+    @pytest.mark.parametrize(
+        ("usage", "read", "wrote"),
+        [
+            ({"prompt_tokens": 30, "completion_tokens": 2}, 30, 2),
+            ({"prompt_tokens": 30, "completion_tokens": 2, "total_tokens": 132}, 30, 102),
+            *((count, 6, 10) for count in (None, -5, 0, "many", [])),
+        ],
+    )
+    def test_tokens_are_those_of_the_service_thoughts_included_or_estimated(
+        self, service: Service, usage: Any, read: int, wrote: int
+    ) -> None:
+        counted = isinstance(usage, dict)
+        given = usage if counted or usage is None else {"prompt_tokens": usage}
         subject = model(service)
-        service.answer = lambda _: completion("a" * 40, usage=None)
-        run(subject, [[0, 0]])
-        assert subject.tokens.output == 10
-        assert 6 <= subject.tokens.input <= 10  # of 24 characters
-        assert subject.tokens.estimated == subject.tokens.total
-
-    @pytest.mark.parametrize("count", [-5, 0, "many", None, []])
-    def test_counts_that_are_none_are_estimated(self, service: Service, count: Any) -> None:
-        subject = model(service)
-        used = {"prompt_tokens": count, "completion_tokens": 1}
-        service.answer = lambda _: completion("a" * 40, usage=used)
+        service.answer = lambda _: completion("a" * 40, usage=given)
         assert run(subject, [[0, 0]]).outputs == ["a" * 40]
-        assert subject.tokens.output == 10
+        assert subject.tokens.output == wrote
+        assert read <= subject.tokens.input <= read + 4 * (not counted)  # of 24 characters
+        assert subject.tokens.estimated == (0 if counted else subject.tokens.total)
 
     def test_an_answer_without_end_is_counted_by_its_size(self, service: Service) -> None:
         service.answer = lambda _: completion("a" * 10**6)
@@ -532,13 +523,6 @@ class TestMoney:
         with nullcontext() if breaks else pytest.raises(KeyboardInterrupt):
             run(subject, [[0, age] for age in range(8)])
         assert subject.tokens.output == 8 * 50
-
-    def test_thoughts_that_are_in_the_total_alone_are_counted(self, service: Service) -> None:
-        subject = model(service)
-        used = {"prompt_tokens": 30, "completion_tokens": 2, "total_tokens": 132}
-        service.answer = lambda _: completion(usage=used)
-        run(subject, [[0, 0]])
-        assert (subject.tokens.input, subject.tokens.output) == (30, 102)
 
     def test_what_came_too_late_is_counted_each_time_and_not_sent_again_behind_the_limit(
         self, service: Service

@@ -7,20 +7,16 @@ import os
 import stat
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.external import interrupting, is_alive, wait_until
+from tests.external import is_alive, wait_until
 from themis import Integers, Reals, RequestError, Schema
-from themis.engine.runner import Runner
 from themis.subjects.base import Answers
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
-from themis.subjects.labels import Labels
-from themis.subjects.outputs import Output
+from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.processes import children as processes
 from themis.subjects.processes.command import CommandSubject
 
@@ -179,30 +175,6 @@ def test_a_file_that_is_not_executable_is_named(shell: Write) -> None:
         CommandSubject(Schema(race=["green"]), [str(path)])
 
 
-# Case 8 --------------------------------------------------------------------------------------
-def test_crashes_are_outcomes_of_their_own_and_never_decisions(shell: Write) -> None:
-    source = """
-case $1 in
-  7) echo 1; echo first >&2; echo "no such person" >&2; exit 3;;
-  9) echo 1; kill -SEGV $$;;
-esac
-echo warm; echo $(($1 % 2))
-"""
-    subject = CommandSubject(Schema(age=Integers(0, 19)), [str(shell(source))], jobs=2)
-    answers = run(subject)
-    assert answers.failures == {
-        7: Failure(CRASH, "exit code 3: no such person"),
-        9: Failure(CRASH, "killed by SIGSEGV"),
-    }
-    kept = [age for age in range(20) if age not in (7, 9)]
-    assert [answers.outputs[age] for age in kept] == [str(age % 2) for age in kept]
-    runner = Runner(subject, Labels((), Output(favourable=("1",))), max_failures=0.2)
-    cells = runner.run(np.arange(20)[:, None])
-    assert np.flatnonzero(cells < 0).tolist() == [7, 9]
-    assert runner.failures.counts == {CRASH: 2}
-    assert runner.failures.examples[CRASH] == ({"age": 7}, "exit code 3: no such person")
-
-
 def test_with_exit_code_answers_every_code_is_an_output_and_a_signal_a_crash(shell: Write) -> None:
     source = '[ "$1" = 2 ] && kill -TERM $$; exit $1'
     schema = Schema(code=[0, 1, 2, 255])
@@ -210,16 +182,6 @@ def test_with_exit_code_answers_every_code_is_an_output_and_a_signal_a_crash(she
     answers = run(subject)
     assert answers.outputs == ["0", "1", None, "255"]
     assert answers.failures == {2: Failure(CRASH, "killed by SIGTERM")}
-
-
-# Case 9 --------------------------------------------------------------------------------------
-def test_a_hang_ends_with_the_whole_group(shell: Write, tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    source = f"trap '' TERM; sleep {LONG} & echo $! $$ > {pids}; echo stuck >&2; wait"
-    subject = CommandSubject(Schema(a=[0]), [str(shell(source))], timeout_seconds=2)
-    assert failure_of(subject) == Failure(TIMEOUT, "no end within 2 seconds: stuck")
-    for pid in pids.read_text().split():
-        assert_dies(int(pid))
 
 
 @pytest.mark.parametrize("waits", [True, False])
@@ -275,20 +237,6 @@ def test_the_answer_is_found_where_it_was_said_to_be(shell: Write) -> None:
         assert run(CommandSubject(schema, [path], answer=answer)).outputs == [expected]
 
 
-# Case 11 -------------------------------------------------------------------------------------
-def test_endless_output_is_stopped_and_a_flood_of_errors_is_forgotten(shell: Write) -> None:
-    tracemalloc.start()
-    try:
-        failure = failure_of(CommandSubject(Schema(a=[0]), [str(shell("yes maybe"))]))
-        assert failure.kind == INVALID
-        assert failure.message.startswith("it printed more than 1,048,576 bytes, beginning with")
-        flood = shell("yes warning | head -c 50000000 >&2; echo 1")
-        assert run(CommandSubject(Schema(a=[0]), [str(flood)])).outputs == ["1"]
-        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
-    finally:
-        tracemalloc.stop()
-
-
 # Many at once, and many in a row ---------------------------------------------------------------
 def test_four_jobs_run_at_once_and_keep_the_order(shell: Write, tmp_path: Path) -> None:
     meet = 'touch here.$1; until [ "$(echo here.[0-3])" = "$(echo here.0 here.1 here.2 here.3)" ]'
@@ -299,26 +247,6 @@ def test_four_jobs_run_at_once_and_keep_the_order(shell: Write, tmp_path: Path) 
     answers = run(subject)  # fewer jobs would wait for the others until their time is over
     assert list(answers.failures) == [5]
     assert [int(each) for each in answers.outputs if each] == [n for n in range(16) if n != 5]
-
-
-def test_an_interrupt_kills_the_children_at_once(shell: Write, tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    subject = CommandSubject(
-        Schema(a=Integers(0, 9)),
-        [str(shell(f"echo $$ >> {pids}; sleep {LONG}"))],
-        jobs=3,
-        timeout_seconds=LONG,
-    )
-
-    def started() -> list[str]:
-        return pids.read_text().split() if pids.exists() else []
-
-    with interrupting(lambda: len(started()) == 3):
-        run(subject)
-    found = started()
-    assert len(found) == 3
-    for pid in found:
-        assert_dies(int(pid))
 
 
 @pytest.mark.slow

@@ -224,23 +224,6 @@ def http_threads() -> set[threading.Thread]:
 
 
 class TestLife:
-    def test_interrupt_cancels_what_is_in_flight(self, service: Service) -> None:
-        asked = threading.Event()
-
-        def answer(request: Request) -> Reply:
-            asked.set()
-            service.stopped.wait(300)
-            return Reply()
-
-        service.answer = answer
-        subject = service.subject(timeout_seconds=300, concurrency=8)
-        with interrupting(asked.is_set):
-            subject.load(many(100)).run()
-        time.sleep(0.1)  # a busy service sees late what was under way
-        assert len(service.requests) <= 8
-        service.answer = lambda request: Reply()
-        assert run(subject).outputs == [1]
-
     def test_what_was_answered_before_an_interrupt_is_not_asked_again(
         self, service: Service, tmp_path: Path
     ) -> None:

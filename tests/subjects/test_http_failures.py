@@ -16,7 +16,7 @@ from tests.clocks import Clock
 from tests.services import SCHEMA, Reply, Request, Service, failure_of, many, run, serve
 from themis import Audit, SubjectError
 from themis.show.words.scores import failure_text
-from themis.subjects.decisions import CRASH, NOT_SENT, TIMEOUT, TRANSPORT, Failure
+from themis.subjects.decisions import CRASH, NOT_SENT, TRANSPORT, Failure
 from themis.subjects.http import client
 from themis.subjects.http.client import Pace
 from themis.subjects.http.subject import HttpSubject
@@ -126,15 +126,6 @@ class TestRetries:
         service.answer = lambda request: None if len(service.requests) < 3 else Reply()
         assert run(service.subject()).outputs == [1]
 
-    def test_silence_is_a_timeout(self, service: Service) -> None:
-        def answer(request: Request) -> Reply:
-            service.stopped.wait(60)
-            return Reply()
-
-        service.answer = answer
-        failure = failure_of(service.subject(timeout_seconds=0.2, retries=1))
-        assert failure == Failure(TIMEOUT, "no answer within 0.2 seconds (2 attempts)")
-
     @pytest.mark.parametrize("where", ["/other", "http://ann:pw@localhost:1/other", "http://[::1"])
     def test_redirect_is_refused(self, service: Service, where: str) -> None:
         service.answer = lambda request: Reply(status=307, headers={"Location": where})
@@ -153,13 +144,6 @@ class TestRetries:
         assert failure.kind == TRANSPORT
         assert "it asks for more patience than the time limit allows" in failure.message
         assert len(service.requests) == 1
-
-    def test_rate_is_kept_by_all_requests_together(self, service: Service) -> None:
-        subject = service.subject(rate_per_second=50, concurrency=8)
-        started = time.monotonic()
-        run(subject, many(31))
-        seconds = time.monotonic() - started
-        assert seconds >= 30 / 50 - client.BURST_SECONDS
 
 
 class TestUnreachable:

@@ -22,25 +22,6 @@ from themis.subjects.loading import subject_from
 SCHEMA = themis.Schema(sex=["f", "m"], income=range(100), zip=range(1_000))
 
 
-@pytest.mark.parametrize(
-    "culprits", [range(0, 1_200, 50), range(60), range(570, 680), range(0, 1_200, 11)]
-)
-def test_culprits_of_a_large_call_are_all_found_and_nobody_else_is_blamed(culprits: range) -> None:
-    calls = []
-
-    def call(start: int, stop: int) -> Any:
-        calls.append(stop - start)
-        if any(start <= place < stop for place in culprits):
-            raise ValueError("culprit")
-        return [1] * (stop - start)
-
-    answers = isolate_failures(call, 1_200)
-    assert sorted(answers.failures) == list(culprits)
-    assert all(each.alone for each in answers.failures.values())
-    assert (answers.calls, answers.given) == (len(calls), sum(calls))
-    assert len(calls) <= 2 * len(culprits) * 11
-
-
 @pytest.mark.parametrize(("every", "most"), [((1,), 80), ((2, 3), 250)])
 def test_inputs_that_failed_only_among_others_are_known_as_such(
     every: tuple[int, ...], most: int

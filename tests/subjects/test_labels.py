@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.projects import run
-from tests.services import Reply, Request, serve
 from themis.config.reader import read_config
 from themis.show.words.headlines import headline
 from themis.subjects.labels import bare_text
@@ -278,88 +275,6 @@ class TestReplay:
             audit.causal("sex")
         replay = themis.Audit(approve_all, SMALL).replay(path)
         assert (replay.count("still"), replay.count("new")) == (0, 0)
-
-
-CONFIG = """\
-version = 1
-[subject]
-kind = "http"
-url = "{url}/decide"
-answer = "/says"
-favourable = ["{favourable}"]
-{labels}
-[inputs]
-sex = {{ values = ["female", "male"], protected = true }}
-age = {{ min = 18, max = 60 }}
-[[checks]]
-against = ["sex"]
-max_score = 0.05
-"""
-TABLE = '[subject.labels]\napproved = ["approved*"]\nrefused = ["refused*"]'
-
-
-class TestService:
-    """It approves everybody, and spells it in two ways."""
-
-    def answer(self, request: Request) -> Reply:
-        text = "Approved." if request.json["sex"] == "female" else "Approved\n"
-        return Reply(json.dumps({"says": text}))
-
-    def test_other_labels_read_the_same_answers(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        pytest.importorskip("aiohttp")
-        monkeypatch.chdir(tmp_path)
-        path = tmp_path / "themis.toml"
-        with serve() as service:
-            service.answer = self.answer
-
-            def write(labels: str, favourable: str) -> None:
-                text = CONFIG.format(url=service.url, labels=labels, favourable=favourable)
-                path.write_text(text)
-
-            write('similar_texts = "different"', "Approved.")
-            assert json.loads(run("score", "--json").stdout)["scores"][0]["score"] == 1
-            asked = len(service.requests)
-            write(TABLE, "approved")
-            ended = run("score", "--json")
-            assert ended.exit_code == 0, ended.output
-            result = json.loads(ended.stdout)
-            assert {(each["score"], each["high"]) for each in result["scores"]} == {(0, 0)}
-            assert run("check").exit_code == 0
-            assert result["executions"] == 0
-            assert len(service.requests) == asked  # the cache has the answers themselves
-
-    def test_what_fits_no_label_is_kept_as_well(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        pytest.importorskip("aiohttp")
-        monkeypatch.chdir(tmp_path)
-        path = tmp_path / "themis.toml"
-        with serve() as service:
-            service.answer = self.answer
-            text = CONFIG.format(url=service.url, labels=TABLE, favourable="approved")
-            path.write_text(text.replace('"approved*"', '"approved."'))
-            ended = run("score", "--json")
-            assert ended.exit_code == 3, ended.output
-            assert "max_undecided" in ended.output
-            allowed = text.replace('"approved*"', '"approved."').replace(
-                "answer =", "max_undecided = 1\nanswer ="
-            )
-            path.write_text(allowed)
-            ended = run("score", "--json")
-            assert ended.stdout, (ended.output, ended.exception)
-            first = json.loads(ended.stdout)
-            asked = len(service.requests)
-            assert first["failures"]["no decision"]["count"] >= 43  # men, some of them twice
-            assert first["failures"]["no decision"]["input"]["sex"] == "male"
-            path.write_text(allowed)
-            again = json.loads(run("score", "--json").stdout)
-            assert again["failures"] == first["failures"]
-            path.write_text(text)
-            final = json.loads(run("score", "--json").stdout)
-            assert (final["executions"], len(service.requests)) == (0, asked)
-            assert {(each["score"], each["high"]) for each in final["scores"]} == {(0, 0)}
 
 
 @pytest.mark.parametrize("declared", ["subject", "output"])

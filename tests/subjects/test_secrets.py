@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -23,12 +22,6 @@ from themis.show.reports.formats import FORMATS
 from themis.subjects.secrets import Secrets, redact_inherited
 
 TOKEN = "s3cr3t/with+signs&more"
-SAYS = {
-    "as it is": '"$API_TOKEN"',
-    "in an address": f"'https://service/?token={quote(TOKEN, safe='')}'",
-    "where a long line is cut": f'"{"$API_TOKEN " * 100}"',
-    "in base64": '"Basic $(printf %s "me:$API_TOKEN" | base64 -w0)"',
-}
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +44,7 @@ def assert_secret(text: str) -> None:
 def test_a_failing_command_puts_no_token_into_any_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    fails = f'if [ "$3" -ge 70 ]; then echo token {SAYS["as it is"]} >&2; exit 3; fi'
+    fails = 'if [ "$3" -ge 70 ]; then echo token "$API_TOKEN" >&2; exit 3; fi'
     options = "max_failures = 0.9\n"
     if where == "env":
         options += f'env = {{ API_TOKEN = "{TOKEN}" }}\n'
@@ -69,48 +62,6 @@ def test_a_failing_command_puts_no_token_into_any_document(
         assert run("report", "result.json", "--format", name, "-o", str(folder)).exit_code == 0
         paths = folder.rglob("*") if folder.is_dir() else [folder]
         assert_secret(" ".join(p.read_bytes().decode("latin-1") for p in paths if p.is_file()))
-
-
-@pytest.mark.parametrize("way", list(SAYS))
-def test_every_way_of_writing_it_is_redacted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    monkeypatch.setenv("API_TOKEN", TOKEN)
-    write_command(tmp_path, before=f"echo said {SAYS[way]} >&2; exit 3")
-    done = run("score", *RACE)
-    assert done.exit_code == 3
-    assert "$API_TOKEN" in done.output
-    assert_secret(done.output)
-
-
-def test_a_worker_that_dies_at_once_says_no_token(tmp_path: Path) -> None:
-    dies = "print(os.environ['API_TOKEN'], file=sys.stderr); sys.exit(3)"
-    write_worker(tmp_path, before=dies, options=f'env = {{ API_TOKEN = "{TOKEN}" }}\n')
-    done = run("score", *RACE)
-    assert done.exit_code == 3
-    assert "$API_TOKEN" in done.output
-    assert_secret(done.output)
-
-
-def test_an_exception_of_a_function_says_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_PASSWORD", TOKEN)
-
-    def decide(_: dict[str, Any]) -> int:
-        raise ValueError(f"can't log in with {os.environ['DATABASE_PASSWORD']}")
-
-    with pytest.raises(themis.SubjectError, match=r"log in with \$DATABASE_PASSWORD") as error:
-        themis.Audit(decide, themis.Schema(sex=["f", "m"])).causal("sex")
-    assert_secret(str(error.value))
-
-
-def test_a_decision_that_contains_a_secret_is_invalid(tmp_path: Path) -> None:
-    options = f'max_failures = 1.0\nenv = {{ API_TOKEN = "{TOKEN}" }}\n'
-    write_command(tmp_path, decide='echo "approved $API_TOKEN"', options=options)
-    run("score", *RACE, "-o", "result.json", "--max-executions", "50")
-    failures = json.loads(Path("result.json").read_text())["failures"]
-    assert list(failures) == ["invalid output"]
-    assert failures["invalid output"]["message"] == "the answer repeats a secret"
-    assert_secret(Path("result.json").read_text())
 
 
 def test_a_variable_that_is_no_secret_may_be_a_decision(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ LOANS: dict[str, Any] = {
         {"find": r"earns (\d+)", "above": 50, "add": {"yes": 0.5, "no": -0.5}},
     ],
 }
-SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"properties": {"grant": {}}}}}
 
 
 def body(prompt: str, **others: Any) -> dict[str, Any]:
@@ -52,32 +51,6 @@ def test_answers_are_as_probable_as_the_file_says() -> None:
         for name, chance in truth.chances(prompt).items():
             seen = counts[{"yes": "y", "no": "n", "never": "i"}[name]] / 2_000
             assert seen == pytest.approx(chance, abs=0.04)
-
-
-def test_a_second_service_of_the_same_truth_gives_the_same_answers() -> None:
-    one, other = (Model(Truth(**LOANS)) for _ in range(2))
-    both = [
-        [each.complete(body("he"), "Bearer example-key") for _ in range(20)]
-        for each in (one, other)
-    ]
-    assert both[0] == both[1]
-    assert len({str(each) for each in both[0]}) > 1
-
-
-def test_it_refuses_and_answers_in_json_as_services_do() -> None:
-    with serve(Model(Truth(**LOANS, fenced=True))) as host:
-        status, document, _ = post(host, body("he earns 60", response_format=SCHEMA))
-        (choice,) = document["choices"]
-        assert (status, choice["finish_reason"]) == (200, "stop")
-        assert choice["message"]["content"] == '```json\n{"grant": "yes"}\n```'
-        assert document["usage"]["total_tokens"] == 3 + 7
-        short = post(host, body("he earns 60", max_tokens=0))[1]["choices"][0]
-        assert (short["message"]["content"], short["finish_reason"]) == ("", "length")
-    with serve(Model(Truth({"never": 1}, refusal="never", usage=False))) as host:
-        document = post(host, body("he", response_format=SCHEMA))[1]
-        message = document["choices"][0]["message"]
-        assert (message["content"], message["refusal"]) == (None, "never")
-        assert "usage" not in document
 
 
 @pytest.mark.parametrize(

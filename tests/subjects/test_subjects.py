@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.services import Reply, Request, Service
-from tests.subjects.contract import assert_keeps_the_contract, outputs_of
 from themis.engine.runner import Runner
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.subjects.decisions import CRASH, FAILED, INVALID, is_decision
 from themis.subjects.labels import Labels
 from themis.subjects.loading import load_attribute, subject_from, subject_from_options
-from themis.subjects.processes.command import CommandSubject
-from themis.subjects.processes.worker import WorkerSubject
 
 SCHEMA = themis.Schema(
     race=["green", "purple"],
@@ -33,71 +26,6 @@ SCHEMA = themis.Schema(
     employed=[True, False],
     id=range(10**6),
 )
-
-
-NUMBERS = themis.Schema(race=[0, 1], age=themis.Integers(18, 90))
-
-
-def score(row: dict[str, Any]) -> int:
-    return int(row["age"] + 100 * row["race"])
-
-
-def score_keywords(race: int, age: int) -> int:
-    return age + 100 * race
-
-
-def score_table(table: Any) -> Any:
-    return table["age"] + 100 * table["race"]
-
-
-class OfArrays:
-    def predict(self, rows: Any) -> Any:
-        return rows[:, 1] + 100 * rows[:, 0]
-
-
-class OfFrames:
-    feature_names_in_ = np.array(["age", "race"])
-
-    def predict(self, frame: Any) -> Any:
-        return score_table(frame)
-
-
-IN_PROCESS = {
-    "dictionaries": score,
-    "keywords": themis.keywords(score_keywords),
-    "table": themis.batch(score_table),
-    "array": OfArrays(),
-    "frame": OfFrames(),
-}
-
-
-@pytest.mark.parametrize("kind", [*IN_PROCESS, "command", "worker", "service", "lists"])
-def test_every_kind_keeps_the_contract(kind: str, tmp_path: Path, service: Service) -> None:
-    path = tmp_path / "worker.py"
-    path.write_text(
-        "import themis.worker\nthemis.worker.serve(lambda row: row['age'] + 100 * row['race'])\n"
-    )
-
-    def answer(request: Request) -> Reply:
-        lists = isinstance(request.json, list)
-        return Reply(json.dumps([*map(score, request.json)] if lists else score(request.json)))
-
-    service.answer = answer
-    if kind in IN_PROCESS:
-        subject = subject_from(IN_PROCESS[kind], NUMBERS)
-    elif kind == "command":
-        subject = CommandSubject(NUMBERS, ["echo"])
-    elif kind == "worker":
-        subject = WorkerSubject(NUMBERS, [sys.executable, str(path)])
-    else:
-        body = "{inputs}" if kind == "lists" else None
-        subject = service.subject(schema=NUMBERS, body=body)
-    codes = np.column_stack([np.arange(20) % 2, np.arange(20) * 3])
-    with closing(subject):
-        assert_keeps_the_contract(subject, codes)
-        expected = [score(NUMBERS.decode_row(row)) for row in codes]
-        if kind != "command":  # it prints what it gets
-            assert outputs_of(subject.load(codes)) == expected
 
 
 def test_a_row_function_gets_plain_python_values() -> None:
@@ -195,19 +123,6 @@ def test_outputs_are_numbered_as_they_appear(batches: list[list[Any]]) -> None:
             expected.append(seen.index(plain) if is_decision(plain) else FAILED)
         assert labels.number(outputs).tolist() == expected
     assert [repr(each) for each in labels.labels] == [repr(each) for each in seen]
-
-
-def test_failures_up_to_the_limit_are_allowed_and_counted() -> None:
-    def sometimes(row: dict[str, Any]) -> bool:
-        if row["age"] > 85:
-            raise KeyError("savings")
-        return bool(row["age"] > 50)
-
-    result = themis.Audit(sometimes, SCHEMA, max_failures=0.2).causal("race")
-    assert result.unknown > 0
-    with pytest.raises(themis.SubjectError) as caught:
-        themis.Audit(sometimes, SCHEMA).causal("race")
-    assert caught.value.exit_code == 3
 
 
 def test_wrong_numbers_of_outputs_fail_instead_of_being_misassigned() -> None:

@@ -9,7 +9,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,10 @@ import numpy as np
 import pytest
 
 import themis.worker
-from tests.external import interrupting, is_alive, wait_until
+from tests.external import is_alive
 from themis import Integers, Reals, RequestError, Schema, SubjectError
-from themis.engine.runner import Runner
 from themis.subjects.base import Answers
-from themis.subjects.decisions import CRASH, INVALID, TIMEOUT, Failure
-from themis.subjects.labels import Labels
+from themis.subjects.decisions import CRASH, INVALID, Failure
 from themis.subjects.processes.worker import WorkerSubject
 
 NASTY = [
@@ -195,15 +192,6 @@ def test_inputs_on_which_it_dies_are_found_and_the_others_keep_their_answers(
     assert_only(run(subject, range(300)), failures, 300)
 
 
-def test_a_crash_is_told_with_its_signal_and_the_last_words(worker: Make) -> None:
-    deed = "if n == 4: sys.stderr.write('x\\nno such person\\n'); sys.stderr.flush(); os.abort()"
-    subject = worker(misdeed(deed))
-    failure = Failure(CRASH, "killed by SIGABRT: no such person")
-    assert_only(run(subject, range(9)), {4: failure}, 9)
-    runner = Runner(subject, Labels(), max_failures=0.5)
-    assert np.flatnonzero(runner.run(np.arange(9)[:, None]) < 0).tolist() == [4]
-
-
 @pytest.mark.slow
 def test_one_percent_of_crashes_costs_two_starts_each(worker: Make, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
@@ -230,22 +218,6 @@ def test_a_script_that_is_no_worker_stops_the_run(worker: Make) -> None:
         run(worker("print('Loading model', flush=True)\n" + misdeed("pass")), range(300))
     with pytest.raises(SubjectError, match="exit code 0 and gave no answer"):
         run(worker("pass"), range(300))
-
-
-# Case 9: hangs ------------------------
-@pytest.mark.slow
-def test_a_hang_is_ended_and_found_with_its_group(worker: Make, tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    deed = f"""
-    if n == 40:
-        import subprocess
-        child = subprocess.Popen(["sleep", "300"])
-        open({str(pids)!r}, "a").write(f"{{os.getpid()}} {{child.pid}} ")
-        child.wait()
-"""
-    answers = run(worker(misdeed(deed), timeout_seconds=2, start_seconds=2), range(100))
-    assert_only(answers, {40: Failure(TIMEOUT, "no answer within 2 seconds")}, 100)
-    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()))
 
 
 def test_a_slow_worker_is_given_fewer_inputs_at_once(serving: Make) -> None:
@@ -303,38 +275,6 @@ def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(worker
     assert_only(run(subject, range(3_000)), {}, 3_000)
 
 
-@pytest.mark.usefixtures("_patient")
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler cc")
-def test_a_c_program_with_its_usual_buffers_is_a_worker(tmp_path: Path) -> None:
-    (tmp_path / "filter.c").write_text(
-        "#include <stdio.h>\nint main(void) { char line[999]; long id, n; fgets(line, 999, stdin);"
-        ' while (scanf("%ld,%ld", &id, &n) == 2) printf("%ld,%ld\\n", id, n % 3); }\n'
-    )
-    subprocess.run(["cc", "-w", "filter.c", "-o", "filter"], cwd=tmp_path, check=True)
-    subject = WorkerSubject(AGES, ["./filter"], cwd=tmp_path, format="csv", start_seconds=0.5)
-    assert run(subject, range(10_000)).outputs == [str(n % 3) for n in range(10_000)]
-    subject.close()
-
-
-@pytest.mark.slow
-# Case 11: floods ------------------------
-def test_floods_are_bounded(worker: Make) -> None:
-    run(worker(misdeed("pass")), range(10))
-    tracemalloc.start()
-    try:
-        deed = "if n == 7:\n        while True: sys.stdout.write('x' * 9999)"
-        failure = Failure(INVALID, "it wrote more than 1,048,576 bytes without a line end")
-        assert_only(run(worker(misdeed(deed)), range(10)), {7: failure}, 10)
-        deed = "if n == 7: sys.stderr.write('warning\\n' * 5_000_000)"
-        assert_only(run(worker(misdeed(deed)), range(10)), {}, 10)
-        deed = "if n == 7:\n        while True: print('spam')"
-        failures = run(worker(misdeed(deed)), range(10)).failures
-        assert list(failures) == [7]
-        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
-    finally:
-        tracemalloc.stop()
-
-
 # Case 13: slow start --------------------
 @pytest.mark.slow
 def test_starting_has_its_own_timeout(worker: Make) -> None:
@@ -343,24 +283,6 @@ def test_starting_has_its_own_timeout(worker: Make) -> None:
     slow = slow.replace("1.0", "300")
     with pytest.raises(SubjectError, match=r"3 inputs in a row.*no answer within 0.2 seconds"):
         run(worker(slow, start_seconds=0.2), range(10))
-
-
-# Ends -----------------------------------
-def test_an_interrupt_kills_the_worker_and_the_subject_can_go_on(
-    worker: Make, tmp_path: Path
-) -> None:
-    flag = tmp_path / "flag"
-    deed = f"""
-    if not os.path.exists({str(flag)!r}):
-        with open({str(flag)!r}, "w") as file:
-            file.write(str(os.getpid()))
-        time.sleep(300)
-"""
-    subject = worker(misdeed(deed), start_seconds=300)
-    with interrupting(lambda: flag.exists() and flag.read_text()):
-        run(subject, range(100))
-    assert not is_alive(int(flag.read_text()))
-    assert_only(run(subject, range(100)), {}, 100)
 
 
 def test_a_subject_that_is_forgotten_leaves_no_process(worker: Make, tmp_path: Path) -> None:
