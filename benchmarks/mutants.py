@@ -54,7 +54,7 @@ FORESIGHT: dict[str, tuple[str, ...]] = {
     ),
     "search/walk.py": ("together",),
     "search/whole_domain.py": ("is_cheaper", "pays", "_affordable", "_least_cost"),
-    "search/estimates.py": ("_cost",),
+    "search/found_sets.py": ("_cost",),
     "search/cells.py": ("proof_cost", "proof_costs"),
     "search/flips.py": ("in_large_calls", "best_order", "_learn_flips", "foreseeing"),
     "search/base_inputs.py": ("foresee",),
@@ -124,7 +124,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "word, stride = (word + 2, 1)",
     ): "a word that is always 0: the keys are as distinct",
     (
-        "search/estimates.py",
+        "search/causal_decider.py",
         "if flips and (not sample.done)",
         "if not (flips and (not sample.done))",
     ): "whether others are tried before the next proofs: a matter of cost",
@@ -154,7 +154,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self.is_empty = False",
     ): "a memory that holds nothing is asked, and answers so",
     (
-        "search/estimates.py",
+        "search/found_sets.py",
         "expensive = book.is_exhaustive(mask) and book.proof_cost(mask) >= SPOT_COST",
         "expensive = book.is_exhaustive(mask) and book.proof_cost(mask) > SPOT_COST",
     ): "of one cost, the way in which a set is measured",
@@ -179,7 +179,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if counts.total > rule.max_samples",
     ): "inputs are drawn once more before all are settled: a matter of cost",
     (
-        "search/estimates.py",
+        "search/causal_decider.py",
         "if flips and (not sample.done)",
         "if flips and (not not sample.done)",
     ): "whether others are tried before the next proofs: a matter of cost",

@@ -7,12 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from themis.engine.variants import Rows, Variants, all_variants, mark_impossible
+from themis.engine.blocks import Block
+from themis.engine.variants import Rows, Variants, all_variants
 from themis.inputs.assignments import Assignments
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN
+from themis.subjects.labels import Labels
+from themis.subjects.readings import Reading
 
+READING = Reading(Labels())
 CONDITIONS = (
     "a < 3",
     "a != 1 or b != 1",
@@ -62,7 +66,7 @@ def test_a_table_admits_what_its_inputs_one_by_one_do(
     valid.valid = True
     kept = found[schema.valid(base)]
     cells = np.full(kept.shape, NOT_RUN, order="F")
-    mark_impossible(schema, variants, valid, cells)
+    Block(variants, valid, cells, READING).mark_impossible()
     assert ((cells == NO_COUNTERFACTUAL) == ~kept).all()
 
 
@@ -71,5 +75,5 @@ def test_rows_that_break_another_constraint_are_not_taken_for_valid() -> None:
     base = np.array([[0, 0, 0, 3, 0, 0], [0, 0, 0, 0, 0, 0]])  # the first breaks d < 3
     variants = all_variants(Assignments(schema, (0,)))
     cells = np.full((2, 4), NOT_RUN, order="F")
-    mark_impossible(schema, variants, Rows(base, {}), cells)
+    Block(variants, Rows(base, {}), cells, READING).mark_impossible()
     assert (cells == NO_COUNTERFACTUAL).tolist() == [[True] * 4, [False, False, False, True]]

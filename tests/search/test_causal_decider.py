@@ -19,8 +19,9 @@ from themis.statistics.thresholds import ThresholdRule
 
 
 def decide(book: SimulatedBook, delta: float, threshold: float = 0.75, error: float = 0.05) -> Any:
-    request = SearchRequest("causal", threshold, (0,), 1)
-    decider = CausalDecider(book, request, Settings(error=error))  # type: ignore[arg-type]
+    settings: Any = Settings(error=error)
+    request = SearchRequest(None, settings, "causal", threshold, (0,), 1)  # type: ignore[arg-type]
+    decider = CausalDecider(book, request)  # type: ignore[arg-type]
     return decider.decide(1, delta).decision
 
 

@@ -21,10 +21,10 @@ RUNS, DELTA, ERROR = 120, 0.2, 0.1
 
 def decisions(share: float, threshold: float, found: float = 0.7, cost: int = 500) -> list[str]:
     """What is decided about sets under which this share of the inputs flips."""
-    request = SearchRequest("causal", threshold, (0,), 1)
     settings = Settings(error=ERROR)
+    request = SearchRequest(None, settings, "causal", threshold, (0,), 1)  # type: ignore[arg-type]
     books = [SimulatedBook(seed, share, found, cost) for seed in range(RUNS)]
-    deciders = [CausalDecider(book, request, settings) for book in books]  # type: ignore[arg-type]
+    deciders = [CausalDecider(book, request) for book in books]  # type: ignore[arg-type]
     return [each.decide(1, DELTA).decision for each in deciders]
 
 

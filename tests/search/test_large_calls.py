@@ -110,8 +110,8 @@ def test_sets_are_decided_by_groups_together_as_they_are_alone(world: str) -> No
 
     def decided(together: bool) -> list[TestedSet]:
         audit = themis.Audit(themis.batch(points), WORLDS[world], seed=4)
-        request = SearchRequest("group", 0.2, A_B_C, 3, 1.0, False)
-        decider = GroupDecider(audit.sampler, request, audit.settings)
+        request = SearchRequest(audit.sampler, audit.settings, "group", 0.2, A_B_C, 3)
+        decider = GroupDecider(request)
         if together:
             decider.prepare([(mask, 0.01) for mask in range(1, 8)])
         return [decider.decide(mask, 0.01) for mask in range(1, 8)]

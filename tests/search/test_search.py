@@ -13,6 +13,7 @@ import themis
 from themis.results.notes import Ending
 from themis.search import causal_decider as causal_decider
 from themis.search import searcher
+from themis.search.found_sets import FoundSet
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_whole_answers_are_wrong_at_most_as_often_as_stated(
     """The family-wise error of searches whose sets lie right at the edges of the zone."""
     runs = 200
     monkeypatch.setattr(causal_decider, "SPOT_COST", spot_cost)
-    monkeypatch.setattr(searcher, "measure_found", lambda *_: None)  # only decisions matter here
+    monkeypatch.setattr(FoundSet, "measure", lambda _: None)  # only decisions matter here
     confidence, error, threshold, wrong = 0.8, 0.1875, 0.5625, 0
     space = themis.Schema({name: range(4) for name in "abcd"})
 

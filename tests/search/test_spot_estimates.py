@@ -8,7 +8,8 @@ import pytest
 
 import themis
 from tests.simulated_flips import SimulatedBook, constant_first
-from themis.search.estimates import SpotRule, TriedInputs, spot_estimate
+from themis.search.causal_decider import TriedInputs
+from themis.search.found_sets import SpotRule, spot_estimate
 from themis.statistics.proportions import Interval, ProportionRule
 
 RULE = SpotRule(confidence=0.9, error=0.05)

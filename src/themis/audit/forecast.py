@@ -20,8 +20,9 @@ import numpy as np
 from themis.audit.apparatus import Apparatus, View, Views
 from themis.audit.precision import MEASURES, THRESHOLD, Family, precise_at_once
 from themis.audit.run import Sought, Work
+from themis.engine.blocks import MOST_WHOLE
 from themis.engine.sampler import COARSE_CELLS
-from themis.engine.variants import MOST_WHOLE, Variants, own_columns
+from themis.engine.variants import Variants, own_columns
 from themis.errors import RequestError
 from themis.events import Forecast, Part, StepBegun
 from themis.inputs.assignments import Assignments

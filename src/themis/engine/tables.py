@@ -6,31 +6,22 @@ another: a variant of a subset is also a variant of every superset.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.ahead import Coming
-from themis.engine.coming import ComingCells, GoingOn, flipped, learn_whole, never_tried, own_first
+from themis.engine.ahead import Coming, in_windows
+from themis.engine.blocks import Block, learn_whole, never_tried, spread_order, waves
 from themis.engine.memory import RunnerBatch, TableMemory
 from themis.engine.runner import Runner
-from themis.engine.variants import (
-    Drawn,
-    Inputs,
-    Rows,
-    Variants,
-    base_rows,
-    mark_impossible,
-    spread_order,
-    waves,
-)
-from themis.inputs.assignments import Assignments
-from themis.inputs.schema import Schema
+from themis.engine.variants import Drawn, Inputs, Rows, Variants, base_rows
+from themis.inputs.assignments import Assignments, Places
 from themis.inputs.streams import MIXING, BaseInputs
 from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
@@ -42,6 +33,10 @@ if TYPE_CHECKING:
 FEWEST_RECALLED = 1_000  # outputs that are worth asking another set's table, if calls are the cost
 MIXED, MIXED_ROWS = 2_048, 16  # cells, or rows, that are run in random order before the next ones
 COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
+LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
+STEPS = 32  # cells of a later row that are looked at
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass
@@ -68,6 +63,13 @@ class _Opened:
         return _Opened(self.places[chosen], self.rows.take(chosen), self.start, loaded)
 
 
+class GoingOn(NamedTuple):
+    """What a table will need after the rows that are run now, if the answer is not in before."""
+
+    whole_to: float = math.inf  # rows before this one are run whole, the others until they flip
+    end: float = math.inf  # of the rows
+
+
 class Asked(NamedTuple):
     """Inputs that are to be run, and what is made of their answers."""
 
@@ -85,10 +87,6 @@ class Tables:
         self.memory = TableMemory(runner.schema, runner.labels.dtype)
         self.tried: defaultdict[tuple[int, ...], NDArray[np.int64]] = defaultdict(never_tried)
 
-    @property
-    def schema(self) -> Schema:
-        return self.runner.schema
-
     def rows(
         self, assignments: Assignments, start: int, stop: int, reading: Reading | None = None
     ) -> Rows:
@@ -99,6 +97,14 @@ class Tables:
         rows.start = start if self.base.is_quick else None
         return rows
 
+    def unknown(
+        self, variants: Variants, start: int, stop: int, reading: Reading | None = None
+    ) -> Block:
+        """Rows of a table in which nothing was run; what can be no counterfactual is marked."""
+        block = self._empty(variants, start, stop, reading or Reading(self.runner.labels))
+        block.mark_impossible()
+        return block
+
     def fill(
         self,
         variants: Variants,
@@ -106,7 +112,7 @@ class Tables:
         stop: int,
         *,
         reading: Reading | None = None,
-        active: NDArray[np.bool_] | None = None,
+        active: Flags | None = None,
         until_flip: bool = False,
         going_on: GoingOn | None = None,
     ) -> tuple[Rows, Cells]:
@@ -115,55 +121,34 @@ class Tables:
         `active` restricts it to some columns; with `until_flip` a row is left as soon as two of
         its outputs differ (Algorithm 2, line 18). The cells hold what the reading sees.
         """
-        reading = reading or Reading(self.runner.labels)
-        rows, cells = self._begun(variants, start, stop, reading)
-        coming = None
-        if going_on is not None:
-            known = partial(self.known_rows, variants, reading)
-            tried = self.tried[variants.assignments.columns]
-            foreseen = ComingCells(
-                self.runner, self.base, known, tried, variants, reading, active, going_on
-            )
-            coming = foreseen.after(start, rows, cells)
+        block = self._begun(variants, start, stop, reading or Reading(self.runner.labels))
+        block.active, block.until_flip = active, until_flip
         try:
-            self.complete(
-                variants,
-                rows,
-                cells,
-                reading,
-                block=start,
-                active=active,
-                until_flip=until_flip,
-                coming=coming,
-            )
+            self.complete(block, going_on)
         finally:
-            self.note("base", variants, rows, start, cells)
-        self._keep(variants, start, cells)
-        return rows, reading.cells(cells)
+            self.note("base", block)
+        self._keep(block)
+        return block.rows, block.outputs
 
     def ask(
-        self,
-        variants: Variants,
-        start: int,
-        stop: int,
-        reading: Reading,
-        active: NDArray[np.bool_] | None = None,
-    ) -> tuple[Rows, Asked]:
+        self, variants: Variants, start: int, stop: int, reading: Reading,
+        active: Flags | None = None,
+    ) -> tuple[Rows, Asked]:  # fmt: skip
         """Rows start..stop of a set's table as `fill` gives them, before anything is run."""
-        rows, cells = self._begun(variants, start, stop, reading)
-        mark_impossible(self.schema, variants, rows, cells)
-        missing = cells == NOT_RUN
+        block = self._begun(variants, start, stop, reading)
+        block.mark_impossible()
+        missing = block.cells == NOT_RUN
         if active is not None:
             missing &= active
         places = np.nonzero(missing)
 
         def take(outputs: Cells) -> Cells:
-            cells[places] = outputs
-            self.note("base", variants, rows, start, cells)
-            self._keep(variants, start, cells)
-            return reading.cells(cells)
+            block.cells[places] = outputs
+            self.note("base", block)
+            self._keep(block)
+            return block.outputs
 
-        return rows, Asked(rows.inputs(variants, *places), take)
+        return block.rows, Asked(block.inputs(*places), take)
 
     def run_asked(self, asked: Sequence[Asked]) -> list[Cells]:
         """Run inputs of several tables together: what is made of their answers."""
@@ -182,88 +167,61 @@ class Tables:
         parts = zip(asked, np.split(outputs, ends), strict=True)
         return [each.take(own) for each, own in parts]
 
-    def _begun(
-        self, variants: Variants, start: int, stop: int, reading: Reading
-    ) -> tuple[Rows, Cells]:
+    def _begun(self, variants: Variants, start: int, stop: int, reading: Reading) -> Block:
         """Rows of a table with what is known of them, which counts as remembered."""
-        rows, cells = self.known_rows(variants, reading, start, stop)
-        self.runner.ledger.remember(int((cells >= FAILED).sum()))
-        return rows, cells
+        block = self._known(variants, start, stop, reading)
+        self.runner.ledger.remember(int((block.cells >= FAILED).sum()))
+        return block
 
-    def known_rows(
-        self, variants: Variants, reading: Reading, start: int, stop: int
-    ) -> tuple[Rows, Cells]:
+    def _known(self, variants: Variants, start: int, stop: int, reading: Reading) -> Block:
         """Rows of a table with what the tables of all sets know of them."""
-        rows = self.rows(variants.assignments, start, stop, reading)
-        cells = self.empty(len(rows), variants.width)
+        block = self._empty(variants, start, stop, reading)
         if variants.complete and not self.runner.remembers:
             least = FEWEST_RECALLED if self.runner.saves_calls else 0
-            self.memory.recall(variants, rows.codes, start, cells, least)
-        return rows, cells
+            self.memory.recall(variants, block.rows.codes, start, block.cells, least)
+        return block
 
-    def _keep(self, variants: Variants, start: int, cells: Cells) -> None:
+    def _empty(self, variants: Variants, start: int, stop: int, reading: Reading) -> Block:
+        rows = self.rows(variants.assignments, start, stop, reading)
+        shape, dtype = (len(rows), variants.width), self.runner.labels.dtype
+        cells = np.full(shape, NOT_RUN, dtype=dtype, order="F")
+        return Block(variants, rows, cells, reading, start)
+
+    def _keep(self, block: Block) -> None:
         """Remember rows of a table, for it and for those of other sets."""
-        if variants.complete and not (self.runner.remembers or self.runner.is_aside):
-            self.memory.keep(variants, start, cells)
+        if block.variants.complete and not (self.runner.remembers or self.runner.is_aside):
+            self.memory.keep(block.variants, block.start, block.cells)
 
-    def empty(self, rows: int, width: int) -> Cells:
-        """A table in which nothing was run."""
-        return np.full((rows, width), NOT_RUN, dtype=self.runner.labels.dtype, order="F")
-
-    def note(self, stream: str, variants: Variants, rows: Rows, start: int, cells: Cells) -> None:
+    def note(self, stream: str, block: Block) -> None:
         """Write what is known of these rows into the suite, if one is wanted."""
         if self.suite is not None and not self.runner.is_aside:
-            columns = variants.assignments.columns
+            columns = block.variants.assignments.columns
+            self.suite.add_table(
+                stream, columns, block.start, block.rows.codes, block.cells, block.inputs
+            )
 
-            def inputs(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[Any]:
-                return rows.inputs(variants, row, column)
+    def complete(self, block: Block, going_on: GoingOn | None = None) -> None:
+        """Execute the cells that are still missing, in place.
 
-            self.suite.add_table(stream, columns, start, rows.codes, cells, inputs)
-
-    def complete(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        reading: Reading,
-        *,
-        block: int,
-        active: NDArray[np.bool_] | None = None,
-        until_flip: bool = False,
-        coming: Coming | None = None,
-    ) -> None:
-        """Execute the cells that are still missing, in place; `block` is where the rows begin.
-
-        Idle slots of a subject may run what is `coming`.
+        Idle slots of a subject may run what it needs next, if it is told how it goes on.
         """
-        mark_impossible(self.schema, variants, rows, cells)
-        own = own_first(variants, rows, reading) if until_flip else None
+        coming = None if going_on is None else self._coming(block, going_on)
+        block.mark_impossible()
         if not self.runner.traits.vectorised:
             with self.runner.ahead.looking(coming):
-                self._complete_mixed(variants, rows, cells, reading, block, active, own, until_flip)
+                self._complete_mixed(block)
             return
-        opened = _Opened(np.arange(len(rows)), rows, rows.start)
-        if not until_flip:
-            chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
-            self._run(variants, rows, cells, opened, chosen)
+        opened = _Opened(np.arange(len(block)), block.rows, block.rows.start)
+        if not block.until_flip:
+            self._run(block, opened, block.chosen)
             return
-        if own is not None:
-            self._run_cells_of(variants, rows, cells, opened.places, own)
-        for places in waves(variants.width, calls=self.runner.saves_calls):
-            opened = opened.keep(~flipped(cells, opened.places, reading, own))
-            self._run(variants, rows, cells, opened, places)
+        if block.own is not None:
+            self._run_cells_of(block, opened.places, block.own)
+        for places in waves(block.variants.width, calls=self.runner.saves_calls):
+            opened = opened.keep(~block.flipped(opened.places))
+            self._run(block, opened, places)
 
-    def _complete_mixed(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        reading: Reading,
-        block: int,
-        active: NDArray[np.bool_] | None,
-        own: NDArray[np.int64] | None,
-        until_flip: bool,
-    ) -> None:
+    def _complete_mixed(self, block: Block) -> None:
         """The same for subjects that run input by input, and may remember what came before.
 
         What is run when must have nothing to do with the assignment, or a subject that drifts,
@@ -272,97 +230,83 @@ class Tables:
         in the same order, each beginning elsewhere, one further column at a time. Where a row
         begins does not depend on the block: how rows are cut into blocks may depend on time.
         """
-        rng = self.base.generator(MIXING, block)
-        everyone = np.arange(len(rows))
-        run = partial(self._run_cells_of, variants, rows, cells, rng=rng)
-        tried = self.tried[variants.assignments.columns]
-        order = spread_order(variants.width)
-        begin = self.base.beginnings(block, block + len(rows), variants.width)
-        if not until_flip:
-            chosen = np.arange(variants.width) if active is None else np.flatnonzero(active)
-            run(np.repeat(everyone, len(chosen)), np.tile(chosen, len(rows)))
-            if active is None and self.runner.traits.external and not reading.graded:
-                columns = order[(begin[:, None] + np.arange(variants.width)) % variants.width]
-                learn_whole(tried, reading.cells(np.take_along_axis(cells, columns, axis=1)))
+        rng, width = self.base.generator(MIXING, block.start), block.variants.width
+        everyone = np.arange(len(block))
+        run = partial(self._run_cells_of, block, rng=rng)
+        tried = self.tried[block.variants.assignments.columns]
+        columns = self._orders(block, width)
+        if not block.until_flip:
+            chosen = block.chosen
+            run(np.repeat(everyone, len(chosen)), np.tile(chosen, len(block)))
+            is_whole = block.active is None and self.runner.traits.external
+            if is_whole and not block.reading.graded:
+                in_order = np.take_along_axis(block.cells, columns, axis=1)
+                learn_whole(tried, block.reading.cells(in_order))
             return
-        if own is not None:
-            run(everyone, own)
+        if block.own is not None:
+            run(everyone, block.own)
         start, opened = 0, everyone
-        while start < variants.width:
-            flips = flipped(cells, opened, reading, own)
+        while start < width:
+            flips = block.flipped(opened)
             if start:
                 tried[start.bit_length()] += len(opened), flips.sum()
             opened = opened[~flips]
-            step = np.arange(start, min(start + (1 if start else 2), variants.width))
-            row = np.repeat(opened, len(step))
-            run(row, order[(begin[row] + np.tile(step, len(opened))) % variants.width])
-            start += len(step)
+            stop = min(start + (1 if start else 2), width)
+            run(np.repeat(opened, stop - start), columns[opened, start:stop].ravel())
+            start = stop
 
-    def _run(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        opened: _Opened,
-        places: NDArray[np.int64],
-    ) -> None:
+    def _orders(self, block: Block, steps: int) -> Places:
+        """The first columns in which each row is tried: rows × steps."""
+        width = block.variants.width
+        begin = self.base.beginnings(block.start, block.start + len(block), width)
+        return np.asarray(spread_order(width)[(begin[:, None] + np.arange(steps)) % width])
+
+    def _run(self, block: Block, opened: _Opened, places: Places) -> None:
         """Execute the missing cells in the opened rows and these columns."""
         count = len(opened.places)
         if not count or not len(places):
             return
-        every = count == len(rows)
-        wanted = cells.T[places]  # by column, as the table is
+        every = count == len(block)
+        wanted = block.cells.T[places]  # by column, as the table is
         missing = ((wanted if every else wanted[:, opened.places]) == NOT_RUN).T
         if COLUMN_ROWS <= count <= self.runner.longest_call:
             whole = missing.all(axis=0)
             with self.runner.ending_together():
-                self._run_columns(variants, cells, opened, places[whole])
+                self._run_columns(block, opened, places[whole])
             if whole.all():
                 return
             missing[:, whole] = False
         row, column = np.nonzero(missing)
-        self._run_cells_of(variants, rows, cells, opened.places[row], places[column])
+        self._run_cells_of(block, opened.places[row], places[column])
 
     def _run_cells_of(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
-        rng: np.random.Generator | None = None,
+        self, block: Block, row: Places, column: Places, rng: np.random.Generator | None = None
     ) -> None:
         """Execute the missing ones of these cells, in random order where there is an `rng`."""
-        missing = np.flatnonzero(cells[row, column] == NOT_RUN)
+        missing = np.flatnonzero(block.cells[row, column] == NOT_RUN)
         if rng is not None:
-            missing = _mixed(missing, rng, max(MIXED, MIXED_ROWS * variants.width))
+            missing = _mixed(missing, rng, max(MIXED, MIXED_ROWS * block.variants.width))
         first = 0
         while first < len(missing) and not self.runner.out_of_time:
             part = missing[first : first + self.runner.batch_size]
-            self.run_cells(variants, rows, cells, row[part], column[part])
+            self.run_cells(block, row[part], column[part])
             first += len(part)
 
-    def _run_columns(
-        self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
-    ) -> None:
+    def _run_columns(self, block: Block, opened: _Opened, places: Places) -> None:
         """Decode the rows once, then overwrite the set's columns, assignment by assignment."""
         if self.runner.draws_elsewhere:
-            self._run_columns_elsewhere(variants, cells, opened, places)
+            self._run_columns_elsewhere(block, opened, places)
             return
+        rows = slice(None) if len(opened.places) == len(block) else opened.places
         for place in places:
             if self.runner.out_of_time:
                 return
             batch = opened.batch(self.runner)
-            for column, codes in opened.rows.changes(variants, int(place)):
+            for column, codes in opened.rows.changes(block.variants, int(place)):
                 batch.overwrite(column, codes)
-            if len(opened.places) == len(cells):
-                cells[:, place] = batch.run()
-            else:
-                cells[opened.places, place] = batch.run()
+            block.cells[rows, place] = batch.run()
 
-    def _run_columns_elsewhere(
-        self, variants: Variants, cells: Cells, opened: _Opened, places: NDArray[np.int64]
-    ) -> None:
+    def _run_columns_elsewhere(self, block: Block, opened: _Opened, places: Places) -> None:
         """Run the same columns at once: those who share the work wait less for each other."""
         if not len(places):
             return
@@ -370,24 +314,66 @@ class Tables:
         inputs: Inputs
         if opened.start is None:
             row, column = np.tile(np.arange(count), len(places)), np.repeat(places, count)
-            inputs = opened.rows.inputs(variants, row, column)
+            inputs = opened.rows.inputs(block.variants, row, column)
         else:
-            inputs = Drawn.of(self.base, opened.start, opened.places, variants, places)
+            inputs = Drawn.of(self.base, opened.start, opened.places, block.variants, places)
         found = self.runner.perform(inputs, call=count).reshape(len(places), count)
-        rows = slice(None) if count == len(cells) else opened.places
+        rows = slice(None) if count == len(block) else opened.places
         for place, outputs in zip(places, found, strict=True):
-            cells[rows, place] = outputs
+            block.cells[rows, place] = outputs
 
-    def run_cells(
-        self,
-        variants: Variants,
-        rows: Rows,
-        cells: Cells,
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
-    ) -> None:
+    def run_cells(self, block: Block, row: Places, column: Places) -> None:
         """Execute single cells: for few rows, or where the missing cells lie scattered."""
-        cells[row, column] = self.runner.run(rows.inputs(variants, row, column))
+        block.cells[row, column] = self.runner.run(block.inputs(row, column))
+
+    # What a table needs next, if the answer is not in before ----------------------------------
+    def _coming(self, block: Block, going_on: GoingOn) -> Coming:
+        """What comes after what is run now of a block, whose cells are filled meanwhile."""
+
+        def later(start: int, stop: int) -> NDArray[Any]:
+            following = self._known(block.variants, start, stop, block.reading)
+            following.active = block.active
+            following.mark_impossible()
+            return self._needed(following, going_on, min(block.variants.width, STEPS))
+
+        def coming() -> Generator[NDArray[Any]]:
+            yield self._needed(block, going_on, block.variants.width)
+            yield from in_windows(later, block.start + len(block), going_on.end)()
+
+        return coming
+
+    def _needed(self, block: Block, going_on: GoingOn, steps: int) -> NDArray[Any]:
+        """What is missing of these rows: all of those that are run whole, of others the next."""
+        chosen = block.chosen
+        whole = np.arange(int(min(max(going_on.whole_to - block.start, 0), len(block))))
+        row, column = np.repeat(whole, len(chosen)), np.tile(chosen, len(whole))
+        if len(whole) < len(block):
+            next_row, next_column = self._next(block, steps)
+            later = next_row >= len(whole)
+            row = np.concatenate([row, next_row[later]])
+            column = np.concatenate([column, next_column[later]])
+        missing = block.cells[row, column] == NOT_RUN
+        return block.inputs(row[missing], column[missing])
+
+    def _next(self, block: Block, steps: int) -> tuple[Places, Places]:
+        """The next cells of each row that does not flip, by what was run ahead, and the first two.
+
+        They are as many as are likely to be needed, in the order in which they are tried.
+        """
+        columns = self._orders(block, steps)
+        if block.own is not None:
+            columns = np.concatenate([block.own[:, None], columns], axis=1)
+        row, place = np.nonzero(np.take_along_axis(block.cells, columns, axis=1) == NOT_RUN)
+        column, held = columns[row, place], replace(block, cells=block.cells.copy())
+        held.cells[row, column] = self.runner.held(block.inputs(row, column))
+        opened = ~held.flipped(np.arange(len(block)))
+        missing = (np.take_along_axis(held.cells, columns, axis=1) == NOT_RUN) & opened[:, None]
+        number = np.arange(columns.shape[1]) + (block.own is None)
+        tries, flips = self.tried[block.variants.assignments.columns][np.frexp(number)[1]].T
+        stays = np.where(missing, 1 - flips / tries, 1.0)
+        likely = missing & (stays.cumprod(axis=1) / stays >= LIKELY)
+        place, row = np.nonzero(likely.T)
+        return row, columns[row, place]
 
     def known_outputs(self, codes: NDArray[Any], start: int) -> Cells:
         """The outputs of base inputs start, start + 1, … as far as they are held in memory."""

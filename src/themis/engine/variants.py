@@ -21,11 +21,9 @@ from themis.inputs.characteristics import OWN
 from themis.inputs.following import Tie, follow
 from themis.inputs.schema import Schema
 from themis.inputs.streams import VARIANTS, BaseInputs
-from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import Tolerances
 
 TRIED = 100  # assignments tried per row where not all can be
-MOST_WHOLE = 16  # columns that are tried at once where calls are to be few
 
 
 @dataclass(frozen=True)
@@ -193,74 +191,6 @@ def own_columns(variants: Variants, rows: Rows) -> NDArray[np.int64]:
         return variants.assignments.index_of(rows.codes)
     own = int((variants.levels == OWN).all(axis=1).argmax())
     return np.full(len(rows), own, dtype=np.int64)
-
-
-def mark_impossible(schema: Schema, variants: Variants, rows: Rows, cells: Cells) -> None:
-    """Mark the variants that a constraint forbids, or that give or take a value that is missing.
-
-    They are no counterfactuals. Nor is there one with an own value where that is of some level.
-    """
-    _mark_levels(variants, rows, cells)
-    touching = schema.touching(variants.assignments.changed)
-    kept = not schema.kept_missing.keys().isdisjoint(variants.assignments.columns)
-    if not (touching.constraints or kept):
-        return
-    open_columns = np.arange(variants.width)
-    if not kept:
-        open_columns = np.flatnonzero((cells == NOT_RUN).any(axis=0))
-    changes = rows.all_changes(variants, open_columns)
-    admitted = (touching if rows.valid else schema).admits_table(rows.codes, changes)
-    row, place = np.nonzero(~admitted)
-    cells[row, open_columns[place]] = NO_COUNTERFACTUAL  # even if it was run
-
-
-def _mark_levels(variants: Variants, rows: Rows, cells: Cells) -> None:
-    """Mark the columns for values of no level in the rows that have others."""
-    each = variants.assignments.schema.characteristics
-    if not variants.complete or not any(each[c].has_own for c in variants.assignments.columns):
-        return
-    own = rows.own_levels(variants.assignments)
-    for place in np.flatnonzero((variants.levels == OWN).any(axis=1)).tolist():
-        wanted = variants.levels[place] == OWN
-        cells[(own[:, wanted] != OWN).any(axis=1), place] = NO_COUNTERFACTUAL
-
-
-def waves(width: int, *, calls: bool = False) -> Iterator[NDArray[np.int64]]:
-    """The columns in the order of trying: far apart first, a few and then ever more at a time.
-
-    They grow faster where `calls` are to be few.
-    """
-    order = spread_order(width)
-    start, size = 0, first_wave(width, vectorised=True, calls=calls)
-    while start < width:
-        yield order[start : start + size]
-        start += size
-        size = MOST_WHOLE * size if calls else min(4 * size, 256)
-
-
-def first_wave(width: int, *, vectorised: bool, calls: bool = False) -> int:
-    """How many columns are tried at once in the beginning.
-
-    A subject that runs input by input gets one further column at a time: no execution is wasted
-    on a row that has flipped. Where `calls` are to be few, small sets are run whole.
-    """
-    if calls:
-        return min(width, MOST_WHOLE)
-    if not vectorised:
-        return 2
-    return width if width <= 6 else 4
-
-
-def spread_order(width: int) -> NDArray[np.int64]:
-    """The numbers 0 … width − 1, each as far as possible from those before it."""
-    bits = max(width - 1, 1).bit_length()
-    numbers = np.arange(2**bits)
-    reversed_bits = np.zeros_like(numbers)
-    for bit in range(bits):
-        reversed_bits |= ((numbers >> bit) & 1) << (bits - 1 - bit)
-    inside = reversed_bits[reversed_bits < width]
-    order = np.concatenate([[0, width - 1], inside[(inside != 0) & (inside != width - 1)]])
-    return order[:width] if width > 1 else np.zeros(1, dtype=np.int64)
 
 
 Streams: TypeAlias = tuple[BaseInputs, ...]

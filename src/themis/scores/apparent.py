@@ -16,8 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.engine.blocks import Block, first_wave
 from themis.engine.memory import KEPT
-from themis.engine.variants import Rows, first_wave, mark_impossible
+from themis.engine.variants import Rows
 from themis.inputs.assignments import Assignments, Places, context_keys
 from themis.inputs.columns import SHARED
 from themis.inputs.following import follow
@@ -224,7 +225,7 @@ class _GeneratedTable:
             keys = memory.keys.of_table(rows.codes, rows.all_changes(variants))
             cells = memory.look_up(keys)
             hits = (cells != NOT_RUN).sum(axis=1)
-            mark_impossible(runner.schema, variants, rows, cells)
+            Block(variants, rows, cells, self.question.reading).mark_impossible()
             hits = (cells >= FAILED).sum(axis=1)
             costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
             affordable = int(np.searchsorted(costs, runner.executions_left, side="right"))
@@ -234,16 +235,11 @@ class _GeneratedTable:
             runner.ledger.remember(int(hits[:affordable].sum()))
             rows, keys = _part(rows, slice(0, affordable)), keys[:affordable]
             cells = np.asfortranarray(cells[:affordable])
-            self.run.sampler.tables.complete(
-                variants,
-                rows,
-                cells,
-                self.question.reading,
-                block=start,
-                until_flip=start >= whole,
+            block = Block(
+                variants, rows, cells, self.question.reading, start, until_flip=start >= whole
             )
-            stream = f"people {self.run.people.digest}"
-            self.run.sampler.tables.note(stream, variants, rows, start, cells)
+            self.run.sampler.tables.complete(block)
+            self.run.sampler.tables.note(f"people {self.run.people.digest}", block)
             yield slice(start, stop), keys, cells
             start = stop
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from themis.engine.coming import GoingOn
+from themis.engine.blocks import MOST_WHOLE, first_wave
 from themis.engine.sampler import COARSE_CELLS
-from themis.engine.variants import MOST_WHOLE, Rows, first_wave
+from themis.engine.tables import GoingOn
+from themis.engine.variants import Rows
 from themis.events import ignore
 from themis.results.notes import Ending, ended_early
 from themis.results.parts import Region

@@ -13,7 +13,6 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.variants import mark_impossible
 from themis.errors import RequestError
 from themis.inputs.assignments import set_name
 from themis.inputs.streams import MIXING
@@ -112,15 +111,13 @@ class ExcessRows:
 
     def _take(self, first: int, last: int) -> None:
         sampler, reading = self.question.sampler, self.question.reading
-        rows = sampler.tables.rows(self.variants.assignments, first, last)
-        cells = sampler.tables.empty(len(rows), self.variants.width)
-        mark_impossible(sampler.runner.schema, self.variants, rows, cells)
-        row, place = np.nonzero(cells != NO_COUNTERFACTUAL)
-        codes = rows.inputs(self.variants, row, place)
-        earlier = self._earlier(codes, row, len(rows))
+        block = sampler.tables.unknown(self.variants, first, last)
+        row, place = np.nonzero(block.cells != NO_COUNTERFACTUAL)
+        codes = block.inputs(row, place)
+        earlier = self._earlier(codes, row, len(block))
         answers: list[Cells] = []
         for time in range(self.state.times):
-            own = cells.copy(order="F")
+            own = block.cells.copy(order="F")
             own[row, place] = self._run(codes, earlier[row], time, first)
             answers.append(reading.cells(own))
         outputs = np.stack(answers, axis=2)

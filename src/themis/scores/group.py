@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.ahead import in_windows
-from themis.engine.coming import GoingOn
 from themis.engine.sampler import COARSE_CELLS, Sampler
-from themis.engine.tables import Asked
-from themis.engine.variants import Variants, mark_impossible
+from themis.engine.tables import Asked, GoingOn
+from themis.engine.variants import Variants
 from themis.inputs.assignments import Assignments, Places
 from themis.inputs.characteristics import OWN, Value
 from themis.inputs.population import Population
@@ -313,9 +312,7 @@ def _expected(state: GroupState, count: int) -> int:
 
 def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
     """The columns that are groups: assignments that a constraint inside the set does not forbid."""
-    rows = sampler.tables.rows(variants.assignments, 0, 1)
-    cells = sampler.tables.empty(1, variants.width)
-    mark_impossible(sampler.runner.schema, variants, rows, cells)
+    cells = sampler.tables.unknown(variants, 0, 1).cells
     own = (variants.levels == OWN).any(axis=1)
     return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from themis.engine.sampler import CELLS, Sampler
-from themis.engine.variants import Rows, Variants, mark_impossible
+from themis.engine.variants import Rows, Variants
 from themis.errors import Mistake, RequestError
 from themis.inputs.assignments import set_name
 from themis.results.notes import Ending, Note, ended_early
@@ -61,20 +61,19 @@ def algorithm_2_rows(
     """Lines 4 to 20 for several k₀: first k₀ itself, then its variants until one differs."""
     tables = sampler.tables
     reading = sampler.reading
-    rows = tables.rows(variants.assignments, start, stop, reading)
-    cells = tables.empty(len(rows), variants.width)
-    mark_impossible(sampler.runner.schema, variants, rows, cells)
+    block = tables.unknown(variants, start, stop, reading)
+    rows, cells = block.rows, block.cells
     each = np.arange(len(rows))
     own = variants.assignments.index_of(rows.codes)
     alive = np.ones(len(rows), dtype=bool)
     try:
-        tables.run_cells(variants, rows, cells, each, own)
+        tables.run_cells(block, each, own)
         seen = reading.cells(cells[each, own])  # each row's output so far, unless it failed
         for place in range(variants.width):
             waiting = each[alive & (cells[:, place] == NOT_RUN)]
             for first in range(0, len(waiting), CELLS):
                 part = waiting[first : first + CELLS]
-                tables.run_cells(variants, rows, cells, part, np.full(len(part), place))
+                tables.run_cells(block, part, np.full(len(part), place))
             pairs = np.stack([seen[waiting], reading.cells(cells[waiting, place])], axis=1)
             states = reading.settled_states(pairs, np.zeros(len(pairs), dtype=np.int64))
             alive[waiting] = states != FLIP
@@ -83,8 +82,8 @@ def algorithm_2_rows(
             if not alive.any():
                 break
     finally:
-        tables.note("paper", variants, rows, start, cells)
-    return rows, reading.cells(cells)
+        tables.note("paper", block)
+    return rows, block.outputs
 
 
 def paper_group(question: Question) -> Scored:

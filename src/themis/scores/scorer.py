@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from themis.engine.blocks import Block
 from themis.engine.sampler import Sampler
 from themis.engine.variants import Rows
 from themis.inputs.columns import SHARED
@@ -305,7 +306,7 @@ class Scorer:
         else:
             rows = Rows(domain.occurring.codes, {})
             cells = domain.table(assignments, domain.cells)
-            tables.note("domain", question.every, rows, 0, cells)
+            tables.note("domain", Block(question.every, rows, cells, self.sampler.reading))
 
     def _whole_domain(self, question: Question) -> Domain | None:
         """All outputs, if running everything costs no more than sampling might."""

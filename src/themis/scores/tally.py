@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.sampler import Sampler
-from themis.engine.variants import Rows, Variants, all_variants, mark_impossible, own_columns
+from themis.engine.variants import Rows, Variants, all_variants, own_columns
 from themis.inputs.assignments import Assignments
 from themis.results.model import CausalScore, ExcessScore, Score
 from themis.results.notes import Ending, Note
@@ -168,9 +168,7 @@ def fixed_share(sampler: Sampler, columns: tuple[int, ...]) -> float:
         return 1.0
     if assignments.count > MOST_TRIED or not schema.touching(assignments.changed).constraints:
         return 0.0
-    variants, rows = all_variants(assignments), sampler.tables.rows(assignments, 0, TRIED)
-    cells = sampler.tables.empty(len(rows), variants.width)
-    mark_impossible(schema, variants, rows, cells)
+    cells = sampler.tables.unknown(all_variants(assignments), 0, TRIED).cells
     return float(((cells != NO_COUNTERFACTUAL).sum(axis=1) < 2).mean())
 
 

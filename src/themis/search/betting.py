@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from themis.engine.sampler import Sampler
-from themis.engine.variants import Variants
-from themis.inputs.assignments import Assignments
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
 from themis.scores.excess import MOST_SEARCHED, ExcessRows
@@ -22,7 +19,6 @@ from themis.scores.question import GroupInputs, Question
 from themis.scores.reruns import Finding
 from themis.scores.scorer import Scorer
 from themis.search.deciding import Decider, SearchRequest
-from themis.settings import Settings
 from themis.statistics.excess import ExcessRule, ExcessState
 from themis.statistics.groups import GroupRule
 from themis.statistics.thresholds import Decision, ThresholdRule
@@ -37,15 +33,13 @@ SMALL = 2**14  # inputs of one set, at most, that are run with those of others
 class GroupDecider(Decider):
     """Decides group scores by betting on differences between groups on common contexts."""
 
-    sampler: Sampler
     search: SearchRequest
-    settings: Settings
     _found: dict[int, GroupInputs] = field(default_factory=dict)
     _ready: dict[int, TestedSet] = field(default_factory=dict)  # decided ahead of time
 
     @property
     def together(self) -> bool:
-        return self.sampler.runner.saves_calls
+        return self.search.sampler.runner.saves_calls
 
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Decide these sets, whose contexts are run together; so many that memory stays flat."""
@@ -69,7 +63,7 @@ class GroupDecider(Decider):
     def _go(self, ways: list[_Way]) -> None:
         """Run ever more contexts of all these sets, until all are decided."""
         least, growth = FEW_CALLS if self.together else (FIRST_ROWS, GROWTH)
-        target = 0
+        target, sampler = 0, self.search.sampler
         for way in ways:
             self._note(way)
         while ways := [way for way in ways if way.is_open]:
@@ -77,9 +71,9 @@ class GroupDecider(Decider):
             small = [way for way in ways if way.cells(target) <= SMALL]
             for some in _in_calls(small, target) if self.together else ():
                 asked = [way.source.ask(way.count, target, way.state.active) for way in some]
-                for way, cells in zip(some, self.sampler.tables.run_asked(asked), strict=True):
+                for way, cells in zip(some, sampler.tables.run_asked(asked), strict=True):
                     way.take(cells)
-                if self.sampler.runner.out_of_time:
+                if sampler.runner.out_of_time:
                     raise BudgetEndedError
             for way in ways:
                 way.run_until(target)
@@ -95,28 +89,18 @@ class GroupDecider(Decider):
             self._found[way.mask] = found
 
     def _way(self, mask: int, delta: float) -> _Way:
-        variants = Variants.of(
-            Assignments(self.sampler.population.schema, self.search.columns_of(mask)),
-            limit=self.settings.max_assignments,
-            base=self.sampler.base,
-        )
-        limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
+        limits = self.search.rule(delta)
         rule = GroupRule(delta, limits.half_zone, decide_below=limits.ceiling)
-        return _Way(self.sampler, mask, variants, limits, rule)
+        return _Way(self.search.question(mask), mask, limits, rule)
 
 
 class _Way(GroupRows):
     """The way to one decision."""
 
     def __init__(
-        self,
-        sampler: Sampler,
-        mask: int,
-        variants: Variants,
-        limits: ThresholdRule,
-        rule: GroupRule,
+        self, question: Question, mask: int, limits: ThresholdRule, rule: GroupRule
     ) -> None:
-        super().__init__(sampler, variants, rule)
+        super().__init__(question.sampler, question.variants, rule)
         self.mask, self.limits = mask, limits
         self.is_open = len(self.source.labels) > 0  # none of very many that were tried may occur
         self.decision: Decision = "undecided"
@@ -177,11 +161,9 @@ class ExcessDecider(Decider):
 
     scorer: Scorer
     search: SearchRequest
-    settings: Settings
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        columns = self.search.columns_of(mask)
-        question = self.scorer.question(columns, "excess", self.settings)
+        columns, question = self.search.columns_of(mask), self.search.question(mask)
         names, count = question.assignments.names, question.assignments.count
         if count > MOST_SEARCHED:
             many = Note.of("too-many-to-compare", assignments=count, most=MOST_SEARCHED)
@@ -193,7 +175,7 @@ class ExcessDecider(Decider):
         return tested
 
     def _decided(self, rows: ExcessRows, question: Question, delta: float) -> TestedSet:
-        limits = ThresholdRule(self.search.threshold, self.settings.error, delta)
+        limits = self.search.rule(delta)
         rule = ExcessRule(2.0 * delta, limits.half_zone)  # only one of both answers can be wrong
         for state in rows.ask(question, rule):
             decision = limits.decide_ends(state.low, state.high)

@@ -10,30 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from themis.inputs.assignments import Places
 from themis.results.notes import Note
 from themis.results.parts import TestedSet
 from themis.scores.reruns import Finding
 from themis.search.base_inputs import FIRST_TRIES
+from themis.search.cells import UNTRIED
 from themis.search.deciding import Decider, SearchRequest
-from themis.search.estimates import (
-    TRIES_SHARE,
-    Counts,
-    TriedInputs,
-    counted,
-    flips_of,
-    known_counts,
-)
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
-from themis.settings import Settings
 from themis.statistics.intervals import least_enough
 from themis.statistics.proportions import ProportionRule
-from themis.statistics.thresholds import Decision, Spot, SpotProofs, ThresholdRule
+from themis.statistics.thresholds import Decision, Spot, SpotProofs, SpotSample, ThresholdRule
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 SPOT_COST = 16  # sets whose proofs take fewer executions prove all that they need
 DEAR_SPOT_COST = 256  # from here on twice as many inputs may be tried for fewer proofs, …
@@ -47,6 +41,108 @@ PATIENCE = 3  # given up when so many times as many proofs are needed as were pl
 ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
 
 FEW = 32  # inputs that tell little of where a decision will be
+TRIES_SHARE = 0.2  # what more tries before proofs may cost, in parts of the proofs
+PILOT = 10  # open inputs settled before the others, to learn what flips them
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many inputs flip, are constant, stay unknown, and are not settled yet."""
+
+    hits: int
+    misses: int
+    unknown: int
+    untried: int
+
+    @property
+    def total(self) -> int:
+        return self.hits + self.misses + self.unknown + self.untried
+
+    def __add__(self, more: Counts) -> Counts:
+        pairs = zip(astuple(self), astuple(more), strict=True)
+        return Counts(*(one + other for one, other in pairs))
+
+    def scaled(self, total: int) -> Counts:
+        """As they would be among so many inputs, if it goes on like this."""
+        part = total / self.total
+        hits, misses, unknown = (
+            round(part * each) for each in (self.hits, self.misses, self.unknown)
+        )
+        return Counts(hits, misses, unknown, max(total - hits - misses - unknown, 0))
+
+
+def counted(states: NDArray[np.int8]) -> Counts:
+    """How many of these inputs are in which state."""
+    return Counts(*(int((states == each).sum()) for each in (FLIP, CONSTANT, UNKNOWN, UNTRIED)))
+
+
+def known_counts(book: FlipBook, mask: int) -> Counts:
+    """What is known of all base inputs so far under a set, also from others; to foresee its end."""
+    rows = len(book.inputs.outputs) if book.is_exhaustive(mask) else 0
+    return counted(book.known(mask, rows))
+
+
+class TriedInputs:
+    """The first base inputs under one set: which of them flip, as far as that is known."""
+
+    def __init__(self, book: FlipBook, mask: int) -> None:
+        self.book = book
+        self.mask = mask
+        self.states: NDArray[np.int8] = np.empty(0, dtype=np.int8)
+
+    @property
+    def counts(self) -> Counts:
+        """What is known of them."""
+        return self.counts_of(len(self.states))
+
+    def counts_of(self, first: int) -> Counts:
+        """The same for the first of them."""
+        return counted(self.states[:first])
+
+    @property
+    def open_places(self) -> Places:
+        """Those that have not flipped so far, and may."""
+        return np.flatnonzero(self.states == UNTRIED)
+
+    def draw(self, count: int) -> None:
+        """Try so many inputs in all."""
+        used = len(self.states)
+        if count > used:
+            more = self.book.probe(self.mask, used, count)
+            self.states = np.concatenate([self.states, more])
+
+    def settle(self, chosen: Places) -> None:
+        """Find out whether these flip, by all their variants."""
+        self.states = self.book.settle(self.mask, self.states, 0, chosen)
+
+    def try_more(self, places: Places, share: float = TRIES_SHARE) -> None:
+        """Try more variants of all open inputs, for a part of what it costs to settle these."""
+        budget = share * float(self.book.proof_costs(self.mask, places).sum())
+        self.states = self.book.probe_again(self.mask, self.states, budget)
+
+    def prove(self, sample: SpotSample, worth: Callable[[int], bool] = lambda _: True) -> bool:
+        """Settle open inputs in random order until the sample says enough, or can't any more.
+
+        An input that turns out to flip teaches which variants to try on all open ones. Given up
+        where the proofs that are needed at once are too many to be `worth` it.
+        """
+        block = PILOT
+        while not sample.done:
+            needed = sample.needed()
+            if needed is None or not worth(needed):
+                return False
+            order = self.book.shuffled(self.mask, self.open_places)
+            chosen = order[: min(needed, block)]
+            self.settle(chosen)
+            flips = int((self.states[chosen] != CONSTANT).sum())
+            sample.settle(len(chosen), flips)
+            block = len(self.states)
+            if flips and not sample.done:
+                open_before = self.counts.untried
+                self.try_more(order[:needed])
+                sample.found(open_before - self.counts.untried)
+                block = PILOT
+        return True
 
 
 @dataclass
@@ -55,7 +151,6 @@ class CausalDecider(Decider):
 
     book: FlipBook
     search: SearchRequest
-    settings: Settings
     _decided: dict[int, tuple[Counts, Decision]] = field(default_factory=dict)  # ahead of time
 
     @property
@@ -64,7 +159,7 @@ class CausalDecider(Decider):
 
     def prepare(self, sets: Iterable[tuple[int, float]]) -> None:
         """Decide those of these sets whose inputs can be settled in a few large calls."""
-        rules = {self._own(mask): self._rule(delta) for mask, delta in sets}
+        rules = {self._own(mask): self.search.rule(delta) for mask, delta in sets}
         left = {
             own: rule
             for own, rule in rules.items()
@@ -79,7 +174,8 @@ class CausalDecider(Decider):
         if self.search.decide_only:
             return
         found = [own for own, (_, decision) in self._decided.items() if decision == "above"]
-        rows = ProportionRule(self.settings.confidence, self.settings.error).max_samples
+        settings = self.search.settings
+        rows = ProportionRule(settings.confidence, settings.error).max_samples
         self.book.exhaust([own for own in found if self.book.in_large_calls(own, rows)], rows)
 
     def _known(self, own: int, rule: ThresholdRule, rows: int) -> bool:
@@ -94,7 +190,7 @@ class CausalDecider(Decider):
 
     def expect(self, sets: Callable[[], Iterable[tuple[int, float]]]) -> None:
         def later() -> Iterator[tuple[int, int, int]]:
-            near = [(self._own(mask), self._rule(delta)) for mask, delta in sets()]
+            near = [(self._own(mask), self.search.rule(delta)) for mask, delta in sets()]
             yield from ((own, 0, rule.safe_steps(0, 0)) for own, rule in near)
             for own, rule in near:
                 yield own, rule.safe_steps(0, 0), _likely_end(rule, known_counts(self.book, own))
@@ -124,17 +220,15 @@ class CausalDecider(Decider):
         return own not in self._decided and self._way(own, delta).takes_proofs()
 
     def finding(self, mask: int) -> Finding:
-        return flips_of(self.book.sampler, self.book, self._own(mask)).flips
+        return self.book.flips_of(self._own(mask)).flips
 
     def _own(self, mask: int) -> int:
         """A set of the search as one of the book, which has all columns."""
         return sum(1 << self.search.columns[place] for place in members(mask))
 
-    def _rule(self, delta: float, spot: Spot = "none") -> ThresholdRule:
-        return ThresholdRule(self.search.threshold, self.settings.error, delta, spot)
-
     def _way(self, own: int, delta: float) -> _Decision:
-        return _Decision(TriedInputs(self.book, own), self._rule(delta, self._spot(own)))
+        rule = self.search.rule(delta, self._spot(own))
+        return _Decision(TriedInputs(self.book, own), rule)
 
     def _spot(self, mask: int) -> Spot:
         """Whether spot proofs are planned; it depends on the number of assignments alone."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+from themis.engine.sampler import Sampler
 from themis.errors import Mistake, RequestError
 from themis.inputs.schema import Schema
 from themis.results.model import Measure
@@ -18,13 +19,15 @@ from themis.scores.reruns import Finding
 from themis.scores.scorer import Scorer
 from themis.search.lattice import members
 from themis.settings import Settings
-from themis.statistics.thresholds import Decision
+from themis.statistics.thresholds import Decision, Spot, ThresholdRule
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is searched for."""
+    """What is searched for, in which run, and how well."""
 
+    sampler: Sampler
+    settings: Settings
     measure: Measure
     threshold: float
     columns: tuple[int, ...]  # the characteristics that sets are made of
@@ -41,33 +44,38 @@ class SearchRequest:
         """The columns of a set of the search."""
         return tuple(self.columns[place] for place in members(mask))
 
-    def names(self, mask: int, schema: Schema) -> tuple[str, ...]:
+    @property
+    def schema(self) -> Schema:
+        """The schema of what is searched."""
+        return self.sampler.population.schema
+
+    def names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
-        return tuple(schema.names[column] for column in self.columns_of(mask))
+        return tuple(self.schema.names[column] for column in self.columns_of(mask))
+
+    def question(self, mask: int) -> Question:
+        """A set as scores know it."""
+        assignments = self.sampler.assignments(self.columns_of(mask))
+        return Question(self.sampler, assignments, self.measure, self.settings)
+
+    def rule(self, delta: float, spot: Spot = "none") -> ThresholdRule:
+        """The rule that decides one set, with this error probability."""
+        return ThresholdRule(self.threshold, self.settings.error, delta, spot)
 
 
 def check_request(threshold: float, max_size: int | None) -> None:
     """Raise RequestError with all that is wrong with a request for a search."""
-    mistakes = list(_mistakes(threshold, max_size))
+    mistakes = []
+    if isinstance(threshold, bool) or not 0 <= threshold <= 1:
+        problem = f"must lie between 0 and 1, got {threshold!r}"
+        remedy = "write 0.1 for 10 %, 0 for whatever matters at all"
+        mistakes.append(Mistake("threshold", "threshold", problem, remedy))
+    if max_size is not None and max_size < 1:
+        problem = f"must be at least 1, got {max_size!r}"
+        remedy = "leave it out for sets of any size"
+        mistakes.append(Mistake("max-size", "max_size", problem, remedy))
     if mistakes:
         raise RequestError(mistakes)
-
-
-def _mistakes(threshold: float, max_size: int | None) -> Iterator[Mistake]:
-    if isinstance(threshold, bool) or not 0 <= threshold <= 1:
-        yield Mistake(
-            "threshold",
-            "threshold",
-            f"must lie between 0 and 1, got {threshold!r}",
-            "write 0.1 for 10 %, 0 for whatever matters at all",
-        )
-    if max_size is not None and max_size < 1:
-        yield Mistake(
-            "max-size",
-            "max_size",
-            f"must be at least 1, got {max_size!r}",
-            "leave it out for sets of any size",
-        )
 
 
 class Decider(ABC):
@@ -114,31 +122,27 @@ class KnownScores:
 
     scorer: Scorer
     request: SearchRequest
-    settings: Settings
 
     def begin(self) -> None:
         """Run what makes scores known, where that costs no more than to sample."""
         if self.request.measure == "group":
-            self.scorer.run_people(self._question(self.request.columns))
+            self.scorer.run_people(self.request.question((1 << len(self.request.columns)) - 1))
 
     def has(self, mask: int) -> bool:
         """Whether there is such a score, which may still be to compute."""
-        return self.scorer.knows(self._question(self.request.columns_of(mask)))
+        return self.scorer.knows(self.request.question(mask))
 
     def score_of(self, mask: int) -> Scored | None:
         """The score that decides a set; one above the threshold can be run again."""
-        found = self.scorer.known(self._question(self.request.columns_of(mask)))
+        found = self.scorer.known(self.request.question(mask))
         tested = None if found is None else self.decision(mask, found)
         if found is None or tested is None:
             return None
         return found if tested.decision == "below" or found.rests_on is not None else None
 
-    def _question(self, columns: tuple[int, ...]) -> Question:
-        return self.scorer.question(columns, self.request.measure, self.settings)
-
     def decision(self, mask: int, known: Scored) -> TestedSet | None:
         """What a score decides of a set; None where failed executions leave it open."""
-        score, names = known.score, self.request.names(mask, self.scorer.sampler.population.schema)
+        score, names = known.score, self.request.names(mask)
         limit = rounded(self.request.threshold)  # as scores are: a third is one
         ends = score.low, score.high
         tested = exactly_tested(names, *ends, limit, score.samples)

@@ -9,7 +9,7 @@ What follows a characteristic of T is part of a cell, too (`parts`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -22,11 +22,12 @@ from themis.inputs.assignments import Places
 from themis.inputs.characteristics import OWN
 from themis.inputs.schema import Schema
 from themis.inputs.streams import PROOFS
+from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.search.base_inputs import FIRST_TRIES, AtHand, Tries, Turn, Wanted
 from themis.search.cells import SAMPLE_TRIES, UNTRIED, CellStore, FlipCells
 from themis.search.lattice import members
 from themis.statistics.intervals import Flags
-from themis.subjects.decisions import FAILED
+from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
@@ -35,6 +36,11 @@ COARSE = 8_192  # tries are so many at least, where calls are to be few
 SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
 FIRST_WAVE, WAVE_GROWTH = 32, 16  # variants of an input that are tried together, in few calls
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
+
+LEAST = 16  # base inputs that are looked at together, to foresee
+TURNS = 8  # further tries that are foreseen, of those at hand
+LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance
+VARIANTS_AT_ONCE = 2**12  # of inputs that are settled, looked at together
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
@@ -223,6 +229,14 @@ class FlipBook(CellStore):
             outputs[here, 1] = cell.flip_output[places]
         return codes, second, outputs
 
+    def flips_of(self, mask: int) -> FlipPool:
+        """The flips under a set that were met."""
+        pool = FlipPool(self._assignments(mask), self.sampler.reading)
+        first, second, outputs = self.pairs(mask, KEPT)
+        if len(first):
+            pool.add_pairs(first, second, outputs)
+        return pool
+
     def shuffled(self, mask: int, places: Places) -> Places:
         """These places in a random order that is independent of all that was seen so far."""
         self._shuffles += 1  # so that no two orders share their numbers
@@ -332,12 +346,6 @@ class FlipBook(CellStore):
             fresh[here] = ~own.was_run(places[row[here]], variants[here])
         return Tries(places, rows, row, column, codes, changed, fresh, variants)
 
-    # What comes next -------------------------------------------------------------------------
-    def looking(self) -> AbstractContextManager[None]:
-        """Within, nothing is at hand; idle slots may run what other sets will need."""
-        self.at_hand.begin(0, 0)
-        return self.inputs.looking()
-
     def _advance(self, mask: int, places: Places) -> Places:
         """Run a cell of these inputs, ever more variants at a time; those that did not flip."""
         cell, left = self.cell(mask), places
@@ -386,3 +394,95 @@ class FlipBook(CellStore):
             cell.note_flips(target, variants, outputs[first_flip])
             cell.note_run(places[row], piece.variants)
             np.add.at(cell.hits, (self.inputs.sides(target), variants), 1)
+
+    # What comes next --------------------------------------------------------------------------
+    def looking(self) -> AbstractContextManager[None]:
+        """Within, nothing is at hand; idle slots may run what other sets will need."""
+        self.at_hand.begin(0, 0)
+        return self.inputs.looking()
+
+    def coming(self) -> Generator[NDArray[Any]]:
+        """Inputs that are likely to be needed, if the set at hand is not decided before.
+
+        Further tries and proofs of the inputs at hand come first, then the base inputs that the
+        same set will probably need, then those of the next sets.
+        """
+        mask, stop, inputs = self.at_hand.mask, self.at_hand.stop, self.inputs
+        end = max(stop, self.at_hand.end()) if mask else 0
+        with inputs.foreseeing(end):
+            if mask:
+                if self.at_hand.turn is not None:
+                    yield self._coming_turn(self.at_hand.turn)
+                yield from self._proofs(mask, self.at_hand.settling)
+                yield from self._coming_rows(mask, stop, end, settles=self.at_hand.settles)
+            for later, first, last in self.at_hand.later():
+                if later != mask:
+                    yield from self._coming_rows(later, first, last)
+
+    def _coming_turn(self, turn: Turn) -> NDArray[Any]:
+        """The next assignments in an order."""
+        places = turn.places[self._are_open(turn.mask, turn.places)]
+        orders = turn.orders[:, turn.start : turn.start + TURNS]
+        if not len(places) or not orders.shape[1]:
+            return self.sampler.base.rows(0, 0)
+        tries = self.tries(turn.mask, orders[self.order_of(places)], places)
+        return self._likely(turn.mask, tries, turn.start)
+
+    def _coming_rows(
+        self, mask: int, start: int, stop: int, *, settles: bool = False
+    ) -> Iterator[NDArray[Any]]:
+        """Base inputs that were not run yet, and the first tries of the others."""
+        known = len(self.inputs.outputs)
+        for first in range(start, stop, LEAST):
+            last = min(first + LEAST, stop)
+            if last > known:
+                yield self.sampler.base.rows(max(first, known), last)
+            if first < min(last, known) and self.is_exhaustive(mask):
+                yield from self._first_tries(
+                    mask, np.arange(first, min(last, known)), settles=settles
+                )
+
+    def _first_tries(self, mask: int, places: Places, *, settles: bool) -> Iterator[NDArray[Any]]:
+        """The first tries of base inputs, and if they will be settled, all."""
+        places = places[self._are_open(mask, places)]
+        new = places[~self.cell(mask).probed[places]]
+        if len(new):
+            orders = self.best_orders(mask, FIRST_TRIES)
+            tries = self.tries(mask, orders[self.order_of(new)], new)
+            yield self._likely(mask, tries)
+            cells, flips = self._held(tries)
+            tried_first = flips | (tries.fresh & (cells == NOT_RUN))
+            places = np.setdiff1d(places, new[np.unique(tries.row[tried_first])])
+        if settles:
+            yield from self._proofs(mask, places)
+
+    def _likely(self, mask: int, tries: Tries, start: int = 0) -> NDArray[Any]:
+        """Those of the tries, in their order, that come before a flip with some certainty."""
+        chances, each = self.at_hand.chances[mask], len(tries.row) // len(tries.places)
+        cells, flips = (every.reshape(-1, each) for every in self._held(tries))
+        new = tries.fresh.reshape(-1, each) & (cells == NOT_RUN)
+        stays = [chances.stays(start + number + 1) for number in range(each)]
+        chance = np.where(new, stays, 1.0).cumprod(axis=1) / np.where(new, stays, 1.0)
+        chance *= chances.stays(start) if start else 1.0
+        needed = new & (np.cumsum(flips, axis=1) == 0) & (chance >= LIKELY)
+        codes: NDArray[Any] = tries.codes.reshape(-1, each, tries.codes.shape[1])[needed]
+        return codes
+
+    def _proofs(self, mask: int, places: Places) -> Iterator[NDArray[Any]]:
+        """All variants of inputs that are settled; few of them flip so late."""
+        width = self.cell(mask).variants.width
+        step = max(VARIANTS_AT_ONCE // width, 1)
+        for first in range(0, len(places), step):
+            some = places[first : first + step]
+            tries = self.tries(mask, np.tile(np.arange(width), (len(some), 1)), some)
+            yield tries.codes[tries.fresh]
+
+    def _are_open(self, mask: int, places: Places) -> Flags:
+        """Which of these base inputs are not settled under a set."""
+        states = self.known(mask, int(places.max()) + 1)
+        opened: Flags = states[places] == UNTRIED
+        return opened
+
+    def _held(self, tries: Tries) -> tuple[Cells, Flags]:
+        """What running ahead gave for tries, NOT_RUN where nothing, and which of them are flips."""
+        return self.inputs.held(tries.rows, tries.places, tries.row, tries.codes)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from themis.engine.sampler import Cost, Sampler
+from themis.engine.sampler import Cost
 from themis.inputs.streams import Branch
-from themis.results.model import Score, SearchResult
+from themis.results.model import SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import TestedSet
 from themis.scores.paper import NOT_CERTIFIED, paper_causal, paper_group
 from themis.scores.question import Question, drawing_from, ending_early
 from themis.search.deciding import SearchRequest
-from themis.search.lattice import Border, Lattice, members, minimal
-from themis.settings import Settings, Stopping
+from themis.search.lattice import Border, Lattice, minimal
+from themis.settings import Stopping
+from themis.statistics.thresholds import Decision
 
 
-def paper_search(
-    sampler: Sampler, request: SearchRequest, settings: Settings, *, prune: bool
-) -> SearchResult:
+def paper_search(request: SearchRequest, *, prune: bool) -> SearchResult:
     """All sets by size; supersets of a discriminating one are skipped if `prune`."""
-    schema = sampler.population.schema
+    sampler, settings, schema = request.sampler, request.settings, request.schema
     cost = Cost(sampler.runner)
     levels = tuple(schema.characteristics[c].possible_count for c in request.columns)
     lattice = Lattice(levels, request.max_size, cap=1)
@@ -28,23 +27,17 @@ def paper_search(
         for mask in lattice.by_size():
             if prune and border.pruned_by(mask) is not None:
                 continue
-            columns = tuple(request.columns[place] for place in members(mask))
+            columns = request.columns_of(mask)
             fresh = drawing_from(sampler, sampler.population, (Branch.PAPER, *columns))
-            score = _score(fresh, columns, request, settings)
+            question = Question(fresh, fresh.assignments(columns), request.measure, settings)
+            score = (paper_causal if request.measure == "causal" else paper_group)(question).score
             if not score.conclusive:
                 ended = Ending.BUDGET
                 break
-            above = score.score > request.threshold
-            tested.append(
-                TestedSet(
-                    score.against,
-                    "above" if above else "below",
-                    (Note.of("estimated-score", score=score.score),),
-                    score.samples,
-                    score.score,
-                )
-            )
-            if above:
+            decision: Decision = "above" if score.score > request.threshold else "below"
+            reason = Note.of("estimated-score", score=score.score)
+            tested.append(TestedSet(score.against, decision, (reason,), score.samples, score.score))
+            if decision == "above":
                 scores[mask] = score
                 if border.pruned_by(mask) is None:
                     border.add_above(mask)
@@ -73,11 +66,3 @@ def paper_search(
         cache_hits=cost.cache_hits,
         notes=(NOT_CERTIFIED,),
     )
-
-
-def _score(
-    sampler: Sampler, columns: tuple[int, ...], request: SearchRequest, settings: Settings
-) -> Score:
-    procedure = paper_causal if request.measure == "causal" else paper_group
-    assignments = sampler.assignments(columns)
-    return procedure(Question(sampler, assignments, request.measure, settings)).score

@@ -19,11 +19,9 @@ from themis.scores.question import asked_again, charged, ending_early
 from themis.scores.scorer import Scorer
 from themis.search.betting import ExcessDecider, GroupDecider
 from themis.search.causal_decider import CausalDecider
-from themis.search.coming_tries import ComingTries
 from themis.search.deciding import Decider, KnownScores, SearchRequest, check_request
-from themis.search.estimates import measure_found
 from themis.search.flips import FlipBook
-from themis.search.found_sets import explain_found
+from themis.search.found_sets import FoundSet, explain_found
 from themis.search.lattice import WIDE, Border, Lattice, largest_size
 from themis.search.paper import paper_search
 from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted
@@ -52,7 +50,7 @@ class Searcher:
         self.scorer = scorer
         everything = tuple(range(len(sampler.population.schema)))
         self.book = FlipBook(sampler, everything, cap=SEARCH_ASSIGNMENTS)
-        self.book.inputs.coming = ComingTries(self.book)
+        self.book.inputs.coming = self.book.coming
         self._answers: dict[object, tuple[SearchResult, ...]] = {}
 
     def search(
@@ -94,15 +92,24 @@ class Searcher:
         for measure, own in searched.items():
             before = self.sampler.runner.account
             most = min(size, len(own))
-            request = SearchRequest(measure, threshold, own, most, 1 / len(searched), decide_only)
+            request = SearchRequest(
+                self.sampler,
+                settings,
+                measure,
+                threshold,
+                own,
+                most,
+                1 / len(searched),
+                decide_only,
+            )
             if settings.stopping is Stopping.PAPER:
-                printed = paper_search(self.sampler, request, settings, prune=prune)
+                printed = paper_search(request, prune=prune)
                 result = printed
                 if not probe.reruns.trusted:  # nothing was run again, so nothing is listed
                     unchecked = Note.of("not-checked-for-noise")
                     result = _unlisted(printed, unchecked, printed.stopped)
             else:
-                search = self._make(request, settings, causal_border, probe)
+                search = self._make(request, causal_border, probe)
                 result = self._run(search, accepted)
                 if measure == "causal" and own == columns:
                     causal_border = search.border
@@ -197,34 +204,31 @@ class Searcher:
         return Lattice(levels, max_size, cap, first if len(columns) > WIDE else -1)
 
     def _make(
-        self,
-        request: SearchRequest,
-        settings: Settings,
-        causal_border: Border | None,
-        probe: NoiseProbe,
+        self, request: SearchRequest, causal_border: Border | None, probe: NoiseProbe
     ) -> Search:
-        lattice = self._lattice(request.columns, request.max_size, request.measure, settings)
-        sampler = self.sampler
-        population = sampler.population
-        independent = all(population.is_independent((column,)) for column in request.columns)
+        columns, measure, settings = request.columns, request.measure, request.settings
+        lattice = self._lattice(columns, request.max_size, measure, settings)
+        population = self.sampler.population
+        independent = all(population.is_independent((column,)) for column in columns)
         # Groups are of those who have values, the causal score is of all.
-        always = population.schema.kept_missing.keys().isdisjoint(request.columns)
+        always = population.schema.kept_missing.keys().isdisjoint(columns)
         known = causal_border if independent and always else None
-        if sampler.reading.needs_tolerances:  # Theorem 4.3 is about outputs that differ or do not
+        if (
+            self.sampler.reading.needs_tolerances
+        ):  # Theorem 4.3 is about outputs that differ or do not
             known = None
-        decider: Decider = GroupDecider(sampler, request, settings)
-        if request.measure == "causal":
-            decider = CausalDecider(self.book, request, settings)
-        elif request.measure == "excess":
-            decider, known = ExcessDecider(self.scorer, request, settings), None
-        run_all = partial(self._run_all, request, settings, lattice)
-        exact = KnownScores(self.scorer, request, settings)
-        return Search(sampler, request, settings, decider, lattice, probe, run_all, exact, known)
+        decider: Decider = GroupDecider(request)
+        if measure == "causal":
+            decider = CausalDecider(self.book, request)
+        elif measure == "excess":
+            decider, known = ExcessDecider(self.scorer, request), None
+        run_all = partial(self._run_all, request, lattice)
+        exact = KnownScores(self.scorer, request)
+        return Search(request, decider, lattice, probe, run_all, exact, known)
 
     def _run_all(
         self,
         request: SearchRequest,
-        settings: Settings,
         lattice: Lattice,
         left: Iterable[int],
         done: Iterable[int],
@@ -233,7 +237,9 @@ class Searcher:
         """The exact decider, where that is cheaper than to go on; None when the budget ends."""
         columns, measure = request.columns, request.measure
         whole = None if request.counts_noise else self.scorer.drawing_all(columns, measure)
-        if whole is None or not is_cheaper(whole, request, lattice, left, done, spent):
+        if whole is None or not is_cheaper(
+            replace(request, sampler=whole), lattice, left, done, spent
+        ):
             return None
         domain = self.scorer.run_all(columns, measure)
         if domain is None:
@@ -241,7 +247,7 @@ class Searcher:
         suite = self.sampler.tables.suite
         if suite is not None:
             suite.add_domain((), domain.codes, domain.cells)
-        return ExactDecider(self.sampler, domain, request, settings)
+        return ExactDecider(request, domain)
 
     def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
         """The result with scores of the found sets; those that the budget does not reach lack."""
@@ -280,8 +286,7 @@ class Searcher:
         }
         if not sets:
             return {}
-        found = explain_found(self.sampler, self.book, [*sets.values()])
-        return dict(zip(sets, found, strict=True))
+        return dict(zip(sets, explain_found([*sets.values()]), strict=True))
 
     def _shown_again(self, search: Search, result: SearchResult) -> SearchResult:
         """The result without pairs that do not come out the same when they are run again."""
@@ -304,12 +309,11 @@ class Searcher:
         if exact is not None:
             return replace(asked_again(exact.score), confidence=settings.confidence)
         if isinstance(search.decider, CausalDecider):
-            own = sum(1 << column for column in columns)
-            measured = measure_found(self.sampler, self.book, own, settings)
-            if measured is None:
-                return None
-            search.measured[mask] = measured
-            return measured.score
+            found = FoundSet(self.book, sum(1 << column for column in columns), settings)
+            score = found.measure()
+            if score is not None:
+                search.measured[mask] = found
+            return score
         if self.sampler.runner.is_late:
             return None
         sampled = replace(settings, exact=False)  # a sweep for each would take for ever

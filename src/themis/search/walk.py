@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
 
-from themis.engine.sampler import Cost, Sampler
+from themis.engine.sampler import Cost
 from themis.events import SearchProgress, ignore
 from themis.results.model import Score, SearchResult
 from themis.results.notes import Ending, Note
@@ -20,7 +20,7 @@ from themis.scores.noise import NoiseProbe
 from themis.scores.question import Scored, ending_early
 from themis.scores.reruns import Finding
 from themis.search.deciding import Decider, KnownScores, RunAll, SearchRequest
-from themis.search.estimates import Measured
+from themis.search.found_sets import FoundSet
 from themis.search.lattice import Border, Lattice
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
@@ -54,9 +54,7 @@ class Search:
     again with that.
     """
 
-    sampler: Sampler
     request: SearchRequest
-    settings: Settings
     decider: Decider
     lattice: Lattice
     probe: NoiseProbe
@@ -71,10 +69,13 @@ class Search:
     trial: Trial | None = None
     scores: dict[int, Score] = field(default_factory=dict)  # of sets that were tried
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
-    measured: dict[int, Measured] = field(default_factory=dict)  # scores to be explained
+    measured: dict[int, FoundSet] = field(default_factory=dict)  # scores to be explained
     _seen: dict[int, tuple[Reruns, float]] = field(default_factory=dict)  # reruns, before all ran
     _followed: int = 0  # sets that follow from others, known when all is decided
     _next_look: int = 0  # at whether to run all: so many sets are decided then
+
+    def __post_init__(self) -> None:
+        self.sampler, self.settings = self.request.sampler, self.request.settings
 
     def run(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
@@ -320,7 +321,7 @@ class Search:
 
     def names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
-        return self.request.names(mask, self.sampler.population.schema)
+        return self.request.names(mask)
 
     def tell(self, mask: int) -> None:
         """Report progress, after something was done for a set."""
@@ -367,7 +368,7 @@ class Search:
             sets_tested=len(run),
             sets_pruned=pruned + implied,
             sets_open=self.lattice.total - len(run) - pruned - implied,
-            among=tuple(self.sampler.population.schema.names[c] for c in self.request.columns),
+            among=tuple(self.request.schema.names[c] for c in self.request.columns),
             max_size=self.request.max_size,
             method=self._how(),
             stopped=self.ended,

@@ -21,11 +21,9 @@ from themis.results.parts import TestedSet
 from themis.scores.domain import Domain, Pieces, count_missing, rounded
 from themis.scores.exact import SomeFlips, Table, exact_group
 from themis.scores.explanations.witnesses import KEPT, FlipPool
-from themis.scores.question import Question
 from themis.scores.reruns import Finding
 from themis.search.deciding import Decider, SearchRequest, exactly_tested
 from themis.search.lattice import Lattice
-from themis.settings import Settings
 from themis.statistics.intervals import Flags
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, row_states
@@ -93,12 +91,7 @@ ROWS = 8  # a sampled search runs at least about this many rows per set
 
 
 def is_cheaper(
-    sampler: Sampler,
-    request: SearchRequest,
-    lattice: Lattice,
-    left: Iterable[int],
-    done: Iterable[int],
-    spent: int,
+    request: SearchRequest, lattice: Lattice, left: Iterable[int], done: Iterable[int], spent: int
 ) -> bool:
     """Whether to run what is missing of the domain costs no more than to go on sampling.
 
@@ -106,6 +99,7 @@ def is_cheaper(
     those that are done, as much more as they took. What is only foreseen so counts only where no
     more is missing than was spent already.
     """
+    sampler = request.sampler
     if not _is_dense(sampler, request.columns):
         return False
     size = sampler.population.size or 0
@@ -154,13 +148,11 @@ def _least_cost(lattice: Lattice, sets: Iterable[int], enough: float) -> float:
 class ExactDecider(Decider):
     """Compares exact scores with the threshold; failed executions may leave a set undecided."""
 
-    sampler: Sampler
-    domain: Domain
     request: SearchRequest
-    settings: Settings
+    domain: Domain
 
     def __post_init__(self) -> None:
-        reading, schema = self.sampler.reading, self.sampler.population.schema
+        reading, schema = self.request.sampler.reading, self.request.schema
         seen, place = reading.cells(self.domain.cells), tuple(self.domain.codes.T)
         self._cells = np.full(schema.code_counts, NO_COUNTERFACTUAL, dtype=seen.dtype)
         self._weights = np.zeros(schema.code_counts)
@@ -169,15 +161,15 @@ class ExactDecider(Decider):
         self._folding = Folding(self._cells, self._weights)
 
     def decide(self, mask: int, delta: float) -> TestedSet:
-        assignments = self.sampler.assignments(self.request.columns_of(mask))
+        assignments = self.request.question(mask).assignments
         low, high = (self._causal if self.request.measure == "causal" else self._group)(assignments)
         inputs = int(np.count_nonzero(self.domain.weights))
         return exactly_tested(assignments.names, low, high, self.request.threshold, inputs)
 
     def finding(self, mask: int) -> Finding:
-        sampler, assignments = self.sampler, self.sampler.assignments(self.request.columns_of(mask))
+        question = self.request.question(mask)
+        sampler, assignments = question.sampler, question.assignments
         if self.request.measure == "group":
-            question = Question(sampler, assignments, "group", self.settings)
             found = exact_group(question, Pieces.of(sampler, assignments, self.domain)).rests_on
             assert found is not None
             return found
@@ -189,7 +181,7 @@ class ExactDecider(Decider):
 
     def _table(self, assignments: Assignments) -> tuple[Table, NDArray[np.int8]]:
         """All variants of a set, and which of their rows flip."""
-        table = Table.of(self.domain, assignments, self.sampler.reading)
+        table = Table.of(self.domain, assignments, self.request.sampler.reading)
         return table, row_states(table.cells)
 
     def _causal(self, assignments: Assignments) -> tuple[float, float]:
@@ -213,7 +205,7 @@ class ExactDecider(Decider):
         if not self._weights[part].any():  # nobody has all values of the set
             part = (slice(None),)
         cells, weights = self._cells[part], self._weights[part]
-        reading = self.sampler.reading
+        reading = self.request.sampler.reading
         favourable = reading.labels.is_favourable(cells)
         total = weights.sum(axis=others)
         occurs = total > 0
