@@ -201,7 +201,7 @@ def test_repeats_execute_again_and_are_counted_apart(
     decisions = Decisions(subject, runs=runs)
     runner = decisions.runner
     decisions.run(before)
-    counts = (runner.asked, runner.cache_hits, runner.seconds_per_execution)
+    counts = (runner.asked, runner.cache_hits, runner.pace.for_each)
     executed = len(subject.ran)
     for again in range(1, times + 1):
         cells = runner.repeat(codes_of(repeated), again=again)
@@ -212,7 +212,7 @@ def test_repeats_execute_again_and_are_counted_apart(
     assert account.sampling == executed
     assert runner.executions == len(subject.ran)
     assert runner.spent == runner.asked + needed
-    assert counts == (runner.asked, runner.cache_hits, runner.seconds_per_execution)
+    assert counts == (runner.asked, runner.cache_hits, runner.pace.for_each)
 
 
 def test_the_first_time_is_answered_from_memory_and_its_repeats_are_not_remembered() -> None:

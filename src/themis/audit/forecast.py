@@ -215,7 +215,7 @@ class Forecaster:
             own = count * (calls.seconds_alone + CALL_SECONDS)
             return count, elapsed + own + executions * calls.seconds_each
         count = max(round(executions * spent.calls / spent.executions), 1)
-        each = (runner.seconds_per_execution or 0.0) + OWN_SECONDS
+        each = (runner.pace.for_each or 0.0) + OWN_SECONDS
         return count, elapsed + executions * each
 
     # --- one score -------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def make_plan(
             *filter(None, [order_note(audit.runner.subject, None)]),
         ),
         trials=trials,
-        seconds_per_execution=audit.runner.seconds_per_execution or 0.0,
+        seconds_per_execution=audit.runner.pace.for_each or 0.0,
         forecast=forecast,
         checks=of_checks,
         searches=tuple(_searches(audit, checks, wish)),
@@ -219,7 +219,7 @@ def _try(audit: Audit) -> Iterator[Trial]:
 
 def _failing(audit: Audit) -> Iterable[Note]:
     """How many inputs fail, and which, of as many as a second allows."""
-    each = audit.runner.seconds_for_more or 1.0
+    each = audit.runner.pace.for_more or 1.0
     with suppress(SubjectError):
         notes = audit.failing(least=min(int(1.0 / each), 2_000))
         return notes if audit.shows_rows else withheld_notes(notes)

@@ -158,6 +158,7 @@ class Ledger:
 
 
 TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches
+JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
 FIRST_BATCH = 16  # of a subject that gets its inputs one by one
 GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
@@ -229,6 +230,7 @@ class Pace:
     """How long the subject takes: for each execution, and for its calls."""
 
     traits: Traits
+    runs: int = 1  # of each input
     calls: CallTimes = field(default_factory=CallTimes)
     seconds: float = 0.0  # of executions that are not for noise
     executions: int = 0
@@ -272,30 +274,41 @@ class Pace:
         """How many inputs a call in this process may have, with so many seconds left."""
         return self.calls.longest(left) if self.traits.is_one_call else math.inf
 
+    def batch_size(self, spent: int, left: float) -> int:
+        """How many inputs to run together, after so many executions and with so many seconds left.
 
-def steady_size(traits: Traits, spent: int) -> int:
-    """How many inputs to run together where time is no limit: it depends on counts alone."""
-    if traits.vectorised:
-        return TOGETHER
-    return min(max(spent // GROWTH_SHARE, FIRST_BATCH), TOGETHER)
+        Only a limit of time lets it depend on the speed.
+        """
+        traits = self.traits
+        if traits.external:
+            return max(traits.batch_size, JOB_BATCH * (traits.jobs or 1))
+        if math.isinf(left) and traits.vectorised:
+            return TOGETHER
+        if math.isinf(left):
+            return min(max(spent // self.runs // GROWTH_SHARE, FIRST_BATCH), TOGETHER)
+        if traits.is_one_call:
+            return max(int(min(self.longest_call(left), TOGETHER)) // self.runs, 1)
+        return self._timely_size(left)
 
+    def call_size(self, width: int, left: float) -> int:
+        """How many inputs of so many values are one call here.
 
-def timely_size(traits: Traits, seconds: float | None, left: float) -> int:
-    """How many to run together so that a limit of time is met; `seconds` is what one takes."""
-    if seconds is None:
-        return 1
-    most, longest = (TOGETHER, SPREAD_SECONDS) if traits.executor else (ROW_CALL, CALL_SECONDS)
-    # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
-    left = left if traits.vectorised else left / 2
-    return min(most, max(int(min(longest, max(left, 0.0)) / max(seconds, 1e-9)), 1))
+        Also of a subject that runs elsewhere unless it fails. Of functions that get their inputs
+        one by one it has no consequences, and goes by their speed.
+        """
+        if self.traits.vectorised:
+            most = max(min(CALL, CALL_VALUES // width), 1)
+        else:
+            most = self._timely_size(math.inf) if self.executions else FIRST_BATCH
+        return int(min(most, self.longest_call(left)))
 
-
-def call_size(traits: Traits, width: int, seconds: float | None) -> int:
-    """How many of them are one call here, also of a subject that runs elsewhere unless it fails.
-
-    An input has `width` values. Of functions that get their inputs one by one it has no
-    consequences, and goes by their speed.
-    """
-    if traits.vectorised:
-        return max(min(CALL, CALL_VALUES // width), 1)
-    return FIRST_BATCH if seconds is None else timely_size(traits, seconds, math.inf)
+    def _timely_size(self, left: float) -> int:
+        """How many to run together so that a limit of time is met."""
+        if self.for_each is None:
+            return 1
+        spread = self.traits.executor
+        most, longest = (TOGETHER, SPREAD_SECONDS) if spread else (ROW_CALL, CALL_SECONDS)
+        # What is cut off at the deadline is lost: of single calls only half of the rest is planned.
+        left = left if self.traits.vectorised else left / 2
+        seconds = max(self.runs * self.for_each, 1e-9)
+        return min(most, max(int(min(longest, max(left, 0.0)) / seconds), 1))

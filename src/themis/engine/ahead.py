@@ -9,15 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from themis.engine.account import Ledger
-from themis.inputs.assignments import Places
-from themis.inputs.keys import InputKeys
 from themis.subjects.base import Answers, Batch, Subject
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells, Failure
 from themis.subjects.labels import Labels
@@ -43,10 +40,23 @@ Sort: TypeAlias = Callable[[Answers], Answers]  # those of the answers that were
 
 
 class Ahead:
-    """Holds what was run ahead until it is asked for, and says what to run in idle slots."""
+    """Runs inputs of a subject with full slots, and holds what was run ahead until it is asked for.
 
-    def __init__(self, keys: InputKeys, slots: int, ledger: Ledger) -> None:
-        self._input_keys, self._slots, self._ledger = keys, slots, ledger
+    `known` tells which inputs this process knows, `run` executes a batch; the latter sorts the
+    answers with what it is given, before it counts them.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        labels: Labels,
+        ledger: Ledger,
+        recall: Recall | None,
+        known: Callable[[NDArray[Any]], Cells],
+        run: Callable[[Batch, Sort | None], Answers],
+    ) -> None:
+        self._subject, self._labels, self._ledger, self._recall = subject, labels, ledger, recall
+        self._known, self._run, self._slots = known, run, subject.traits.slots
         self._held: dict[Any, Held] = {}
         self._numbers: dict[str, int] = {}  # of outputs, by their representation
         self._request = np.empty((0, 0))  # what is asked for now
@@ -74,59 +84,31 @@ class Ahead:
         """These inputs are asked for together, in one batch or several; none of them is to come."""
         self._request = codes
 
-    def concerns(self, count: int) -> bool:
-        """Whether a batch of so many inputs may take what is held, or leave slots idle."""
-        return bool(self._held) or (self._allowed and count < FULL_ROUNDS * self._slots)
+    def answers(self, codes: NDArray[Any]) -> Answers:
+        """The answers to inputs; what was run ahead is not run again.
 
-    def keys(self, codes: NDArray[Any]) -> list[Any]:
-        """The keys of these inputs."""
-        keys: list[Any] = self._input_keys.of(codes).tolist()
-        return keys
-
-    def look_up(self, keys: Sequence[Any]) -> list[Held | None]:
-        """What is held under these keys; of the same input asked for twice only the first."""
-        first = {key: place for place, key in reversed(list(enumerate(keys)))}
-        return [
-            self._held.get(key) if first[key] == place else None for place, key in enumerate(keys)
-        ]
-
-    def more(
-        self, needed: int, known: Callable[[NDArray[Any]], NDArray[np.bool_]]
-    ) -> NDArray[Any] | None:
-        """What to run in the slots that a batch of so many leaves idle, if anything.
-
-        Those that somebody else holds are `known`.
+        Slots that they leave idle run what comes next.
         """
-        room = self._room(needed)
-        if room <= 0 or self._coming is None:
-            return None
-        new: dict[Any, NDArray[Any]] = {}
-        taken = self._held.keys() | self.keys(self._request)
-        with closing(self._coming()) as coming:
-            for part in coming:
-                codes = part[~known(part)]
-                for key, row in zip(self.keys(codes), codes, strict=True):
-                    if key not in taken and len(new) < room:
-                        new.setdefault(key, row)
-                if len(new) >= room:
-                    break
-        return np.stack([*new.values()]) if new else None
-
-    def mixed(self, count: int) -> Places:
-        """A random order of so many inputs."""
-        return self._rng.permutation(count)
-
-    def hold(self, codes: NDArray[Any], answers: Answers) -> None:
-        """Keep what inputs gave that nobody has asked for yet."""
-        for place, key in enumerate(self.keys(codes)):
-            self._held[key] = Held(answers.outputs[place], answers.failures.get(place))
-        self._ledger.run_ahead(len(codes))
+        if not (self._held or (self._allowed and len(codes) < FULL_ROUNDS * self._slots)):
+            return self._run(self._subject.load(codes), None)
+        held = self._look_up(codes)
+        new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
+        if not len(new):
+            return merged(held, Answers([]))
+        part = codes if len(new) == len(codes) else codes[new]
+        try:
+            answers = self._run_mixed(part, self._more(len(new)))
+        except BaseException:
+            if (unfinished := self._subject.unfinished) is not None:
+                self._subject.unfinished = merged(held, unfinished)
+            raise
+        return answers if len(new) == len(codes) else merged(held, answers)
 
     def consume(self, codes: NDArray[Any]) -> int:
         """These were asked for: those of them that were run ahead count as executed, how many."""
         if not self._held:
             return 0
-        count = sum(self._held.pop(key, None) is not None for key in self.keys(codes))
+        count = sum(self._held.pop(key, None) is not None for key in self._keys(codes))
         self._ledger.take_ahead(count)
         return count
 
@@ -139,12 +121,41 @@ class Ahead:
 
     def cells(self, codes: NDArray[Any]) -> list[int]:
         """The numbers of outputs that are held: NOT_RUN where none is, FAILED if not known."""
-        held = (self._held.get(key) for key in self.keys(codes))
+        held = (self._held.get(key) for key in self._keys(codes))
         return [NOT_RUN if each is None else self._number(each) for each in held]
+
+    def _keys(self, codes: NDArray[Any]) -> list[Any]:
+        keys: list[Any] = self._subject.schema.given_keys.of(codes).tolist()
+        return keys
+
+    def _look_up(self, codes: NDArray[Any]) -> list[Held | None]:
+        """What is held of these inputs; of the same input asked for twice only the first."""
+        keys = self._keys(codes)
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        return [
+            self._held.get(key) if first[key] == place else None for place, key in enumerate(keys)
+        ]
 
     def _number(self, held: Held) -> int:
         known = held.failure is None
         return self._numbers.get(repr(held.output), FAILED) if known else FAILED
+
+    def _more(self, needed: int) -> NDArray[Any] | None:
+        """What to run in the slots that a batch of so many leaves idle, if anything."""
+        room = self._room(needed)
+        if room <= 0 or self._coming is None:
+            return None
+        new: dict[Any, NDArray[Any]] = {}
+        taken = self._held.keys() | self._keys(self._request)
+        with closing(self._coming()) as coming:
+            for part in coming:
+                codes = part[~self._is_known(part)]
+                for key, row in zip(self._keys(codes), codes, strict=True):
+                    if key not in taken and len(new) < room:
+                        new.setdefault(key, row)
+                if len(new) >= room:
+                    break
+        return np.stack([*new.values()]) if new else None
 
     def _room(self, needed: int) -> int:
         """How many inputs to run with so many that are needed: the slots that they leave idle.
@@ -157,6 +168,36 @@ class Ahead:
         for spent in (now, now - self._before):
             rooms.append(self._slots + spent.executions // SHARE - spent.ahead)
         return min(rooms)
+
+    def _is_known(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which of these inputs need not be run: this process knows them, or a cache file."""
+        known: NDArray[np.bool_] = self._known(codes) != NOT_RUN
+        return known if self._recall is None else known | self._recall.knows(codes)
+
+    def _run_mixed(self, codes: NDArray[Any], more: NDArray[Any] | None) -> Answers:
+        """The answers to these inputs, run among others in random order; those are laid aside."""
+        if more is None:
+            return self._run(self._subject.load(codes), None)
+        order = self._rng.permutation(len(codes) + len(more))
+
+        def sort(answers: Answers) -> Answers:
+            back = np.argsort(order).tolist()
+            others = chosen_answers(answers, back[len(codes) :])
+            places = [*range(len(more))]
+            if answers is self._subject.unfinished:
+                places = _answered(others)
+            self._lay_aside(more[places], chosen_answers(others, places))
+            return chosen_answers(answers, back[: len(codes)])
+
+        return self._run(self._subject.load(np.concatenate([codes, more])[order]), sort)
+
+    def _lay_aside(self, codes: NDArray[Any], answers: Answers) -> None:
+        """Keep what inputs gave that nobody has asked for yet, here and in the cache file."""
+        for place, key in enumerate(self._keys(codes)):
+            self._held[key] = Held(answers.outputs[place], answers.failures.get(place))
+        self._ledger.run_ahead(len(codes))
+        if self._recall is not None:
+            self._recall.keep(codes, answers, self._labels)
 
 
 def in_windows(
@@ -193,66 +234,6 @@ def merged(held: Sequence[Held | None], new: Answers) -> Answers:
         if each.failure is not None:
             failures[number] = each.failure
     return Answers(outputs, failures, new.given, new.calls)
-
-
-@dataclass
-class FullSlots:
-    """The slots of a subject, what is known of it, and how it is run."""
-
-    subject: Subject
-    labels: Labels
-    ahead: Ahead
-    recall: Recall | None
-    known: Callable[[NDArray[Any]], Cells]
-    run: Callable[[Batch, Sort | None], Answers]
-
-    def answers(self, codes: NDArray[Any]) -> Answers:
-        """The answers to inputs; what was run ahead is not run again.
-
-        Slots that they leave idle run what comes next.
-        """
-        if not self.ahead.concerns(len(codes)):
-            return self.run(self.subject.load(codes), None)
-        held = self.ahead.look_up(self.ahead.keys(codes))
-        new = np.array([place for place, each in enumerate(held) if each is None], dtype=np.int64)
-        if not len(new):
-            return merged(held, Answers([]))
-        part = codes if len(new) == len(codes) else codes[new]
-        try:
-            answers = self._run_mixed(part, self.ahead.more(len(new), self._is_known))
-        except BaseException:
-            if (unfinished := self.subject.unfinished) is not None:
-                self.subject.unfinished = merged(held, unfinished)
-            raise
-        return answers if len(new) == len(codes) else merged(held, answers)
-
-    def _is_known(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of these inputs need not be run: this process knows them, or a cache file."""
-        known: NDArray[np.bool_] = self.known(codes) != NOT_RUN
-        return known if self.recall is None else known | self.recall.knows(codes)
-
-    def _run_mixed(self, codes: NDArray[Any], more: NDArray[Any] | None) -> Answers:
-        """The answers to these inputs, run among others in random order; those are laid aside."""
-        if more is None:
-            return self.run(self.subject.load(codes), None)
-        order = self.ahead.mixed(len(codes) + len(more))
-
-        def sort(answers: Answers) -> Answers:
-            back = np.argsort(order).tolist()
-            others = chosen_answers(answers, back[len(codes) :])
-            places = [*range(len(more))]
-            if answers is self.subject.unfinished:
-                places = _answered(others)
-            self._lay_aside(more[places], chosen_answers(others, places))
-            return chosen_answers(answers, back[: len(codes)])
-
-        return self.run(self.subject.load(np.concatenate([codes, more])[order]), sort)
-
-    def _lay_aside(self, codes: NDArray[Any], answers: Answers) -> None:
-        """Keep the answers to what was run ahead, here and in the cache file."""
-        self.ahead.hold(codes, answers)
-        if self.recall is not None:
-            self.recall.keep(codes, answers, self.labels)
 
 
 def _answered(answers: Answers) -> list[int]:

@@ -5,25 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.account import (
-    TOGETHER,
-    Budget,
-    Ledger,
-    Pace,
-    Purpose,
-    Spent,
-    call_size,
-    steady_size,
-    timely_size,
-)
-from themis.engine.ahead import Ahead, FullSlots
+from themis.engine.account import Budget, Ledger, Pace, Spent
+from themis.engine.ahead import Ahead
 from themis.engine.answers import (
     FailureLog,
     TooManyFailuresError,
@@ -66,8 +56,6 @@ MANY_EXECUTIONS = 10_000_000  # a limit of so many is for emergencies: calls sta
 LATE_SECONDS = 1.0  # after the limit what takes no execution may still be computed for so long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
-JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
-
 
 class Runner:
     """Runs batches of inputs and gives back label numbers; counts executions and cache hits.
@@ -105,10 +93,9 @@ class Runner:
         self.failures = FailureLog(self._secrets.redact)
         self.answered = np.zeros(0, dtype=np.int64)  # how many answers had each label
         self._is_within = False  # a batch, at whose end failures are weighed
-        self.pace = Pace(self.traits)
+        self.pace = Pace(self.traits, runs)
         self._needed = 0  # inputs that were run because they were asked for
-        self.ahead = Ahead(self.schema.given_keys, self.traits.slots, self.ledger)
-        self._slots = FullSlots(subject, labels, self.ahead, recall, self.known, self._run)
+        self.ahead = Ahead(subject, labels, self.ledger, recall, self.known, self._run)
         self.start(budget or Budget())
         self.memory = Memory(self.schema.given_keys, labels.dtype, self.ledger)
 
@@ -212,7 +199,7 @@ class Runner:
         if not self.reserved or math.isinf(left):
             return left
         most = self._budget.max_seconds or 0.0
-        each = (self.seconds_for_more or 0.0) if self.pace.knows_more_than_one else 0.0
+        each = (self.pace.for_more or 0.0) if self.pace.knows_more_than_one else 0.0
         seconds = self.runs * self.reserved * each
         return left - min(max(seconds, min(most / 10, RESERVED_SECONDS)), most / 2)
 
@@ -241,36 +228,14 @@ class Runner:
         return self.seconds_left <= -LATE_SECONDS
 
     @property
-    def seconds_per_execution(self) -> float | None:
-        """How long the subject takes for one input, as measured so far."""
-        return self.pace.for_each
-
-    @property
     def batch_size(self) -> int:
         """How many inputs to run together; only a limit of time lets it depend on the speed."""
-        if self.traits.external:
-            return max(self.traits.batch_size, JOB_BATCH * (self.traits.jobs or 1))
-        if math.isinf(self.seconds_left):
-            return steady_size(self.traits, self.spent // self.runs)
-        if self.traits.is_one_call:
-            return max(int(min(self.longest_call, TOGETHER)) // self.runs, 1)
-        return timely_size(self.traits, self._seconds_each, self.seconds_left)
+        return self.pace.batch_size(self.spent, self.seconds_left)
 
     def foresee(self, executions: int) -> tuple[Tokens, float]:
         """The tokens that so many executions will use, and what these cost if prices are known."""
         tokens, prices = self.subject.foresee(executions) or Tokens(), self.subject.prices
         return tokens, 0.0 if prices is None else prices.cost(tokens)
-
-    @property
-    def seconds_for_more(self) -> float | None:
-        """How long one execution more takes."""
-        return self.pace.for_more
-
-    @property
-    def _seconds_each(self) -> float | None:
-        """How long all runs of one input take."""
-        each = self.seconds_per_execution
-        return None if each is None else self.runs * each
 
     @property
     def fails_too_often(self) -> bool:
@@ -284,7 +249,7 @@ class Runner:
 
         A failure is then no failure of the measurement: it is neither logged nor remembered.
         """
-        with self.aside(), self.counting_as("explanations"):
+        with self.aside(), self.ledger.counting_as("explanations"):
             yield
 
     @contextmanager
@@ -302,10 +267,6 @@ class Runner:
         ledger, failures = self.ledger, dict(self.failures.counts)
         said = self.failures.said()
         return Activity(ledger.latest, self.executions, ledger.planned, failures, said)
-
-    def counting_as(self, purpose: Purpose) -> AbstractContextManager[None]:
-        """Within, executions are counted as made for this purpose."""
-        return self.ledger.counting_as(purpose)
 
     def load(self, codes: NDArray[Any]) -> RunnerBatch:
         """A batch of inputs whose columns can be overwritten between runs."""
@@ -387,9 +348,7 @@ class Runner:
         """How many inputs the subject gets next, of so many that are run together."""
         if self.traits.external:
             return self.batch_size
-        if not call:
-            most = call_size(self.traits, len(self.schema), self._seconds_each)
-            call = int(min(most, self.longest_call))
+        call = call or self.pace.call_size(len(self.schema), self.seconds_left)
         self.subject.call_inputs = call
         return count if self.traits.executor else call
 
@@ -401,15 +360,9 @@ class Runner:
         """
         if again and self.traits.is_one_call and self.is_late:
             raise BudgetEndedError
-        with self._counting_apart():
+        with self.pace.apart(), self.ledger.counting_as("noise"):  # nothing is planned from these
             self.ledger.planned = max(self.ledger.planned or 0, self.runs * len(codes))
             return self.perform(codes, again=again) if again else self.run(codes)
-
-    @contextmanager
-    def _counting_apart(self) -> Iterator[None]:
-        """Within, executions are made for noise: nothing is planned from their number or speed."""
-        with self.pace.apart(), self.counting_as("noise"):
-            yield
 
     def _perform_part(self, inputs: Inputs, again: int) -> Cells:
         if not self.traits.external:
@@ -443,7 +396,7 @@ class Runner:
 
         def run(part: NDArray[Any]) -> Answers:
             again = number > 0
-            return self._run(self.subject.load(part)) if again else self._slots.answers(part)
+            return self._run(self.subject.load(part)) if again else self.ahead.answers(part)
 
         if self.recall is None:
             answers = run(codes)

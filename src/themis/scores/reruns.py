@@ -482,8 +482,8 @@ class Rerunner:
         elif not runner.traits.vectorised:  # each is an execution: no more than the finding took
             most = min(most, max(SINGLE_PAIRS, runner.asked))
         left = runner.executions_left
-        if runner.seconds_for_more and not math.isinf(runner.seconds_left):
-            each = runner.runs * runner.seconds_for_more
+        if runner.pace.for_more and not math.isinf(runner.seconds_left):
+            each = runner.runs * runner.pace.for_more
             left = min(left, runner.seconds_left / max(each, 1e-9))
         return int(min(wanted, most, left // 2))
 

@@ -337,11 +337,11 @@ class Scorer:
         if runner.traits.vectorised:  # and a small call as long as a large one
             counts += [PROBES * PROBES_GROWTH**n for n in (1, 2)]
         for count in counts:
-            seconds = count * runner.runs * (runner.seconds_per_execution or 0.0)
+            seconds = count * runner.runs * (runner.pace.for_each or 0.0)
             if runner.executions < count <= executions and 4 * seconds < runner.seconds_left:
                 with suppress(BudgetEndedError):
                     runner.run(self.sampler.base.rows(0, count))
-        seconds = runner.runs * (runner.seconds_per_execution or 0.0)
+        seconds = runner.runs * (runner.pace.for_each or 0.0)
         return 2 * executions * seconds < runner.seconds_left
 
 

@@ -315,7 +315,7 @@ def _whole_rows(sampler: Sampler, sets: Sequence[FoundSet]) -> list[CausalTally 
             planned[each.mask] = CausalTally(each.question, variants), count
             left -= count * width
     tables = [sampler.tables.ask(t.variants, 0, n, reading) for t, n in planned.values()]
-    with runner.counting_as("explanations"):
+    with runner.ledger.counting_as("explanations"):
         answers = sampler.tables.run_asked([asked for _, asked in tables])
     for (tally, _), (rows, _), cells in zip(planned.values(), tables, answers, strict=True):
         tally.add_whole(rows, cells)

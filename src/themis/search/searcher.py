@@ -317,7 +317,7 @@ class Searcher:
         if self.sampler.runner.is_late:
             return None
         sampled = replace(settings, exact=False)  # a sweep for each would take for ever
-        with self.sampler.runner.counting_as(
+        with self.sampler.runner.ledger.counting_as(
             "explanations" if search.method == "exact" else "sampling"
         ):
             question = self.scorer.question(columns, search.request.measure, sampled)

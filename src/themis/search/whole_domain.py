@@ -117,7 +117,7 @@ def is_cheaper(
 
 def _affordable(runner: Runner) -> float:
     """How many executions the budget surely allows for: in half of the time that is left."""
-    seconds = runner.runs * (runner.seconds_for_more or 0.0)
+    seconds = runner.runs * (runner.pace.for_more or 0.0)
     timely = runner.seconds_left / (2 * seconds) if seconds else math.inf
     return min(runner.executions_left, timely)
 
