@@ -280,6 +280,3 @@ def test_what_runs_elsewhere_is_accounted_for_and_kept_in_the_cache(
         assert_accounted(again, 0)
         assert received() == first
         assert numbers(again) == numbers(answer)
-
-
-# Saving ------------------------------------------------------------------------------------

@@ -181,33 +181,6 @@ def test_an_interrupt_keeps_what_was_run_ahead(tmp_path: Path, stop_at: int) -> 
     assert result.executions + result.cache_hits == whole.executions
 
 
-def test_failures_of_what_was_run_ahead_count_when_it_is_asked_for() -> None:
-    def fragile(person: dict[str, Any]) -> int:
-        if person["savings"] % 20 == 0:
-            raise ValueError("no savings")
-        return decide(person)
-
-    def result(*, ahead: bool) -> Result:
-        run = audit(Slotted(64, fragile), max_failures=0.2, ahead=ahead, error=0.1)
-        return ask(run, "race", "region")
-
-    filled = result(ahead=True)
-    assert filled.timing["ahead"] > 0
-    assert measured(filled) == measured(result(ahead=False))
-    assert filled.failures["crash"]["count"] > 0
-
-
-def test_an_input_that_is_run_again_is_not_answered_from_what_was_run_ahead() -> None:
-    def asked(*, ahead: bool) -> tuple[Result, Slotted]:
-        subject = Slotted(16)
-        return ask(audit(subject, repeats=3, ahead=ahead), "race"), subject
-
-    (filled, subject), (plain, _) = asked(ahead=True), asked(ahead=False)
-    assert measured(filled) == measured(plain)
-    assert len(subject.answered) == filled.executions + filled.timing.get("ahead", 0)
-    assert filled.timing.get("ahead", 0) > 0
-
-
 @pytest.mark.parametrize("repeats", [1, 3])
 def test_what_is_asked_for_in_several_batches_is_not_run_ahead_in_a_later_one(repeats: int) -> None:
     """Of three runs that fail the third is not made; it must not be made ahead either."""

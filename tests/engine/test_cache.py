@@ -147,6 +147,7 @@ def write_damaged(path: Path) -> None:
         (write_later_format, "was written by another Themis (format 99", "themis cache clear"),
         (write_damaged, "is damaged", "themis cache clear"),
         (Path.mkdir, "can't be read", "name another file"),
+        (lambda path: path.symlink_to("/dev/null"), "is no file that can be kept", "--no-cache"),
     ],
 )
 def test_unusable_file_is_refused_with_a_remedy(

@@ -145,13 +145,3 @@ def test_damage_is_said_and_only_what_was_lost_runs_again(tmp_path: Path) -> Non
     done = run(*arguments)
     assert done.stderr == ""  # it is whole again
     assert json.loads(done.stdout)["executions"] == 0
-
-
-def test_a_device_is_no_cache(tmp_path: Path) -> None:
-    config = write_command(tmp_path)
-    done = run("score", str(config), "--cache", "/dev/null")
-    assert done.exit_code == 2
-    assert done.stderr == (
-        "error[cache]: cache: /dev/null is no file that can be kept; "
-        "name a file, or use --no-cache\n"
-    )

@@ -60,12 +60,6 @@ def address(cluster: Any) -> str:
     return str(cluster.scheduler_address).replace("tcp://", "dask://")
 
 
-@pytest.mark.parametrize("name", ["dask://host:port", "dask://[::1"])
-def test_what_is_no_address_is_said(name: str) -> None:
-    with pytest.raises(RequestError, match="is no address"):
-        audit(row, name).causal("race")
-
-
 @pytest.mark.slow
 def test_results_are_the_same_on_a_cluster(cluster: Any) -> None:
     for subject in (SUBJECTS["row"], SUBJECTS["table"]):

@@ -35,7 +35,7 @@ from themis.audit import checker as checker_module
 from themis.audit.checker import run_checks
 from themis.audit.plan import make_plan
 from themis.engine import runner as runner_module
-from themis.engine.account import Purpose
+from themis.engine.account import Ledger, Purpose
 from themis.engine.runner import Runner
 from themis.results.model import Measure
 from themis.results.notes import Ending
@@ -201,14 +201,14 @@ def test_what_the_deadline_cuts_off_behind_a_score_is_only_lacking(
     subject = Hurried(clock, -1)
     whole = subject.audit(error=0.05).score([["race"]], [measure])
     audit = subject.audit(error=0.05)
-    counting = Runner.counting_as
+    counting = Ledger.counting_as
 
-    def counting_late(runner: Runner, counted: Purpose) -> Any:
+    def counting_late(ledger: Ledger, counted: Purpose) -> Any:
         if counted == purpose:
             clock.now += 1_000.0
-        return counting(runner, counted)
+        return counting(ledger, counted)
 
-    monkeypatch.setattr(Runner, "counting_as", counting_late)
+    monkeypatch.setattr(Ledger, "counting_as", counting_late)
     cut = audit.score([["race"]], [measure])
     (score,), (expected,) = cut.scores, whole.scores
     assert (score.score, score.high, score.samples, score.stopped) == (

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.external import PATIENCE
+from tests.external import PATIENCE, wait_until
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
@@ -75,12 +74,8 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _address(place: Path) -> str:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if place.exists() and (text := place.read_text()):
-            return str(json.loads(text)["address"])
-        time.sleep(0.05)
-    raise AssertionError("the scheduler did not start")
+    wait_until(lambda: place.exists() and place.read_text())
+    return str(json.loads(place.read_text())["address"])
 
 
 PROGRAM = """

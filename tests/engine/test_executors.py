@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import decimal
 import importlib
+import json
+import math
 import os
 import signal
 import subprocess
@@ -22,9 +24,11 @@ import pytest
 
 import themis
 from tests.clocks import Clock
-from tests.external import PATIENCE
-from tests.projects import enter, run
+from tests.external import PATIENCE, interrupting, is_alive, wait_until
+from tests.projects import SMALL as SMALL_INPUTS
+from tests.projects import enter, run, write_project
 from tests.services import serve
+from themis.audit.run import Work
 from themis.engine import runner as runner_module
 from themis.engine.executors import spread
 from themis.engine.executors.pools import Pool
@@ -295,16 +299,9 @@ def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
 
     asked = audit(decide, "processes:2")
 
-    def interrupt() -> None:
-        while not pids.exists():
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupting(pids.exists):
         asked.causal("race")
-    for pid in {int(line) for line in pids.read_text().split()}:
-        assert not _is_alive(pid)
+    wait_until(lambda: not any(map(is_alive, map(int, pids.read_text().split()))))
 
 
 SLOW_PROJECT = """
@@ -334,28 +331,15 @@ def test_ctrl_c_twice_leaves_no_traceback_and_no_process(tmp_path: Path, pause: 
     with subprocess.Popen(
         command, cwd=tmp_path, text=True, start_new_session=True, **pipes
     ) as driver:
-        deadline = time.monotonic() + PATIENCE
-        while len(pids := [int(each.stem) for each in tmp_path.glob("*.pid")]) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: len([*tmp_path.glob("*.pid")]) >= 3)
+        pids = [int(each.stem) for each in tmp_path.glob("*.pid")]
         for _ in range(2):
             os.killpg(driver.pid, signal.SIGINT)  # the driver is there until it is waited for
             time.sleep(pause)
         _, said = driver.communicate(timeout=PATIENCE)
     assert "Traceback" not in said
     assert driver.returncode in (130, -signal.SIGINT)  # the second may come after all was done
-    assert not any(_is_alive(pid) for pid in pids)
-
-
-def _is_alive(pid: int) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        time.sleep(0.01)
-    return True
+    wait_until(lambda: not any(map(is_alive, pids)))
 
 
 @pytest.mark.parametrize(
@@ -363,6 +347,7 @@ def _is_alive(pid: int) -> bool:
     [
         *((f"processes:{each}", "no number of processes above 0") for each in ("0", "", "-2", "x")),
         *((each, "is no executor") for each in ("proceses:4", "dask:local", "dask://")),
+        *((each, "is no address") for each in ("dask://host:port", "dask://[::1")),
     ],
 )
 def test_what_is_no_executor_is_said(name: str, said: str) -> None:
@@ -416,9 +401,44 @@ themis.Audit(decide, themis.Schema(race=["green", "purple"], income=range(10**6)
 def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", DRIVER.format(place=str(tmp_path))]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as driver:
-        deadline = time.monotonic() + PATIENCE
-        while not (pids := [int(path.name) for path in tmp_path.iterdir()]):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: [*tmp_path.iterdir()])
         driver.kill()
-    assert not any(_is_alive(pid) for pid in pids)
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    wait_until(lambda: not any(map(is_alive, pids)))
+
+
+# What a result says of where it ran ------------------------------------------------------------
+def measured(executor: Any) -> themis.Result:
+    return audit(row, executor, error=0.3).score([["race"]])
+
+
+@pytest.mark.parametrize("executor", ["processes:4", ThreadPoolExecutor(2)])
+def test_a_pool_is_named_where_it_ran_inputs(
+    executor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "HERE_SECONDS", math.inf)
+    assert measured(executor).timing["executor"] == "in process"
+    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+    with ThreadPoolExecutor(2) as threads:
+        assert measured(threads).timing["executor"] == "ThreadPoolExecutor"
+
+
+def test_what_was_measured_before_a_cluster_was_lost_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL_INPUTS)
+    measure = Work.measure
+
+    def lost(work: Work, *args: Any, **options: Any) -> object:
+        if work._scores:
+            raise SubjectError("the cluster is gone")
+        return measure(work, *args, **options)
+
+    monkeypatch.setattr(Work, "measure", lost)
+    done = run("score", "-o", "result.json")
+    assert done.exit_code == 3
+    assert "error: the cluster is gone" in done.stderr
+    saved = json.loads((tmp_path / "result.json").read_text())
+    assert [each["measure"] for each in saved["scores"]] == ["causal"]
+    assert saved["stopped"] == "failed"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,4 +88,11 @@ def test_what_is_settled_is_run_once_as_it_appears_and_counted(
         assert ledger.spent.from_memory == sum(map(len, asked)) - len(ran)
 
 
-# Codes behind the values ------------------------------------------------------------------
+LOAD = Path(__file__).parents[2] / "benchmarks" / "load.py"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")
+def test_millions_of_executions_hold_no_more_memory_files_threads_and_processes() -> None:
+    done = subprocess.run([sys.executable, str(LOAD), "--soak"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -40,26 +40,6 @@ def noisy(share: float, *, gap: int = 0, seed: int = 0) -> Callable[[dict[str, A
     return decide
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_noise_is_found_stated_and_leaves_no_verdict(seed: int) -> None:
-    audit = themis.Audit(noisy(0.01, seed=seed), SCHEMA, seed=seed, error=0.02)
-    result = audit.score([["race"]], ["causal"])
-    (score,) = result.scores
-    assert (score.stopped, score.low, score.conclusive) == ("noise", 0.0, False)
-    assert "does not always give the same decision" in str(score.notes[-1])
-    assert result.spent.noise > 100
-
-
-@pytest.mark.slow
-def test_true_score_is_in_the_interval_in_spite_of_the_noise() -> None:
-    covered = 0
-    for seed in range(20):
-        audit = themis.Audit(noisy(0.02, gap=20, seed=seed), SCHEMA, seed=seed, error=0.03)
-        score = audit.causal("race")
-        covered += score.low <= 0.2 <= score.high
-    assert covered >= 18
-
-
 @pytest.mark.parametrize("gap", [0, 20])
 @pytest.mark.parametrize("error", [0.05, 0.02])
 def test_subject_that_decides_the_same_is_never_suspected_and_costs_little_more(

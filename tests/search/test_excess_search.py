@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import themis
 from tests.projects import Project, run
@@ -27,7 +24,6 @@ from themis.results.verdicts import Check
 from themis.show.reports.formats import FORMATS
 
 NAMES = ("a", "b", "c")
-CHANCES = arrays(float, (2, 3, 2), elements=st.floats(0, 1))
 
 
 def exact(chances: Any, weights: Any, against: tuple[int, ...]) -> float:
@@ -41,19 +37,6 @@ def exact(chances: Any, weights: Any, against: tuple[int, ...]) -> float:
 
 def sets() -> list[tuple[int, ...]]:
     return [each for size in (1, 2, 3) for each in combinations(range(3), size)]
-
-
-@settings(max_examples=40, deadline=None)
-@given(CHANCES, st.lists(st.floats(0.1, 1), min_size=7, max_size=7))
-def test_more_characteristics_do_no_less_where_all_are_independent(
-    chances: Any, parts: list[float]
-) -> None:
-    shares = [np.array(each) / sum(each) for each in (parts[:2], parts[2:5], parts[5:])]
-    weights = np.einsum("i,j,k->ijk", *shares)
-    truth = {each: exact(chances, weights, each) for each in sets()}
-    for one, other in product(truth, repeat=2):
-        if set(one) <= set(other):
-            assert truth[one] <= truth[other] + 1e-9
 
 
 def test_where_they_are_not_more_may_do_less_and_the_search_lists_the_minimal_set() -> None:
