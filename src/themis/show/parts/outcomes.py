@@ -18,7 +18,7 @@ from themis.results.outcomes import (
     Setting,
     Tenth,
 )
-from themis.show.blocks import Block, Cell, Number, Points, Statement, Table
+from themis.show.blocks import Block, Cell, Number, Part, Points, Statement, Table
 from themis.show.words.headlines import headline
 from themis.show.words.values import (
     FEW_COUNTED,
@@ -37,7 +37,32 @@ from themis.show.words.values import (
 from themis.show.words.wording import Wording
 
 
-def outcome_blocks(outcomes: Outcomes, words: Wording, *, most: int) -> Iterator[Block]:
+def known_of_people(
+    result: Result,
+    words: Wording,
+    against: tuple[str, ...] | None = None,
+    *,
+    most: int | None = None,
+    causal: bool = False,
+) -> Iterator[Part]:
+    """All that given people show besides scores, of one set or of all.
+
+    With `causal` the causal score of the same people stands below their known outcomes.
+    """
+    for known in (each for each in result.outcomes if against in (None, each.against)):
+        beside = beside_causal(known, result, words) if causal else None
+        blocks = [*outcome_blocks(known, words, most=most), *map(Statement, filter(None, [beside]))]
+        yield Part(f"Known outcomes by {set_phrase(known.against)}", blocks)
+    for wrong in (each for each in result.errors if against in (None, each.against)):
+        blocks = [*error_blocks(wrong, words, most=most)]
+        yield Part(f"Known numbers by {set_phrase(wrong.against)}", blocks)
+    proxies = [each for each in result.proxies if against in (None, each.against)]
+    for own in by_proxied_set(proxies):
+        blocks = [*proxy_blocks(own, words, most=most)]
+        yield Part(f"What may stand in for {set_phrase(own[0].against)}", blocks)
+
+
+def outcome_blocks(outcomes: Outcomes, words: Wording, *, most: int | None) -> Iterator[Block]:
     """Rates beside known outcomes by group, how far they are apart, and how sure that is."""
     yield Statement(about_outcomes(outcomes, words))
     yield _rates(outcomes, words, most)
@@ -47,7 +72,7 @@ def outcome_blocks(outcomes: Outcomes, words: Wording, *, most: int) -> Iterator
     yield Statement(f"{outcomes_certainty(outcomes)} {NO_VERDICT}", "faint")
 
 
-def error_blocks(errors: Errors, words: Wording, *, most: int) -> Iterator[Block]:
+def error_blocks(errors: Errors, words: Wording, *, most: int | None) -> Iterator[Block]:
     """Errors of numbers by group, how they are calibrated, and what they are worth."""
     yield Statement(about_errors(errors))
     yield errors_table(errors, words, most)
@@ -64,7 +89,8 @@ def error_blocks(errors: Errors, words: Wording, *, most: int) -> Iterator[Block
     yield Statement(f"{ERRORS_CERTAINTY} {NO_VERDICT}", "faint")
 
 
-def errors_table(errors: Errors, words: Wording, most: int) -> Table:
+def errors_table(errors: Errors, words: Wording, most: int | None) -> Table:
+    """The errors of each group."""
     shown = errors.groups[:most]
     hidden = errors.groups_total - len(shown)
     return Table(
@@ -80,7 +106,7 @@ def errors_table(errors: Errors, words: Wording, most: int) -> Table:
     )  # fmt: skip
 
 
-def _rates(outcomes: Outcomes, words: Wording, most: int) -> Table:
+def _rates(outcomes: Outcomes, words: Wording, most: int | None) -> Table:
     shown = outcomes.groups[:most]
     hidden = outcomes.groups_total - len(shown)
     return Table(
@@ -122,7 +148,7 @@ def gaps_table(outcomes: Outcomes, words: Wording, *, brief: bool = False) -> Ta
     )
 
 
-def proxy_blocks(proxies: Sequence[Proxy], words: Wording, *, most: int) -> Iterator[Block]:
+def proxy_blocks(proxies: Sequence[Proxy], words: Wording, *, most: int | None) -> Iterator[Block]:
     """What may stand in for one set: what that means, the numbers, and what they are worth."""
     shown = proxies[:most]
     hidden = len(proxies) - len(shown)

@@ -29,13 +29,7 @@ from themis.show.blocks import (
 from themis.show.html import cut
 from themis.show.parts.cautions import caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
-from themis.show.parts.outcomes import (
-    beside_causal,
-    by_proxied_set,
-    error_blocks,
-    outcome_blocks,
-    proxy_blocks,
-)
+from themis.show.parts.outcomes import known_of_people
 from themis.show.parts.scores import pair_blocks, scores_table
 from themis.show.reports.method import RECIPE, command_again, digest, same_again
 from themis.show.words.explanations import harms, pairs_origin
@@ -86,17 +80,8 @@ def _blocks(result: Result) -> Iterator[Block]:
     if (hidden := len(doubts) - ROWS) > 0:
         yield Statement(f"… and {hidden:,} more", "warning")
     yield from (Statement(f"Outputs: {outputs_text(each)}") for each in result.outputs)
-    for outcomes in result.outcomes:
-        blocks = [*outcome_blocks(outcomes, words, most=ROWS)]
-        causal = beside_causal(outcomes, result, words)
-        blocks += [] if causal is None else [Statement(causal)]
-        yield Fold(f"Known outcomes by {set_text(outcomes.against)}", blocks)
-    for errors in result.errors:
-        blocks = [*error_blocks(errors, words, most=ROWS)]
-        yield Fold(f"Known numbers by {set_text(errors.against)}", blocks)
-    for proxies in by_proxied_set(result.proxies):
-        about = f"What may stand in for {set_text(proxies[0].against)}"
-        yield Fold(about, [*proxy_blocks(proxies, words, most=ROWS)])
+    for each in known_of_people(result, words, most=ROWS, causal=True):
+        yield Fold(each.title, each.blocks)
     for score in _worst(result):
         if people := [*_people(score, words)]:
             yield Fold(headline(score, words), people)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import IO, Any, Generic, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -19,6 +19,8 @@ from themis.show.blocks import (
     Chip,
     Commands,
     Content,
+    Dots,
+    Fold,
     Head,
     Interval,
     Look,
@@ -45,6 +47,8 @@ from themis.show.terminal.parts import (
     ShellLine,
     grid,
     indented,
+    make_console,
+    render,
 )
 from themis.show.words.values import visible
 
@@ -68,14 +72,43 @@ PICTURE = {"ratio": 1, "min_width": 8}
 WIDEST_NUMBER = 32
 
 
-def drawn(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """The blocks one below the other; a terminal shows nothing of pictures, nor what is folded."""
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True)
+class Page(Generic[Thing]):
+    """Makes the text of something for a terminal or a file from the blocks that `show` gives."""
+
+    show: Callable[..., Iterable[Block | RenderableType]]  # (thing, *, everything)
+
+    def __call__(
+        self,
+        thing: Thing,
+        *,
+        file: IO[str] | None = None,
+        width: int | None = None,
+        everything: bool = False,
+    ) -> str:
+        blocks = self.show(thing, everything=everything)
+        return render(drawn(blocks), make_console(file, width=width))
+
+
+def drawn(blocks: Iterable[Block | RenderableType]) -> Iterator[RenderableType]:
+    """The blocks one below the other; a terminal shows nothing of pictures, nor what is folded.
+
+    What belongs to terminals alone, as lines that are empty, stays as it is.
+    """
     for each in blocks:
         yield from _drawn(each)
 
 
 @singledispatch
 def _drawn(block: Any) -> Iterator[RenderableType]:
+    yield block
+
+
+@_drawn.register
+def _(unseen: Fold | Dots) -> Iterator[RenderableType]:
     yield from ()
 
 

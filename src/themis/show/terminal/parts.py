@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -35,26 +35,6 @@ WARNING = "magenta"
 # Columns of a grid.
 NUMBER = {"justify": "right"}
 FOLDED = {"no_wrap": False, "overflow": "fold"}
-
-Thing = TypeVar("Thing")
-
-
-@dataclass(frozen=True)
-class Page(Generic[Thing]):
-    """Makes the text of something for a terminal or a file from the parts that `show` gives."""
-
-    show: Callable[..., Iterable[RenderableType]]  # (thing, *, width, everything)
-
-    def __call__(
-        self,
-        thing: Thing,
-        *,
-        file: IO[str] | None = None,
-        width: int | None = None,
-        everything: bool = False,
-    ) -> str:
-        console = make_console(file, width=width)
-        return render(self.show(thing, width=console.width, everything=everything), console)
 
 
 def render(parts: Iterable[RenderableType], console: Console) -> str:

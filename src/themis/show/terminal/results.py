@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import IO
+from typing import IO, TypeAlias
 
 from rich.console import RenderableType
 
@@ -26,18 +26,16 @@ from themis.show.parts.comparisons import (
 )
 from themis.show.parts.outcomes import (
     by_proxied_set,
-    error_blocks,
     errors_table,
     gaps_table,
-    outcome_blocks,
-    proxy_blocks,
+    known_of_people,
     proxy_sentences,
 )
 from themis.show.parts.scores import ALL, pair_blocks, score_part, scores_table
 from themis.show.parts.search import found_table, reasons_table, undecided_blocks
 from themis.show.parts.summary import SetSummary, summaries
-from themis.show.terminal.drawing import Summary, drawn
-from themis.show.terminal.parts import DIM, Page, Sentence, make_console, render, rule
+from themis.show.terminal.drawing import Page, Summary, drawn
+from themis.show.terminal.parts import make_console, render, rule
 from themis.show.words.explanations import example, harms, probe_sentence, telling_witness
 from themis.show.words.headlines import few_remark, gap_text, headline, score_text
 from themis.show.words.scores import (
@@ -71,11 +69,13 @@ ROWS = 20  # of the table
 SETS = 20  # unless all are asked for
 TWO = 2  # outputs: a decision and its opposite
 
+Shown: TypeAlias = Block | RenderableType  # what a page of a terminal is made of
+
 
 def render_quiet(result: Result, *, file: IO[str] | None = None) -> str:
     """One sentence per check, search or score, and what may invalidate them."""
-    said = map(Statement, _quiet(result))
-    return render(drawn([*said, *brief_doubts(result)]), make_console(file))
+    blocks = [*map(Statement, _quiet(result)), *brief_doubts(result)]
+    return render(drawn(blocks), make_console(file))
 
 
 def _quiet(result: Result) -> Iterator[str]:
@@ -91,34 +91,31 @@ def _quiet(result: Result) -> Iterator[str]:
         yield from (headline(score, words) for score in result.scores)
 
 
-def show_result(
-    result: Result, *, width: int, everything: bool = False
-) -> Iterator[RenderableType]:
+def show_result(result: Result, *, everything: bool = False) -> Iterator[Shown]:
     """What was tested, each set in a few lines, what may invalidate them, and what it took."""
     if everything:
         yield from _in_full(result)
         return
     words = wording(result)
-    yield Sentence(f"{subject_title(result)} · {source_text(result)}", DIM)
+    yield Statement(f"{subject_title(result)} · {source_text(result)}", "faint")
     yield ""
     yield from _sets(summaries(result))
     for search in search_lines(result, words):
-        yield ""
-        yield Sentence(f"{visible(search)}.")
+        yield from ("", Statement(f"{search}."))
     for known in (each for each in result.outcomes if len(each.against) == 1):
-        yield ""
-        title = f"{set_phrase(known.against)}: known outcomes"
-        yield from drawn([Part(title, [gaps_table(known, words, brief=True)])])
+        table = gaps_table(known, words, brief=True)
+        yield from ("", Part(f"{set_phrase(known.against)}: known outcomes", [table]))
     for errors in (each for each in result.errors if len(each.against) == 1):
         table = errors_table(errors, words, len(errors.groups))
-        yield ""
-        yield from drawn([Part(f"{set_phrase(errors.against)}: known numbers", [table])])
+        yield from ("", Part(f"{set_phrase(errors.against)}: known numbers", [table]))
     for proxies in by_proxied_set([each for each in result.proxies if each.may_stand_in]):
+        sentences = proxy_sentences(proxies, words)
         yield ""
-        yield from (Sentence(f"{visible(each)}.") for each in proxy_sentences(proxies, words))
-    if doubtful := [*show_doubts(result), *score_notes(result), *run_notes(result)]:
+        yield from (Statement(f"{each}.") for each in sentences)
+    notes = caution_blocks(notes_of_parts(result))
+    if doubtful := [*show_doubts(result), *notes, *run_notes(result)]:
         yield ""
-        yield from drawn(doubtful)
+        yield from doubtful
     yield ""
     yield from footer(result)
 
@@ -126,7 +123,7 @@ def show_result(
 render_result = Page[Result](show_result)
 
 
-def _sets(found: list[SetSummary]) -> Iterator[RenderableType]:
+def _sets(found: list[SetSummary]) -> Iterator[Shown]:
     """The sets, of very many those that differ first, and how many there are besides."""
     if len(found) <= SETS:
         yield Summary(found)
@@ -135,39 +132,36 @@ def _sets(found: list[SetSummary]) -> Iterator[RenderableType]:
     yield Summary(ranked[:SETS])
     differing = sum(each.state == "grave" for each in ranked[SETS:])
     some = f", {differing:,} of them with a difference found" if differing else ""
-    yield Sentence(f"… and {count(len(ranked) - SETS, 'more set')}{some}: -v", DIM)
+    yield Statement(f"… and {count(len(ranked) - SETS, 'more set')}{some}: -v", "faint")
 
 
-def footer(result: Result) -> Iterator[RenderableType]:
+def footer(result: Result) -> Iterator[Block]:
     """How sure, what it took, and where there is more."""
-    yield Sentence(" · ".join([*confidence_briefly(result), *cost_briefly(result)]), DIM)
     page = [] if result.command in ("audit", "demo") else ["page: -o report.html"]
-    more = [*narrower(result), "details: -v", *page]
-    yield Sentence(" · ".join(more), DIM)
+    cost = [*confidence_briefly(result), *cost_briefly(result)]
+    for parts in (cost, [*narrower(result), "details: -v", *page]):
+        yield Statement(" · ".join(parts), "faint")
 
 
-def _in_full(result: Result) -> Iterator[RenderableType]:
+def _in_full(result: Result) -> Iterator[Shown]:
     """The verdict, what may invalidate it, set by set what stands behind it."""
     yield from _beginning(result)
     sets = [*by_set(result.scores), *(each.against for each in result.outcomes)]
     sets += [each.against for each in result.errors]
     for against in dict.fromkeys(sets):
-        yield ""
-        yield rule(set_phrase(against))
-        yield from drawn(_of_set(result, against))
+        yield from ("", rule(set_phrase(against)), *_of_set(result, against))
     yield ""
-    lines = search_lines(result, wording(result))
-    yield from drawn(Statement(f"{each}.") for each in lines)
-    yield from drawn(show_cost(result))
+    yield from (Statement(f"{each}.") for each in search_lines(result, wording(result)))
+    yield from show_cost(result)
 
 
-def _beginning(result: Result) -> Iterator[RenderableType]:
+def _beginning(result: Result) -> Iterator[Block]:
     """The verdict, on whom it is, what may invalidate it, and a line for each score."""
     one = result.scores[0] if len(result.scores) == 1 and result.data is None else None
     said = verdict(result).sentence if one is None else headline(one, wording(result))
-    yield from drawn([Statement(said, "headline"), Statement(source_text(result), "faint")])
-    yield from drawn(show_doubts(result, everything=True))
-    yield from drawn(overview_table(result.scores))
+    yield from (Statement(said, "headline"), Statement(source_text(result), "faint"))
+    yield from show_doubts(result, everything=True)
+    yield from overview_table(result.scores)
 
 
 def _of_set(result: Result, against: tuple[str, ...]) -> Iterator[Block]:
@@ -183,15 +177,7 @@ def _of_set(result: Result, against: tuple[str, ...]) -> Iterator[Block]:
             yield shown
     if (hidden := hidden_changes(scores, words)) is not None:
         yield Statement(hidden, "remark", "but")
-    for known in (each for each in result.outcomes if each.against == against):
-        blocks = [*outcome_blocks(known, words, most=len(known.groups))]
-        yield Part(f"Known outcomes by {set_phrase(against)}", blocks)
-    for errors in (each for each in result.errors if each.against == against):
-        blocks = [*error_blocks(errors, words, most=len(errors.groups))]
-        yield Part(f"Known numbers by {set_phrase(against)}", blocks)
-    for proxies in by_proxied_set([each for each in result.proxies if each.against == against]):
-        blocks = [*proxy_blocks(proxies, words, most=len(proxies))]
-        yield Part(f"What may stand in for {set_phrase(against)}", blocks)
+    yield from known_of_people(result, words, against)
 
 
 def overview_table(scores: Sequence[Score]) -> Iterator[Block]:
@@ -213,11 +199,6 @@ def brief_doubts(result: Result, *, everything: bool = False) -> Iterator[Block]
     if everything and result.noise is not None and not result.noise.differing:
         yield Statement(probe_sentence(result.noise), "faint")
     yield from caution_blocks(doubts(result))
-
-
-def score_notes(result: Result) -> Iterator[Block]:
-    """What is noted of scores, each once with those that it is about."""
-    yield from caution_blocks(notes_of_parts(result))
 
 
 def run_notes(result: Result) -> Iterator[Block]:
@@ -247,19 +228,17 @@ def show_cost(result: Result) -> Iterator[Block]:
 def render_replay_headline(replay: Replay, *, file: IO[str] | None = None) -> str:
     """What became of the tests, in one sentence; and in another, if it depends on chance."""
     said = (replay_headline(replay), random_answers(replay))
-    return render([Sentence(each) for each in said if each], make_console(file))
+    return render(drawn(Statement(each) for each in said if each), make_console(file))
 
 
 def show_comparison(
-    found: Replay | Differences, *, width: int, everything: bool, words: Wording = PLAIN
-) -> Iterator[RenderableType]:
+    found: Replay | Differences, *, everything: bool, words: Wording = PLAIN
+) -> Iterator[Shown]:
     """The verdict, what was compared, then what else there is to know."""
-    yield from drawn([Statement(headline_of(found), "headline")])
+    yield Statement(headline_of(found), "headline")
     for part in comparison_tables(found, words, everything=everything):
-        yield ""
-        yield from drawn([part])
-    yield ""
-    yield from drawn(remarks(found))
+        yield from ("", part)
+    yield from ("", *remarks(found))
 
 
 def replay_page(naming: Naming) -> Page[Replay]:
@@ -273,25 +252,21 @@ MOST = 40  # of a table
 FIRST = 10  # sets of a search, unless all are asked for
 
 
-def show_searches(
-    result: Result, *, width: int, everything: bool = False
-) -> Iterator[RenderableType]:
+def show_searches(result: Result, *, everything: bool = False) -> Iterator[Shown]:
     """The parts of the searches, then what to know before believing them."""
     doubts = [*show_doubts(result, everything=everything)]
     for search in map(protected_first(result), result.searches):
         if len(result.searches) > 1:
             yield rule(f"{search.measure} scores")
-        yield from drawn([Statement(search_headline(search, wording(result)), "headline")])
-        yield from drawn(doubts)
+        yield Statement(search_headline(search, wording(result)), "headline")
+        yield from doubts
         doubts = []
-        blocks = _search_in_full(search, result) if everything else _search_in_short(search, result)
-        yield from drawn(blocks)
+        yield from (_search_in_full if everything else _search_in_short)(search, result)
         yield ""
     if everything:
-        yield from drawn(show_cost(result))
+        yield from show_cost(result)
     else:
-        yield from drawn(run_notes(result))
-        yield from footer(result)
+        yield from (*run_notes(result), *footer(result))
 
 
 render_search = Page[Result](show_searches)
@@ -354,20 +329,18 @@ def show_people(
 DETAILED = ("violated", "not enough evidence")
 
 
-def show_checks(result: Result, *, width: int, everything: bool) -> Iterator[RenderableType]:
+def show_checks(result: Result, *, everything: bool) -> Iterator[Shown]:
     """The table of verdicts, then what is behind those that do not hold."""
-    yield from drawn([Statement(verdict(result).sentence, "headline")])
-    yield from drawn(brief_doubts(result, everything=everything))
-    yield from drawn([checks_table(result.checks)])
+    yield Statement(verdict(result).sentence, "headline")
+    yield from brief_doubts(result, everything=everything)
+    yield checks_table(result.checks)
     for kind in DETAILED:
         for each in (check for check in result.checks if check.verdict == kind):
-            yield ""
             why = f": {each.reason}" if kind != "violated" and each.reason else ""
             title = f"{visible(each.name)}: {verdict_words(each)}{why}"
-            yield from drawn([Part(title, [*_details(each, result, everything=everything)])])
-    yield from drawn(accepted(result.checks))
-    yield ""
-    yield from drawn([Statement(checks_guarantee(result)), *show_cost(result)])
+            yield from ("", Part(title, [*_details(each, result, everything=everything)]))
+    yield from accepted(result.checks)
+    yield from ("", Statement(checks_guarantee(result)), *show_cost(result))
 
 
 render_checks = Page[Result](show_checks)
