@@ -11,7 +11,7 @@ import pytest
 import themis
 from themis.audit.audit import Audit
 from themis.results.notes import Ending, Note
-from themis.results.withheld import withheld_notes
+from themis.results.withheld import withheld
 from themis.scores.explanations.regions import confirmed
 from themis.subjects.processes.command import CommandSubject
 
@@ -144,7 +144,7 @@ def test_what_fails_with_few_people_names_nobody() -> None:
 
 def test_ends_of_ranges_are_rounded_for_documents() -> None:
     note = Note.of("inputs-fail", failed=20, inputs=90, conditions=["income ≥ 31234", "age = 40"])
-    (shown,) = withheld_notes([note])
+    shown = withheld(note)
     assert shown.values["conditions"] == ["income ≥ about 31,000", "age = 40"]
 
 

@@ -17,7 +17,7 @@ from themis.inputs.people import People, Unknown, columns_read, people_of, with_
 from themis.inputs.schema import Inputs, Schema
 from themis.inputs.tables import read_table, rows_of
 from themis.results.notes import Note
-from themis.results.withheld import withheld_notes
+from themis.results.withheld import withheld
 from themis.settings import Settings
 from themis.subjects.base import Subject
 from themis.subjects.decisions import DEFAULT_FAVOURABLE
@@ -175,7 +175,7 @@ def check_made_up(schema: Schema, facts: Mapping[str, Any] | None) -> None:
 
 def warn_of(facts: Mapping[str, Any] | None) -> None:
     """Warn Python code of rows that were left out; results say it as well."""
-    for note in withheld_notes(left_out(facts)):
+    for note in withheld(tuple(left_out(facts))):
         warnings.warn(RowsWarning(str(note)), stacklevel=3)
 
 

@@ -26,7 +26,7 @@ from themis.results.model import Measure
 from themis.results.notes import Note
 from themis.results.parts import Inventory
 from themis.results.verdicts import Check, precisions
-from themis.results.withheld import withheld_notes, withheld_output
+from themis.results.withheld import withheld, withheld_output
 from themis.search.searcher import SearchPlan
 from themis.settings import Settings
 from themis.subjects.base import Subject
@@ -197,7 +197,7 @@ def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[Sea
 
 def _fit_notes(audit: Audit) -> Iterable[Note]:
     notes = fit_notes(audit.profile_facts)
-    return notes if audit.shows_rows else withheld_notes(notes)
+    return notes if audit.shows_rows else withheld(tuple(notes))
 
 
 def _try(audit: Audit) -> Iterator[Trial]:
@@ -222,7 +222,7 @@ def _failing(audit: Audit) -> Iterable[Note]:
     each = audit.runner.pace.for_more or 1.0
     with suppress(SubjectError):
         notes = audit.failing(least=min(int(1.0 / each), 2_000))
-        return notes if audit.shows_rows else withheld_notes(notes)
+        return notes if audit.shows_rows else withheld(tuple(notes))
     return ()
 
 

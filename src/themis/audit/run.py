@@ -45,7 +45,7 @@ from themis.results.outcomes import (
     proxy_of_noise,
 )
 from themis.results.parts import Account, Naming
-from themis.results.withheld import withheld_notes
+from themis.results.withheld import withheld
 from themis.scores.explanations.regions import failed_inputs
 from themis.scores.noise import NoiseProbe
 from themis.scores.observed import Counted, observed_rates
@@ -266,7 +266,7 @@ class Work:
         )
         if failed:
             problem = self._problem or runner.failure_message()
-            where = withheld_notes(self._failing) if runner.failures.personal else self._failing
+            where = withheld(self._failing) if runner.failures.personal else self._failing
             said = ". ".join(map(str, (problem, *where)))
             raise SubjectError(said, result=self._family.whole(result))
         whole = self._family.whole(result)

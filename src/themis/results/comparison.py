@@ -27,8 +27,8 @@ from themis.results.finding import (
     total_error,
     was_searched,
 )
-from themis.results.model import ROUNDING, CheckResult, Result, Score, SearchResult, plain
-from themis.results.notes import Ending, Note
+from themis.results.model import ROUNDING, CheckResult, Result, Score, SearchResult
+from themis.results.notes import Ending, Note, plain
 from themis.results.parts import exceeds
 from themis.results.verdicts import undecided_note
 from themis.results.withheld import few_digits, withholding

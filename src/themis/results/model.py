@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from themis._version import __version__
 from themis.errors import count_of
 from themis.results.hooks import Plotted, hook, withheld_repr
-from themis.results.notes import Ending, Note, in_units
+from themis.results.notes import Ending, Note, in_units, plain
 from themis.results.outcomes import Errors, Observed, Outcomes, Proxy
 from themis.results.parts import (
     Accepted,
@@ -493,25 +492,3 @@ def has_degrees(distance: str) -> bool:
     """Whether outputs differ by degrees by this distance."""
     kind, _, tolerance = distance.partition(" ")
     return kind != "exact" and not tolerance
-
-
-LEAVES = frozenset({str, int, bool, type(None)})
-
-
-def plain(value: Any) -> Any:
-    """Objects, tuples and endings as JSON has them, and floats without noise.
-
-    What does not count where objects are compared is not saved.
-    """
-    if type(value) in LEAVES:  # most are, of results with thousands of pairs
-        return value
-    if is_dataclass(value):
-        saved = (each.name for each in fields(value) if each.compare)
-        return {name: plain(getattr(value, name)) for name in saved}
-    if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, StrEnum):
-        return value.value
-    return round(value, 12) if isinstance(value, float) else value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class Note:
     @classmethod
     def of(cls, code: str, **values: Any) -> Note:
         """A note of a known code; values that are None are left out."""
-        known = {name: _plain(each) for name, each in values.items() if each is not None}
+        known = {name: plain(each) for name, each in values.items() if each is not None}
         assert known.keys() <= {*CODES[code], *PREFIXES}, f"{code}: {', '.join(known)}"
         return cls(code, known)
 
@@ -107,10 +107,23 @@ def _with(note: Note, known: Mapping[str, Any]) -> Note:
     return replace(note, values={**note.values, **own}) if own else note
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it, so that a note that was saved equals the one that is read."""
+LEAVES = frozenset({str, int, bool, type(None)})
+
+
+def plain(value: Any) -> Any:
+    """Objects, tuples and endings as JSON has them, and floats without noise.
+
+    What does not count where objects are compared is not saved.
+    """
+    if type(value) in LEAVES:  # most are, of results with thousands of pairs
+        return value
+    if is_dataclass(value):
+        saved = (each.name for each in fields(value) if each.compare)
+        return {name: plain(getattr(value, name)) for name in saved}
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
     if isinstance(value, StrEnum):
         return value.value
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    return round(value, 12) if isinstance(value, float) else value

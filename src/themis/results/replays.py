@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 
 from themis._version import __version__
 from themis.inputs.characteristics import Value
-from themis.results.model import FORMAT, plain
-from themis.results.notes import Ending, Note
-from themis.results.withheld import withheld_failures, withheld_notes, withholding
+from themis.results.model import FORMAT
+from themis.results.notes import Ending, Note, plain
+from themis.results.withheld import withheld, withheld_failures, withholding
 
 TestState = Literal[
     "still", "new", "fixed", "same", "unclear", "unconfirmed", "failed", "unknown", "not run"
@@ -139,6 +139,6 @@ def _(replay: Replay) -> Replay:
 
 def _counted(reasons: Mapping[Note, int]) -> dict[Note, int]:
     counts: dict[Note, int] = {}
-    for note, rows in zip(withheld_notes(reasons), reasons.values(), strict=True):
+    for note, rows in zip(withheld(tuple(reasons)), reasons.values(), strict=True):
         counts[note] = counts.get(note, 0) + rows
     return counts

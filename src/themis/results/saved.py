@@ -33,9 +33,8 @@ from themis.results.model import (
     Result,
     Score,
     SearchResult,
-    plain,
 )
-from themis.results.notes import Note
+from themis.results.notes import Note, plain
 from themis.results.outcomes import Outcomes, Proxy
 from themis.results.parts import Group, Witness
 from themis.results.withheld import withheld

@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import singledispatch
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from themis.errors import count_of
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import SHARED
-from themis.inputs.numbers import two_digits
 from themis.results.model import (
     ROUNDING,
     CausalScore,
@@ -45,7 +44,20 @@ from themis.results.outcomes import (
     Setting,
     Tenth,
 )
-from themis.results.parts import Group, Inventory, Rare, Region, TestedSet, Witness
+from themis.results.parts import (
+    RARE_OUTPUT,
+    Group,
+    Inventory,
+    Region,
+    TestedSet,
+    Unnamed,
+    Values,
+    Witness,
+    about,
+    kept_apart,
+    rough,
+    rounded,
+)
 
 Thing = TypeVar("Thing")
 Part = TypeVar("Part", bound=Result | Score)
@@ -67,18 +79,15 @@ def withheld(thing: Thing) -> Thing:
 
 def without_rows(result: Result) -> Result:
     """The same, to be stored: of pairs of people no more is left than a few values."""
-    shown = withheld(result)
-    scores = tuple(
-        replace(each, witnesses=tuple(pair for pair in each.witnesses if _is_whole(pair, shown)))
-        if isinstance(each, CausalScore)
-        else each
-        for each in shown.scores
-    )
-    return replace(shown, scores=scores)
+    shown, size = withheld(result), len(result.schema["inputs"])
 
+    def with_whole_pairs(score: Score) -> Score:
+        if not isinstance(score, CausalScore):
+            return score
+        pairs = tuple(each for each in score.witnesses if len(each.inputs[0]) == size)
+        return replace(score, witnesses=pairs)
 
-def _is_whole(pair: Witness, result: Result) -> bool:
-    return len(pair.inputs[0]) == len(result.schema["inputs"])
+    return replace(shown, scores=tuple(map(with_whole_pairs, shown.scores)))
 
 
 def whole_of(part: Part) -> Part:
@@ -89,15 +98,8 @@ def whole_of(part: Part) -> Part:
 
 def hidden_groups(score: GroupScore) -> tuple[Group, ...]:
     """The groups whose means are not shown."""
-    if score.whole is None:
-        return ()
     shown = set(map(repr, score.groups))
-    return tuple(each for each in score.whole.groups if repr(each) not in shown)
-
-
-def withheld_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """The notes without values of single people."""
-    return tuple(map(_note, notes))
+    return tuple(each for each in whole_of(score).groups if repr(each) not in shown)
 
 
 def withheld_output(output: Any, shared: Collection[Value]) -> Any:
@@ -119,7 +121,7 @@ def withheld_check(check: CheckResult, scores: Iterable[Score]) -> CheckResult:
     sets = check.sets if check.against is None else (check.against,)
     about = (check.measure, check.output)
     own = [e for e in scores if (e.measure, e.output) == about and e.against in sets]
-    reasons = withheld_notes(check.reasons)
+    reasons = withheld(check.reasons)
     if not any(map(tells_of_few, own)):
         ends = _ends(check, average=any(map(_is_average_of_people, own)))
         return replace(check, reasons=reasons, **ends)
@@ -154,33 +156,30 @@ def withholding(thing: Any) -> Any:
 
 
 @withholding.register
+def _(parts: tuple) -> tuple[Any, ...]:  # type: ignore[type-arg]
+    return tuple(map(withheld, parts))
+
+
+@withholding.register
 def _(result: Result) -> Result:
     allowed = result.report is not None and result.report.rows
     if allowed or not result.holds_people or result.whole is not None:
         return result
-    shown: dict[str, Any] = {
-        "scores": tuple(map(withheld, result.scores)),
-        "searches": tuple(map(withheld, result.searches)),
-        "checks": tuple(withheld_check(each, _scores(result)) for each in result.checks),
+    shown = {each.name: withheld(getattr(result, each.name)) for each in fields(result)}
+    scores = [*result.scores, *(each for one in result.searches for each in one.minimal_sets)]
+    shown |= {
+        "checks": tuple(withheld_check(each, scores) for each in result.checks),
         "failures": withheld_failures(result.failures),
-        "notes": withheld_notes(result.notes),
         "data": None if result.data is None else _data(result.data),
-        "observed": tuple(map(withheld, result.observed)),
-        "outcomes": tuple(map(withheld, result.outcomes)),
-        "errors": tuple(map(withheld, result.errors)),
-        "proxies": tuple(map(withheld, result.proxies)),
-        "outputs": tuple(map(withheld, result.outputs)),
+        "whole": result,
     }
-    return replace(result, **shown, whole=result)
+    return replace(result, **shown)
 
 
 @withholding.register
 def _(search: SearchResult) -> SearchResult:
-    shown = replace(
-        search,
-        minimal_sets=tuple(map(withheld, search.minimal_sets)),
-        notes=_notes_of(search, search.notes),
-    )
+    sets, notes = withheld(search.minimal_sets), _notes_of(search, search.notes)
+    shown = replace(search, minimal_sets=sets, notes=notes)
     if search.population == "inputs" or search.statistic != "mean":
         return shown
     return replace(shown, tested=tuple(map(_tested, search.tested)))
@@ -200,10 +199,10 @@ def _(score: CausalScore) -> CausalScore:
     shown = replace(
         score,
         witnesses=made_up or _differences(pairs),
-        regions=tuple(_region(each) for each in score.regions if _of_many(each.residents)),
+        regions=withheld(tuple(each for each in score.regions if _of_many(each.residents))),
         joint=score.joint if score.joint and _of_many(score.joint.inputs) else None,
         crossing=score.crossing if score.crossing and _of_many(score.crossing.inputs) else None,
-        notes=withheld_notes(score.notes),
+        notes=withheld(score.notes),
         **_ends(score, average=_is_average_of_people(score)),
     )
     if score.of_few:
@@ -219,10 +218,10 @@ def _(score: GroupScore) -> GroupScore:
     if score.population == "inputs" or score.whole is not None:
         return score
     if score.statistic == "mean":
-        return _fewer_groups(replace(score, notes=withheld_notes(score.notes)))
+        return _fewer_groups(replace(score, notes=withheld(score.notes)))
     groups = tuple(map(_unnamed, score.groups))
     named = [each.values for each in groups]
-    notes = (_among(note, named) for note in withheld_notes(score.notes))
+    notes = (_among(note, named) for note in withheld(score.notes))
     return replace(score, groups=groups, notes=tuple(notes))
 
 
@@ -246,23 +245,23 @@ def _(errors: Errors) -> Errors:
         each if _of_many(each.people) else ErrorGroup({}, each.people, None, None, ())
         for each in errors.groups
     )
-    shown = tuple(replace(each, tenths=tuple(map(_tenth, each.tenths))) for each in groups)
+    shown = tuple(replace(each, tenths=withheld(each.tenths)) for each in groups)
     return replace(errors, groups=shown)
 
 
-def _tenth(tenth: Tenth) -> Tenth:
+@withholding.register
+def _(tenth: Tenth) -> Tenth:
     return tenth if _of_many(tenth.people) else replace(tenth, output=None, known=None)
 
 
 @withholding.register
 def _(observed: Observed) -> Observed:
-    return replace(observed, tables=tuple(map(_table, observed.tables)))
+    return replace(observed, tables=withheld(observed.tables))
 
 
 @withholding.register
 def _(proxy: Proxy) -> Proxy:
-    redrawn = proxy.redrawn and _setting(proxy.redrawn)
-    return replace(proxy, settings=tuple(map(_setting, proxy.settings)), redrawn=redrawn)
+    return replace(proxy, settings=withheld(proxy.settings), redrawn=withheld(proxy.redrawn))
 
 
 @withholding.register
@@ -271,7 +270,8 @@ def _(inventory: Inventory) -> Inventory:
     return replace(inventory, counts=counts, lowest=None, mean=None, highest=None)
 
 
-def _table(table: CategoryTable) -> CategoryTable:
+@withholding.register
+def _(table: CategoryTable) -> CategoryTable:
     """The table, with the categories of fewer than SHARED people as one that has no name."""
     few = [each for each in table.categories if _is_of_few(each)]
     kept = tuple(each for each in table.categories if not _is_of_few(each))
@@ -364,11 +364,6 @@ def _tested(tested: TestedSet) -> TestedSet:
     return replace(tested, reasons=tuple(map(_untold, tested.reasons)), estimate=None)
 
 
-def _scores(result: Result) -> tuple[Score, ...]:
-    """All scores of a result, with those of its searches."""
-    return (*result.scores, *(each for one in result.searches for each in one.minimal_sets))
-
-
 def _among(note: Note, named: Sequence[Values]) -> Note:
     """The note on groups, of which only those are named that are named elsewhere."""
     if note.code not in ("no-decision-rates", "no-decision-apart"):
@@ -395,7 +390,8 @@ def _common(values: Sequence[Value], rare: Sequence[Value], noun: str) -> tuple[
     return (*common, Unnamed(count_of(number, f"rare {noun}"))) if number else common
 
 
-def _setting(setting: Setting) -> Setting:
+@withholding.register
+def _(setting: Setting) -> Setting:
     """What becomes of people with one value; without numbers that would tell what few get."""
     few = setting.fewest is not None and setting.fewest < SHARED
     hidden: dict[str, Any] = dict.fromkeys(("difference", "low", "high", "before", "rate"))
@@ -427,17 +423,14 @@ def _without_rare_outputs(pair: Witness) -> Witness:
     return replace(pair, outputs=outputs, rare_outputs=None)
 
 
-def _region(region: Region) -> Region:
-    """The region; the ends of its ranges are somebody's numbers, and are rounded."""
+@withholding.register
+def _(region: Region) -> Region:
+    """The ends of its ranges are somebody's numbers."""
     return replace(region, conditions=tuple(_rounded(region.conditions)))
 
 
 def _rounded(conditions: Iterable[str]) -> list[str]:
-    return [_END.sub(_end, each) for each in conditions]
-
-
-def _end(found: re.Match[str]) -> str:
-    return rounded(found[0])
+    return [_END.sub(lambda found: rounded(found[0]), each) for each in conditions]
 
 
 def withheld_failures(failures: Mapping[str, Any]) -> dict[str, Any]:
@@ -460,10 +453,11 @@ def _reason(reason: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _notes_of(part: Score | SearchResult, notes: tuple[Note, ...]) -> tuple[Note, ...]:
-    return notes if part.population == "inputs" else withheld_notes(notes)
+    return notes if part.population == "inputs" else withheld(notes)
 
 
-def _note(note: Note) -> Note:
+@withholding.register
+def _(note: Note) -> Note:
     """The note without what belongs to one person."""
     hide = _HIDDEN.get(note.code)
     if hide is None:
@@ -474,7 +468,6 @@ def _note(note: Note) -> Note:
 
 
 def _outputs(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs that a note names, and how many of them are too rare to be named."""
     return {"outputs": list(_common(values["outputs"], values.get("rare", ()), "output"))}
 
 
@@ -503,60 +496,3 @@ _HIDDEN: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
         name: _rounded(each) for name, each in values.items() if name == "conditions"
     },
 }
-
-Values: TypeAlias = dict[str, Any]
-
-ABOUT = "about "  # before a number that is rounded
-LOWER, HIGHER = "lower", "higher"  # of two numbers that are the same when rounded
-RARE = ("a rare value", "another rare value")  # in place of texts that hardly anybody has
-
-
-class Unnamed(str):
-    """Stands in the place of an output or outcome that is not named, and is none itself."""
-
-    __slots__ = ()
-
-
-RARE_OUTPUT = (Unnamed("a rare output"), Unnamed("another rare output"))  # or gets
-
-
-def rounded(text: str) -> str:
-    """A number as it is written, if it has two digits; else about how much it is."""
-    number = float(text)
-    short = two_digits(number)
-    return text if short == number else f"{ABOUT}{short:,.10g}"
-
-
-def rough(
-    inputs: tuple[Values, Values], names: Iterable[str], rare: Rare | None
-) -> tuple[Values, Values]:
-    """These values of two inputs; of numbers, no more than their first digit, and no rare text."""
-    shown: tuple[Values, Values] = ({}, {})
-    for name in names:
-        both = inputs[0][name], inputs[1][name]
-        is_rare = (False, False) if rare is None else (name in rare[0], name in rare[1])
-        shown[0][name], shown[1][name] = kept_apart(both, is_rare, RARE)
-    return shown
-
-
-def kept_apart(
-    both: tuple[Any, Any], rare: tuple[bool, bool], words: Sequence[str], *, exact: bool = False
-) -> tuple[Any, Any]:
-    """Two values without rare texts; numbers roughly, with `exact` only those that are rare."""
-    texts = [about(e) if own or not exact else e for e, own in zip(both, rare, strict=True)]
-    hidden = iter(words)
-    for place, own in enumerate(rare):
-        if own and isinstance(both[place], str):
-            texts[place] = next(hidden)
-    if texts[0] == texts[1] and both[0] != both[1]:
-        texts = [LOWER, HIGHER] if both[0] < both[1] else [HIGHER, LOWER]
-    return texts[0], texts[1]
-
-
-def about(value: Any) -> Any:
-    """A value that many have; of a long number, its first digit and how large it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    if abs(value) < 10 and value == int(value):  # numbers of one digit are shown as they are
-        return value
-    return f"{ABOUT}{float(f'{value:.0e}'):,.10g}"

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 from themis.inputs.columns import SHARED
 from themis.results.model import Result
 from themis.results.notes import CODES, Ending, Note
-from themis.results.withheld import Unnamed
+from themis.results.parts import Unnamed
 from themis.show.words.values import (
     LONGEST_TEXT,
     Rounding,

@@ -15,8 +15,7 @@ from typing import Any
 from themis.inputs.columns import SHARED
 from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
-from themis.results.parts import Group, Naming, Region
-from themis.results.withheld import ABOUT, HIGHER, LOWER, RARE, Unnamed
+from themis.results.parts import ABOUT, HIGHER, LOWER, RARE, Group, Naming, Region, Unnamed
 from themis.show.words.values import LONGEST, count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
