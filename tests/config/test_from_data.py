@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -28,11 +26,6 @@ from themis.inputs.columns import type_column
 from themis.inputs.people import people_of
 from themis.inputs.schema import Schema
 from themis.inputs.tables import read_table
-
-
-def write_parquet(path: Path, columns: dict[str, list[Any]]) -> Path:
-    pyarrow.parquet.write_table(pa.table(columns), path)
-    return path
 
 
 def write_csv(path: Path, columns: dict[str, list[Any]]) -> Path:
@@ -185,6 +178,7 @@ def test_names_that_toml_must_quote_are_quoted_and_others_left_out(tmp_path: Pat
     columns = {name: ["p", "q"] for name in [*names, "", "a,b"]}
     schema = guessed(write_csv(tmp_path / "rows.csv", columns), tmp_path)
     assert list(schema.names) == names
+    assert "# the column without a name: left out" in (tmp_path / "themis.toml").read_text()
 
 
 # --- the target -----------------------------------------------------------------------------
@@ -585,16 +579,6 @@ def test_a_pickle_is_read_only_if_it_is_trusted(tmp_path: Path, monkeypatch: Any
     assert not (tmp_path / "themis.toml").exists()
 
 
-def test_an_index_without_a_name_is_called_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_csv(tmp_path / "rows.csv", {"": list(range(60)), "sex": ["f", "m"] * 30})
-    said = run("init", "--from", "rows.csv").output
-    assert "left out: the column without a name: it names the rows" in said
-    assert "# the column without a name: left out" in (tmp_path / "themis.toml").read_text()
-
-
 @pytest.mark.parametrize("number", ["3", "+3", "3.5", ".5", "1e3", " 7", "8\x1f", "9" * 20, "-0"])
 def test_what_is_a_number_here_is_one_among_people_too(tmp_path: Path, number: str) -> None:
     path = write_csv(tmp_path / "rows.csv", {"x": [number, "1", "2"], "y": ["a", "NA", "?"]})
@@ -604,13 +588,3 @@ def test_what_is_a_number_here_is_one_among_people_too(tmp_path: Path, number: s
     people = people_of(read_table(path), schema)
     assert [each["where"] for each in people.facts["reasons"]] == ["y"]
     assert people.facts["reasons"][0]["reason"] == "missing value"
-
-
-def test_csv_json_lines_and_parquet_say_the_same(tmp_path: Path) -> None:
-    schemas = [
-        guessed(write_csv(tmp_path / "a.csv", COLUMNS), tmp_path, protected=["age"]),
-        guessed(write_json_lines(tmp_path / "a.jsonl", COLUMNS), tmp_path, protected=["age"]),
-        guessed(write_parquet(tmp_path / "a.parquet", COLUMNS), tmp_path, protected=["age"]),
-    ]
-    assert schemas[0].names == ("race", "age", "rate", "employed", "city")
-    assert all(each == schemas[0] for each in schemas)

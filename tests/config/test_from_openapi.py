@@ -111,27 +111,25 @@ def test_what_is_known_is_written_and_what_is_not_has_its_reason(tmp_path: Path)
     assert subject_of(document)["body"] == "{input}", "where all is known"
 
 
+NO_SERVER = "# url: the description names no server"
+
+
 @pytest.mark.parametrize(
-    ("changes", "url", "remark"),
+    ("servers", "path", "url", "remark"),
     [
-        ({}, "http://localhost:8000/v1/decide", True),
-        ({"servers": [{"url": "/api"}]}, "http://localhost:8000/api/v1/decide", True),
+        ([], "/v1", "http://localhost:8000/v1", NO_SERVER),
+        ([{"url": "/api"}], "/v1", "http://localhost:8000/api/v1", NO_SERVER),
+        ([{"url": "https://{zone}.x"}], "/{bank}", "https://{zone}.x/{bank}", "stands in braces"),
     ],
 )
-def test_an_address_that_is_not_said_is_a_guess(
-    changes: dict[str, Any], url: str, remark: bool
+def test_what_is_not_known_of_an_address_is_a_guess_or_left_to_write(
+    servers: list[Any], path: str, url: str, remark: str
 ) -> None:
-    text = text_of(description(**changes))
-    assert tomllib.loads(text)["subject"]["url"] == url
-    assert ("# url: the description names no server" in text) == remark
-
-
-def test_what_is_not_known_of_an_address_is_left_to_write() -> None:
-    document = description(servers=[{"url": "https://{zone}.x"}])
-    document["paths"] = {"/{bank}/decide": document["paths"]["/v1/decide"]}
+    document = description(servers=servers)
+    document["paths"] = {path: document["paths"]["/v1/decide"]}
     text = text_of(document)
-    assert tomllib.loads(text)["subject"]["url"] == "https://{zone}.x/{bank}/decide"
-    assert "# url: write what stands in braces" in text
+    assert tomllib.loads(text)["subject"]["url"] == url
+    assert remark in text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -100,30 +99,6 @@ def test_two_commands_lead_to_the_groups_of_what_the_model_never_sees(
     checked = run("check", "--trust-pickle")
     assert checked.exit_code == 1
     assert "gender" in checked.output
-
-
-def test_an_unprotected_file_can_be_measured_by_a_column_of_the_rows(
-    project: tuple[pd.DataFrame, Any],
-) -> None:
-    asked = ("--from", "hiring.csv", "--model", "model.joblib", "--trust-pickle")
-    assert run("init", *asked, "--protected", "degree", "--target", "hired").exit_code == 0
-    data = ("--data", "hiring.csv", "--against", "gender", "--trust-pickle")
-    assert "not an input: 0 by construction" in " ".join(run("apparent", *data).output.split())
-    of_profile = run("apparent", "--against", "gender,degree", "--trust-pickle")
-    assert of_profile.exit_code == 0, of_profile.output
-    assert "degree, gender" in of_profile.output
-    scored = run("score", "--against", "gender", "--trust-pickle", "--json")
-    of_rows = run("apparent", "--against", "gender", "--trust-pickle", "--json")
-    assert scored.exit_code == of_rows.exit_code == 0, scored.output
-    causal, group = json.loads(scored.stdout)["scores"]
-    assert causal["score"] == 0 == causal["samples"]
-    assert group["score"] == json.loads(of_rows.stdout)["scores"][1]["score"] > 0
-    tried = run("validate", "--for", "score", "--against", "gender", "--trust-pickle")
-    assert "gender: exact scores" in tried.output
-    assert "as each row has it" in tried.output
-    misspelt = run("score", "--against", "gendr", "--trust-pickle")
-    assert misspelt.exit_code == 2
-    assert "no column of this name in the rows; did you mean 'gender'?" in misspelt.output
 
 
 DATES = ["applied_on", "date_of_birth"]
@@ -229,6 +204,7 @@ NAMES = ["id", "born", "degree", "years"]
         ([("a", "passthrough", [2, 3]), ("b", "drop", ["id"])], ["degree", "years"], "calibrated"),
         ([("a", StandardScaler(), lambda frame: ["years"])], ["years"], None),
         ([("a", "passthrough", [False, True, False, True])], ["born", "years"], None),
+        ([("a", "passthrough", ["years"])], NAMES, "remainder"),
     ],
 )
 def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
@@ -236,7 +212,9 @@ def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
 ) -> None:
     frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 4)), columns=NAMES)
     hired = frame["years"] + frame["born"] > 0
-    model = make_pipeline(ColumnTransformer(transformer), LogisticRegression())
+    rest = "passthrough" if wrap == "remainder" else "drop"
+    columns = ColumnTransformer(transformer, remainder=rest)
+    model = make_pipeline(columns, LogisticRegression())
     if wrap == "grid":
         model = GridSearchCV(model, {"logisticregression__C": [1.0]}, cv=2)
     if wrap == "calibrated":
@@ -249,14 +227,6 @@ def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
     whole = inputs.reindex(columns=NAMES, fill_value=0.0)
     answers = audit.runner.subject.load(schema.encode_rows(inputs.to_dict("records"))).run()
     assert list(answers.outputs) == list(model.predict(whole))
-
-
-def test_a_remainder_that_is_passed_through_is_needed() -> None:
-    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 4)), columns=NAMES)
-    columns = ColumnTransformer([("a", "passthrough", ["years"])], remainder="passthrough")
-    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["years"] > 0)
-    assert needed_columns(model, NAMES) == NAMES
-    assert needed_columns(LogisticRegression().fit(frame, frame["years"] > 0), NAMES) == NAMES
 
 
 def test_a_column_that_the_model_drops_may_stand_in_the_file() -> None:

@@ -90,6 +90,7 @@ def test_constraint_names_what_it_reads_in_schema_order() -> None:
         ("`age` > 20\n  and age < 30", {"age": [20, 25, 30]}, "010"),
         ("age // 10 % 2 == -(-1)", {"age": [19, 20, 35]}, "101"),
         ("age > 1_8.5e0 or age == .19e2", {"age": [18, 19]}, "01"),
+        ("age > 1000 or age < -0.5 or income >= 1e300", {"age": [18], "income": [9]}, "0"),
     ],
 )
 def test_constraint_means_what_python_would_mean(
@@ -124,16 +125,6 @@ def test_whole_numbers_are_exact_up_to_two_to_the_53() -> None:
     codes = {"large": np.array([199_998, 199_999])}
     assert parse(f"large == {2**53}", large).holds(codes).tolist() == [False, True]
     assert parse(f"large < {2**53}", large).holds(codes).tolist() == [True, False]
-
-
-@pytest.mark.parametrize("operation", ["/", "//", "%"])
-@pytest.mark.parametrize(
-    "comparison", ["== 1", "!= 1", "< 1", ">= 1", "in [1]", "not in [1]", "> -1e308"]
-)
-def test_comparison_with_an_undefined_number_is_false(operation: str, comparison: str) -> None:
-    text = f"age {operation} rent {comparison}"
-    assert holds(text, age=[40], rent=[0]) == [False]
-    assert holds(f"not ({text})", age=[40], rent=[0]) == [True]
 
 
 def test_constraint_survives_pickling() -> None:
@@ -279,25 +270,10 @@ def test_columns_and_tables_agree_with_python_on_every_input(data: st.DataObject
 # Of many values
 
 
-def test_large_columns_are_computed_as_small_ones_are_looked_up() -> None:
-    income = Integers(0, 65_536, name="income")
-    constraint = parse("income > 3 and 2 * income < 100 or income % 7 in [0, 1]", income)
-    codes = np.arange(65_537)
-    expected = (codes > 3) & (2 * codes < 100) | (codes % 7 < 2)
-    assert np.array_equal(constraint.holds({"income": codes}), expected)
-
-
 def test_a_huge_characteristic_is_compared_by_its_ends() -> None:
     huge = Integers(0, 10**12, name="huge")
     assert codes_of("huge == -1 or huge in [1000000000001]", huge) == ["not-a-value"]
     parse("huge == 5 and huge != 7", huge)
-
-
-def test_large_text_characteristic_is_compared_by_value() -> None:
-    key = listed("key", (f"k{number}" for number in range(100_001)))
-    constraint = parse('key == "k7" or key in ["k8", "k9"]', key)
-    assert constraint.holds({"key": np.array([6, 7, 8])}).tolist() == [False, True, True]
-    assert codes_of("key == 7", key) == ["different-kinds"]
 
 
 # What is said about wrong constraints
@@ -316,11 +292,6 @@ def test_a_mistake_in_several_lines_has_its_place() -> None:
     (said,) = mistakes_of("age > 18 and\n  (race == 'green'")
     assert "syntax: can't be read at column 16, near" in said
     assert codes_of(" \n ") == ["empty-constraint"]
-
-
-def test_name_with_a_dash_is_advised_to_go_in_backquotes() -> None:
-    remedy = "put a name that is not an identifier in backquotes: `marital-status`"
-    assert all(remedy in line for line in mistakes_of('marital-status == "single"'))
 
 
 # Text that means harm
@@ -378,8 +349,3 @@ def test_any_text_is_a_constraint_or_a_schema_error(fragments: list[str], space:
     else:
         columns = {name: np.zeros(3, dtype=np.int64) for name in constraint.variables}
         assert constraint.holds(columns).shape == (3,)
-
-
-def test_any_number_may_be_ordered_against_a_characteristic() -> None:
-    constraint = parse("age > 1000 or age < -0.5 or income >= 1e300")
-    assert constraint.variables == ("age", "income")

@@ -97,8 +97,12 @@ def test_constraints_forbid_what_followers_become() -> None:
     }
 
 
-def test_a_schema_with_followers_survives_a_file() -> None:
-    for schema in (schema_with(weights=[1, 2, 1]), plain_world(1, binned=True).schema):
+def test_a_schema_survives_a_file() -> None:
+    both = themis.Values(["green", "blue"], missing=0.1, missing_as_counterfactual=True)
+    gaps = themis.Schema(race=both, age=themis.Integers(18, 20, missing=0.5))
+    assert gaps.size == 3 * 4
+    known = gaps.where("age is missing or age > 18")
+    for schema in (known, schema_with(weights=[1, 2, 1]), plain_world(1, binned=True).schema):
         again = themis.Schema.from_dict(schema.to_dict())
         assert again == schema
         assert [e.table.tolist() for e in again.ties] == [e.table.tolist() for e in schema.ties]

@@ -177,22 +177,6 @@ def test_of_a_model_what_it_reads_and_what_is_protected_becomes_a_schema() -> No
         Schema.from_frame(frame.drop(columns="age"), model=Premium())
 
 
-def test_a_schema_of_a_pipeline_lacks_what_its_first_step_drops() -> None:
-    compose = pytest.importorskip("sklearn.compose")
-    pipeline = pytest.importorskip("sklearn.pipeline")
-    tree = pytest.importorskip("sklearn.tree")
-    frame = pd.DataFrame(people())
-    read = compose.ColumnTransformer([("numbers", "passthrough", ["age"])], remainder="drop")
-    fitted = pipeline.make_pipeline(read, tree.DecisionTreeClassifier(max_depth=3, random_state=0))
-    fitted.fit(frame.drop(columns="good"), frame["good"])
-    schema = Schema.from_frame(frame, protected="sex", target="good", model=fitted)
-    assert {each.name: each.role for each in schema} == {"sex": "group", "age": "input"}
-    with themis.Audit(fitted, schema, profile=frame) as audit:
-        (gap,) = audit.score([["sex"]], ["group"]).scores
-    rates = frame.assign(said=fitted.predict(frame)).groupby("sex")["said"].mean()
-    assert gap.score == pytest.approx(abs(rates["f"] - rates["m"]))
-
-
 def test_a_schema_is_a_mapping_of_its_characteristics() -> None:
     schema = Schema(sex=["f", "m"], age=Integers(18, 90))
     assert schema["age"].max == 90

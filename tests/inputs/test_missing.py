@@ -195,13 +195,3 @@ def test_rows_without_a_value_fit(nothing: Any) -> None:
     assert people.facts["dropped"] == 0
     listed = Schema(a=themis.Values(["", "x"], missing=0.1))
     assert people_of(rows_of([{"a": ""}, {"a": "NA"}]), listed).codes.tolist() == [[0], [2]]
-
-
-def test_a_schema_with_missing_values_is_described_and_read_again() -> None:
-    schema = Schema(
-        race=themis.Values(["green", "blue"], missing=0.1, missing_as_counterfactual=True),
-        age=themis.Integers(18, 20, missing=0.5),
-    ).where("age is missing or age > 18")
-    assert schema.size == 3 * 4
-    assert Schema.from_dict(schema.to_dict()) == schema
-    assert schema.to_dict()["inputs"]["race"]["missing_as_counterfactual"] is True

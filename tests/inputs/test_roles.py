@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import themis
-from themis.errors import ConfigError
 
 SCHEMA = themis.Schema(
     sex=themis.Values(["f", "m"], protected=True, role="group"),
@@ -80,26 +79,3 @@ def test_no_set_and_no_search_has_a_context() -> None:
     assert found.found == (("age",),)
     assert "note" not in found.among
     assert {pair.inputs[0]["note"] for pair in audit.causal("age").witnesses} == {"x"}
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('note = { values = ["x"], role = "gruop" }', "did you mean 'group'?"),
-        ('note = { values = ["x"], role = "context", protected = true }', "never compared"),
-        ('[[checks]]\nagainst = ["text"]\nmax_score = 0.1', "which is never compared"),
-    ],
-)
-def test_a_file_says_at_its_line_what_is_wrong_with_a_role(
-    tmp_path: Any, line: str, said: str
-) -> None:
-    path = tmp_path / "themis.toml"
-    path.write_text(
-        'version = 1\n[subject]\nkind = "python"\nfunction = "a:b"\n[inputs]\n'
-        f'sex = ["f", "m"]\ntext = {{ values = ["x"], role = "context" }}\n{line}\n'
-    )
-    with pytest.raises(ConfigError) as error:
-        themis.Audit.from_file(path)
-    (mistake,) = error.value.mistakes
-    assert said in str(mistake)
-    assert mistake.line in (8, 9)

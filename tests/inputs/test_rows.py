@@ -213,14 +213,10 @@ def test_what_is_no_table_is_a_mistake(rows: Any) -> None:
 MISFITS = [
     ("race", "blue", "unknown value"),
     ("race", None, "missing value"),
-    ("race", "", "missing value"),
     ("race", ["green"], "unknown value"),
-    ("grade", 4, "unknown value"),
     ("age", 16, "out of range"),
-    ("age", 92, "out of range"),
     ("age", 19, "off step"),
     ("age", "forty", "not a number"),
-    ("age", float("nan"), "missing value"),
     ("age", "N/A", "missing value"),
     ("race", " ? ", "missing value"),
     ("rate", 0.25, "off step"),
@@ -319,24 +315,6 @@ def encoded(spec: Any, values: list[Any]) -> list[int]:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
-    st.integers(-1_000, 1_000),
-    st.integers(1, 40),
-    st.sampled_from([1, 2, 5, 10, 100, 1_000]),
-    st.lists(st.integers(-3_000, 3_000), min_size=1, max_size=30),
-    st.booleans(),
-)
-def test_whole_columns_of_numbers_get_the_codes_that_single_values_get(
-    low: int, size: int, parts: int, numbers: list[int], as_text: bool
-) -> None:
-    spec = themis.Reals(low / parts, (low + size) / parts, step=1 / parts, name="x")
-    values: list[Any] = [number / parts for number in numbers] + [spec.value(0), spec.max]
-    expected = [spec.encode(value) for value in values]
-    shown = [str(value) for value in values] if as_text else values
-    assert encoded(spec, shown) == [-1 if c is None else c for c in expected]
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(
     st.sampled_from([0.01, 0.1, 1.0, 2.5]),
     st.lists(st.integers(-50_000, 150_000), min_size=1, max_size=30),
     st.booleans(),
@@ -416,3 +394,7 @@ def test_values_that_are_encoded_together_mean_what_each_means_alone(
             own = replace(each, extra=alone.extra).value(int(alone.codes[0]))
             shared = seen.value(int(together.codes[place]))
             assert (own, type(own)) == (shared, type(shared))
+        if isinstance(value, int | float) and reasons.get(place) != "weight 0 in the schema":
+            code = each.encode(value)
+            is_listed = place not in reasons and together.codes[place] < each.first_extra
+            assert together.codes[place] == code if is_listed else code is None
