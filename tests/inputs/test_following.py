@@ -149,9 +149,9 @@ MISTAKES: list[tuple[Any, list[str]]] = [
     (
         lambda: schema_with(as_={"Female": {"Husband": "Wife"}}),
         [
-            "inputs.relationship.as: it does not map one to one between 'Male' and 'Female' of "
-            "'sex': 'Husband' with 'Male' becomes 'Wife' with 'Female', and that becomes 'Wife' "
-            "with 'Male'; write for each of the two what every value of the other becomes"
+            "inputs.relationship.as: not one to one between 'Male' and 'Female' of 'sex': there "
+            "and back, 'Husband' becomes another value; write for each of the two what every "
+            "value of the other becomes"
         ],
     ),
     (

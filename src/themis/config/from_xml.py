@@ -54,23 +54,15 @@ def convert_settings(data: bytes, *, source: str) -> str:
     """
     try:
         return "\n".join(_lines(_read(data), source)) + "\n"
-    except _UnfitError as error:
-        raise ConfigError([replace(error.mistake, file=source)]) from None
+    except ConfigError as error:
+        raise ConfigError(replace(each, file=source) for each in error.mistakes) from None
 
 
-class _UnfitError(Exception):
-    """What can't be converted."""
-
-    def __init__(self, mistake: Mistake) -> None:
-        super().__init__(mistake.problem)
-        self.mistake = mistake
+def _refused(code: str, where: str, problem: str, remedy: str, line: int) -> ConfigError:
+    return ConfigError([Mistake(code, where, problem, remedy, line=line)])
 
 
-def _refused(code: str, where: str, problem: str, remedy: str, line: int) -> _UnfitError:
-    return _UnfitError(Mistake(code, where, problem, remedy, line=line))
-
-
-def _unfit(element: Element, problem: str, remedy: str) -> _UnfitError:
+def _unfit(element: Element, problem: str, remedy: str) -> ConfigError:
     return _refused("settings", element.tag, problem, remedy, int(element.get("line", 1)))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.inputs.characteristics import OWN, Value
+from themis.inputs.characteristics import OWN, Characteristic, Value
 from themis.inputs.following import Tie
 from themis.inputs.keys import InputKeys, numbered
 from themis.inputs.schema import Schema
@@ -66,9 +66,13 @@ class Assignments:
         return tuple(self.schema.names[tie.follower] for tie in self.followed)
 
     @cached_property
+    def _each(self) -> tuple[Characteristic, ...]:
+        return tuple(self.schema.characteristics[column] for column in self.columns)
+
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The number of possible levels of each characteristic of the set."""
-        return tuple(self.schema.characteristics[c].possible_count for c in self.columns)
+        return tuple(each.possible_count for each in self._each)
 
     @property
     def count(self) -> int:
@@ -77,28 +81,24 @@ class Assignments:
 
     def levels(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The levels of these assignments: one row each, one column per characteristic."""
-        places = np.unravel_index(indices, self.shape)
-        each = [self.schema.characteristics[c] for c in self.columns]
-        return np.stack(
-            [one.possible_levels(p) for one, p in zip(each, places, strict=True)], axis=1
-        )
+        places = zip(self._each, np.unravel_index(indices, self.shape), strict=True)
+        return np.stack([each.possible_levels(own) for each, own in places], axis=1)
 
     def random_levels(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """Levels of random assignments, however many there are."""
-        each = [self.schema.characteristics[c] for c in self.columns]
-        return np.stack(
-            [one.possible_levels(rng.integers(0, one.possible_count, count)) for one in each],
-            axis=1,
-        )
+        places = [rng.integers(0, possible, count) for possible in self.shape]
+        own = zip(self._each, places, strict=True)
+        return np.stack([each.possible_levels(each_place) for each, each_place in own], axis=1)
+
+    def _levels_of(self, codes: NDArray[Any]) -> list[NDArray[Any]]:
+        own = zip(self._each, self.columns, strict=True)
+        return [np.asarray(each.level_of(codes[:, column])) for each, column in own]
 
     def places_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """Where each input's own assignment stands, per characteristic of the set."""
-        result = np.empty((len(codes), len(self.columns)), dtype=np.int64)
-        for position, column in enumerate(self.columns):
-            characteristic = self.schema.characteristics[column]
-            levels = characteristic.level_of(codes[:, column])
-            result[:, position] = characteristic.possible_places(levels)
-        return result
+        own = zip(self._each, self._levels_of(codes), strict=True)
+        places = [each.possible_places(levels) for each, levels in own]
+        return np.stack(places, axis=1).astype(np.int64, copy=False)
 
     def index_of(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """The number of each input's own assignment."""
@@ -123,12 +123,9 @@ class Assignments:
 
     def own_levels(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         """Each input's level of each characteristic; values of no level count as ones of theirs."""
-        result = np.empty((len(codes), len(self.columns)), dtype=np.int64)
-        for position, column in enumerate(self.columns):
-            each, own = self.schema.characteristics[column], codes[:, column]
-            levels = each.level_of(own)
-            result[:, position] = np.where(levels == OWN, each.levels + own, levels)
-        return result
+        own = np.stack(self._levels_of(codes), axis=1)
+        beyond = codes[:, self.columns] + np.array([each.levels for each in self._each])
+        return np.where(own == OWN, beyond, own).astype(np.int64, copy=False)
 
     def are_groups(self, levels: NDArray[Any]) -> NDArray[np.bool_]:
         """Which assignments, by their levels, are groups.
@@ -136,19 +133,16 @@ class Assignments:
         Those without "missing", unless that is a counterfactual, and without values of no level.
         """
         result: NDArray[np.bool_] = (levels != OWN).all(axis=1)
-        for position, column in enumerate(self.columns):
-            characteristic = self.schema.characteristics[column]
-            if characteristic.keeps_missing:
-                result &= levels[:, position] != characteristic.filled_levels
+        for position, each in enumerate(self._each):
+            if each.keeps_missing:
+                result &= levels[:, position] != each.filled_levels
         return result
 
     def in_groups(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Which inputs belong to a group; all, if none does."""
-        each = [self.schema.characteristics[c] for c in self.columns]
-        if not any(one.keeps_missing or one.has_own for one in each):
+        if not any(each.keeps_missing or each.has_own for each in self._each):
             return np.ones(len(codes), dtype=bool)
-        levels = [one.level_of(codes[:, c]) for one, c in zip(each, self.columns, strict=True)]
-        result = self.are_groups(np.stack(levels, axis=1))
+        result = self.are_groups(np.stack(self._levels_of(codes), axis=1))
         return result if result.any() else ~result
 
     def labels(self, index: int) -> dict[str, Value]:
@@ -163,9 +157,8 @@ class Assignments:
     @cached_property
     def binned(self) -> tuple[int, ...]:
         """The columns of the set that take bins instead of values."""
-        return tuple(
-            c for c in self.columns if self.schema.characteristics[c].bin_starts is not None
-        )
+        own = zip(self._each, self.columns, strict=True)
+        return tuple(column for each, column in own if each.bin_starts is not None)
 
 
 @dataclass(frozen=True)
@@ -182,13 +175,8 @@ class Labels(Sequence[dict[str, Value]]):
         return len(self.levels)
 
     def __getitem__(self, place: Any) -> Any:
-        schema = self.assignments.schema
-        return {
-            schema.names[column]: schema.characteristics[column].level_label(level)
-            for column, level in zip(
-                self.assignments.columns, self.levels[place].tolist(), strict=True
-            )
-        }
+        own = zip(self.assignments._each, self.levels[place].tolist(), strict=True)
+        return {each.name: each.level_label(level) for each, level in own}
 
 
 def set_name(names: Sequence[str]) -> str:

@@ -272,30 +272,17 @@ def _one_to_one_mistakes(
     """
     rows, kinds = np.unique(table, axis=0, return_inverse=True)
     alike = [np.flatnonzero(kinds.reshape(-1) == kind)[:2].tolist() for kind in range(len(rows))]
-    few = sorted(level for levels in alike for level in levels)
-    for first, second in combinations(few, 2):
-        for start, end in ((first, second), (second, first)):
+    for pair in combinations(sorted(level for levels in alike for level in levels), 2):
+        for start, end in (pair, pair[::-1]):
             occurring = np.unique(table[start])
-            there = table[end, occurring]
-            back = table[start, there]
-            if (back != occurring).any():
-                yield _lost(own, leads, start, end, (occurring, there, back))
+            lost = occurring[table[start, table[end, occurring]] != occurring]
+            if len(lost):
+                first, second = (repr(leads.level_label(level)) for level in (start, end))
+                problem = f"not one to one between {first} and {second} of {leads.name!r}: there "
+                problem += f"and back, {own.value(int(lost[0]))!r} becomes another value"
+                remedy = "write for each of the two what every value of the other becomes"
+                yield Mistake("not-one-to-one", "", problem, remedy)
                 break
-
-
-def _lost(
-    own: Values, leads: Characteristic, start: int, end: int, codes: tuple[NDArray[np.int64], ...]
-) -> Mistake:
-    """That a value is another one after going from one level to another and back."""
-    place = np.flatnonzero(codes[0] != codes[2])[0]
-    first, second = (repr(leads.level_label(level)) for level in (start, end))
-    before, then, last = (repr(own.value(int(each[place]))) for each in codes)
-    problem = (
-        f"it does not map one to one between {first} and {second} of {leads.name!r}: {before} with "
-        f"{first} becomes {then} with {second}, and that becomes {last} with {first}"
-    )
-    remedy = "write for each of the two what every value of the other becomes"
-    return Mistake("not-one-to-one", "", problem, remedy)
 
 
 def _weight_mistakes(table: NDArray[np.int64], own: Values) -> Iterator[Mistake]:

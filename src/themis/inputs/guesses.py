@@ -162,8 +162,6 @@ def _common_remarks(typed: Typed) -> Iterator[str]:
         yield "numbers with leading zeros are taken as texts"
     if typed.kind == "mixed":
         yield "texts, numbers or truth values are mixed"
-    if typed.kind == "text" and any(text != text.strip() for text in typed.values):
-        yield "some texts begin or end with a blank"
 
 
 def _missing_share(missing: int, there: int) -> float:
@@ -189,8 +187,6 @@ def _listed(typed: Typed) -> tuple[dict[str, Any], list[str]]:
     values = [plain(value) for value, _ in pairs]
     counts = [count for _, count in pairs]
     even = len(set(counts)) <= 1 or not sum(counts)
-    if typed.kind == "real" and all(value.is_integer() for value in values):
-        remarks.append("all are whole, written with a point as in the rows")
     return {"values": values, **({} if even else {"weights": _shares(counts)})}, remarks
 
 

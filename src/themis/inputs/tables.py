@@ -13,7 +13,7 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
@@ -128,38 +128,43 @@ def read_table(
     return reading.table()
 
 
+@dataclass
 class _Reading:
     """What was read of a file so far: its columns, and the lines of its rows."""
 
-    def __init__(
-        self, path: Path, kind: str, exact: bool, only: Collection[str] | None, most: int | None
-    ) -> None:
-        self.path, self.exact, self.most = path, exact, most
-        self.asked = None if most is None else most + 1  # one more tells whether there are more
-        self.lines = array("I")
-        self.names: dict[str, None] = {}
-        self.length = 0
-        self._kind, self._only = kind, only
-        self._encoders: dict[str, Encoder] = {}
+    path: Path
+    kind: str
+    exact: bool
+    only: Collection[str] | None
+    most: int | None
+    lines: array[int] = field(default_factory=lambda: array("I"))
+    names: dict[str, None] = field(default_factory=dict)
+    length: int = 0
+    encoders: dict[str, Encoder] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> int | None:
+        """How many rows: one more than wanted tells whether there are more."""
+        return None if self.most is None else self.most + 1
 
     def wants(self, name: str) -> bool:
-        return self._only is None or name in self._only
+        return self.only is None or name in self.only
 
     def add(self, names: Iterable[str], columns: Mapping[str, Cells], length: int) -> None:
         """Append rows of these names, with the cells of the columns that are wanted."""
         self.names |= dict.fromkeys(names)
         for name, cells in columns.items():
-            encoder = self._encoders.setdefault(name, Encoder(are_texts=self._kind == "csv"))
+            encoder = self.encoders.setdefault(name, Encoder(are_texts=self.kind == "csv"))
             encoder.pad(self.length)
             encoder.add(cells)
         self.length += length
 
     def table(self) -> Table:
-        for encoder in self._encoders.values():
+        for encoder in self.encoders.values():
             encoder.pad(self.length)
-        columns = {name: encoder.column() for name, encoder in self._encoders.items()}
-        lines = np.array(self.lines) if self._kind != "parquet" else None
-        is_text, names = self._kind == "csv", tuple(self.names)
+        columns = {name: encoder.column() for name, encoder in self.encoders.items()}
+        lines = np.array(self.lines) if self.kind != "parquet" else None
+        is_text, names = self.kind == "csv", tuple(self.names)
         table = Table(columns, self.length, self.path.name, is_text, lines, names)
         return table if self.most is None else table.first(self.most)
 
