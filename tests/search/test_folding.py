@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import themis
-from themis.search import searcher
+from themis.search.walk import Search
 from themis.search.whole_domain import Folding
 from themis.subjects.decisions import NO_COUNTERFACTUAL
 
@@ -65,7 +65,7 @@ def test_ctrl_c_while_found_sets_are_measured_keeps_what_was_found(
     whole = themis.Audit(themis.batch(decide), SCHEMA, seed=1).search(0.3)
     assert whole.method == "exact"
     assert len(whole.minimal_sets) > 3
-    own, measured = searcher.Searcher._score_of, []
+    own, measured = Search._score_of, []
 
     def interrupted(self: Any, *given: Any) -> Any:
         measured.append(given)
@@ -73,7 +73,7 @@ def test_ctrl_c_while_found_sets_are_measured_keeps_what_was_found(
             raise KeyboardInterrupt
         return own(self, *given)
 
-    monkeypatch.setattr(searcher.Searcher, "_score_of", interrupted)
+    monkeypatch.setattr(Search, "_score_of", interrupted)
     audit = themis.Audit(themis.batch(decide), SCHEMA, seed=1)
     audit.sampler.keep_on_interrupt = True
     found = audit.search(0.3)

@@ -12,14 +12,14 @@ import pytest
 import themis
 from themis.results.notes import Ending
 from themis.search import causal_decider as causal_decider
-from themis.search import searcher
+from themis.search import walk
 from themis.search.found_sets import FoundSet
 
 
 @pytest.fixture
 def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search by sampling although the domain is small enough to run it all."""
-    monkeypatch.setattr(searcher, "is_cheaper", lambda *_: False)
+    monkeypatch.setattr(walk, "is_cheaper", lambda *_: False)
 
 
 def sets_of(names: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     from themis.audit.forecast import Everything
     from themis.config.reader import Config
     from themis.results.replays import Replay
-    from themis.search.searcher import Accepted, SearchPlan
+    from themis.search.searcher import SearchPlan
+    from themis.search.walk import Accepted
 
 OneSet: TypeAlias = str | Sequence[str]  # the names of a set, or some of them
 

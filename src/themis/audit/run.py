@@ -57,7 +57,7 @@ from themis.statistics.proportions import ProportionRule
 
 if TYPE_CHECKING:
     from themis.scores.people import PeopleRun
-    from themis.search.searcher import Accepted
+    from themis.search.walk import Accepted
 
 
 @dataclass(frozen=True)

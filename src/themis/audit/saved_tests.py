@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.suite_files import MOST_PREFIXES, PREFIX, OwnColumns
+from themis.engine.suite_files import PREFIX, OwnColumns
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Characteristic
 from themis.inputs.columns import MISSING, Column, Encoder
@@ -184,7 +184,7 @@ def _from_table(
 def _own_columns(table: Table, source: str, outputs: Sequence[Output]) -> OwnColumns:
     """What the columns of the suite itself are called in this file."""
     names = [each.name for each in outputs]
-    for times in range(MOST_PREFIXES, -1, -1):  # a shorter one may be a characteristic's
+    for times in range(4, -1, -1):  # a shorter one may be a characteristic's
         own = OwnColumns.of(names, PREFIX * times)
         needed = (own.test, own.against, *own.outputs)
         lacking = [each for each in needed if each not in table.columns]

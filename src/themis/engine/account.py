@@ -158,7 +158,6 @@ class Ledger:
 
 
 TOGETHER = 2**19  # inputs at most; those who run them at several places wait between two batches
-JOB_BATCH = 2  # inputs for each job of an external subject that are run together, at the least
 FIRST_BATCH = 16  # of a subject that gets its inputs one by one
 GROWTH_SHARE = 8  # after that, at most this part of all that was run before
 CALL = 65_536  # inputs of one call at most
@@ -171,7 +170,6 @@ LONGEST_CALL = 2.0  # seconds of a call here, if inputs are several: it may not 
 # should end within one such part of the time left. It does even if seconds grow like the cube of
 # the inputs; with 8 it might not, with 2 there are more calls.
 MOST_GROWTH = 4
-UNEVEN = 1.5  # times as long may a call take as another one for no reason
 
 
 @dataclass
@@ -215,7 +213,8 @@ class CallTimes:
         """
         (few, quick), (many, slow) = self.smallest, self.largest
         is_larger, longest = many >= 2 * few > 0, min(LONGEST_CALL, max(left, 0.0) / MOST_GROWTH)
-        is_flat = (many == 1 or is_larger) and slow <= min(UNEVEN * quick, left / MOST_GROWTH)
+        # A call may take half as long again as another one for no reason.
+        is_flat = (many == 1 or is_larger) and slow <= min(1.5 * quick, left / MOST_GROWTH)
         least = 2.0 * many if is_flat else 1.0
         if math.isinf(left):
             size = max(longest / max(self.seconds_each, 1e-9), least)
@@ -281,7 +280,7 @@ class Pace:
         """
         traits = self.traits
         if traits.external:
-            return max(traits.batch_size, JOB_BATCH * (traits.jobs or 1))
+            return max(traits.batch_size, 2 * (traits.jobs or 1))  # two for each job, at the least
         if math.isinf(left) and traits.vectorised:
             return TOGETHER
         if math.isinf(left):

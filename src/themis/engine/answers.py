@@ -123,7 +123,6 @@ OF_TABLES = (  # what such functions say of one dictionary
     "AttributeError: 'dict' object has no attribute",
     "TypeError: string indices must be integers",
 )
-LONGEST_LINE = 200  # characters of what an event quotes
 UNSAID = "show_rows=True shows what the subject said, which may hold values of people"
 DOCUMENT = "what it said may repeat a document"
 
@@ -204,7 +203,7 @@ class FailureLog:
         """Of each kind the first line of an example; of people, nothing that the subject said."""
         lines = {kind: self.plain[kind] if self.personal else self.examples[kind][1]
                  for kind in [*self.plain]}  # fmt: skip
-        return {kind: line.partition("\n")[0][:LONGEST_LINE] for kind, line in lines.items()}
+        return {kind: line.partition("\n")[0][:200] for kind, line in lines.items()}
 
     def kinds_of(self, codes: NDArray[Any], schema: Schema) -> list[str | None]:
         """Why each of these inputs failed, if that is known."""

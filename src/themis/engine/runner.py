@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 PRECISELY = 1_000  # executions whose tokens are foreseen to know those of one
 RESERVED_SECONDS = 1.0  # at least, or a tenth: choosing what is run again takes time as well
 MANY_EXECUTIONS = 10_000_000  # a limit of so many is for emergencies: calls stay few and large
-LATE_SECONDS = 1.0  # after the limit what takes no execution may still be computed for so long
 EARLY_FAILURES = 10  # this many failures above the limit end a run early
 
 
@@ -224,8 +223,8 @@ class Runner:
 
     @property
     def is_late(self) -> bool:
-        """Whether it has been over for so long that nothing is to be computed any more."""
-        return self.seconds_left <= -LATE_SECONDS
+        """Whether it has been over for a second: nothing is to be computed any more."""
+        return self.seconds_left <= -1.0
 
     @property
     def batch_size(self) -> int:

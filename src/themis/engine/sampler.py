@@ -92,7 +92,6 @@ COARSE_CELLS = 2**15  # up to so many, few calls are worth more than few executi
 
 # Blocks of subjects outside of this process.
 LEAST_ROWS = 16  # enough to keep several processes busy while rows drop out
-GROWING_FROM = 4_096  # batches that may be larger than this grow
 FIRST_CELLS = 32
 GROWTH_SHARE = 4  # a block that grows is this part of all before it
 
@@ -199,7 +198,7 @@ class Sampler:
         budget, or an interrupt, is met within a share of the time so far.
         """
         most = self.runner.batch_size
-        if most <= (GROWING_FROM if math.isinf(self.runner.seconds_left) else FIRST_CELLS):
+        if most <= (4_096 if math.isinf(self.runner.seconds_left) else FIRST_CELLS):
             return max(most // width, LEAST_ROWS)
         cells = min(max(start * width // GROWTH_SHARE, FIRST_CELLS), most)
         return max(cells // width, 1)

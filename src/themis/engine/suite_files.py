@@ -23,7 +23,6 @@ from themis.inputs.tables import PARQUET_START
 GROUP_ROWS = 65_536  # built at once: memory stays flat; half or twice changes little
 
 PREFIX = "themis_"
-MOST_PREFIXES = 4  # looked for, one behind the other
 IN_EVERY_TEST = ("test", "against", "base")  # columns that no suite lacks
 QUOTED = frozenset(',"\n\r')  # what a text of CSV may hold only in quotes
 SUFFIXES = (".csv", ".jsonl", ".ndjson", ".parquet", ".pq")

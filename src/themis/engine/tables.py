@@ -34,7 +34,6 @@ FEWEST_RECALLED = 1_000  # outputs that are worth asking another set's table, if
 MIXED, MIXED_ROWS = 2_048, 16  # cells, or rows, that are run in random order before the next ones
 COLUMN_ROWS = 4_096  # from here on a column is a batch of its own
 LIKELY = 0.9  # a cell is run ahead if it is needed with at least this chance
-STEPS = 32  # cells of a later row that are looked at
 
 Flags = NDArray[np.bool_]
 
@@ -334,7 +333,7 @@ class Tables:
             following = self._known(block.variants, start, stop, block.reading)
             following.active = block.active
             following.mark_impossible()
-            return self._needed(following, going_on, min(block.variants.width, STEPS))
+            return self._needed(following, going_on, min(block.variants.width, 32))
 
         def coming() -> Generator[NDArray[Any]]:
             yield self._needed(block, going_on, block.variants.width)

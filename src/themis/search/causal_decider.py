@@ -30,15 +30,11 @@ from themis.statistics.thresholds import Decision, Spot, SpotProofs, SpotSample,
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 SPOT_COST = 16  # sets whose proofs take fewer executions prove all that they need
-DEAR_SPOT_COST = 256  # from here on twice as many inputs may be tried for fewer proofs, …
-DEAREST_SPOT_COST = 4_096  # … and from here on four times as many
 MISSED = 0.03  # of the open inputs, flips that the tries may have missed: to plan with caution
 LOOKS = (8, 16, 32, 64)  # inputs that are tried to foresee what a set will cost
 STAGES = (64, 192, 448, 960)  # inputs after which sets are decided together, before the last test
-BASE_AHEAD = 3  # times as many are run unchanged, as that is little: in one call for two stages
 DEAR = 1_000  # executions from which on a decision is put off for larger sets
 PATIENCE = 3  # given up when so many times as many proofs are needed as were planned
-ABOVE_MOST = 8  # times as many inputs as the fixed test has, at most, to show "above" unproved
 
 FEW = 32  # inputs that tell little of where a decision will be
 TRIES_SHARE = 0.2  # what more tries before proofs may cost, in parts of the proofs
@@ -168,7 +164,8 @@ class CausalDecider(Decider):
         last = max((rule.max_samples for rule in left.values()), default=0)
         for rows in (*(stage for stage in STAGES if stage < last), last):
             if left and rows > len(self.book.inputs.outputs):
-                self.book.inputs.run_until(min(BASE_AHEAD * rows, last))
+                # To run them unchanged is little: three times as many, for two stages in one call.
+                self.book.inputs.run_until(min(3 * rows, last))
             self.book.exhaust(left, rows)
             left = {own: rule for own, rule in left.items() if not self._known(own, rule, rows)}
         if self.search.decide_only:
@@ -235,9 +232,9 @@ class CausalDecider(Decider):
         cost = self.book.proof_cost(mask)
         if not self.book.is_exhaustive(mask) or cost < SPOT_COST:
             return "none"
-        if cost < DEAR_SPOT_COST:
+        if cost < 256:  # from here on twice as many inputs may be tried for fewer proofs, …
             return "some"
-        return "many" if cost < DEAREST_SPOT_COST else "most"
+        return "many" if cost < 4_096 else "most"  # … and from here on four times as many
 
 
 class _Decision:
@@ -372,10 +369,13 @@ class _Decision:
         return np.inf
 
     def _cost_of_above(self, counts: Counts) -> float:
-        """What it costs to go on until "above" is shown without proofs, if it goes on like this."""
+        """What it costs to go on until "above" is shown without proofs, if it goes on like this.
+
+        Eight times as many inputs as the fixed test has, at most.
+        """
         if self.rule.spot == "none":
             return np.inf
-        for size in self._sizes(counts.total, ABOVE_MOST * self.rule.max_samples):
+        for size in self._sizes(counts.total, 8 * self.rule.max_samples):
             then = counts.scaled(size)
             if self.rule.shows_above(then.hits, size - then.hits):
                 return self._cost_to_come(size, counts)

@@ -111,11 +111,6 @@ class Decider(ABC):
         raise NotImplementedError
 
 
-# The exact decider, where running all costs no more than deciding these sets, after so many
-# executions for others.
-RunAll = Callable[[Iterable[int], Iterable[int], int], Decider | None]
-
-
 @dataclass(frozen=True)
 class KnownScores:
     """Exact scores of sets that take no execution, and what they decide of these."""

@@ -38,9 +38,7 @@ FIRST_WAVE, WAVE_GROWTH = 32, 16  # variants of an input that are tried together
 SETTLED_AT_ONCE = 2**22  # executions, at most, that settle inputs under a set in large calls
 
 LEAST = 16  # base inputs that are looked at together, to foresee
-TURNS = 8  # further tries that are foreseen, of those at hand
 LIKELY = 0.7  # a try is run ahead if it is needed with at least this chance
-VARIANTS_AT_ONCE = 2**12  # of inputs that are settled, looked at together
 
 CELLS_AT_ONCE = 2**17  # inputs built at once: memory stays flat
 
@@ -422,7 +420,7 @@ class FlipBook(CellStore):
     def _coming_turn(self, turn: Turn) -> NDArray[Any]:
         """The next assignments in an order."""
         places = turn.places[self._are_open(turn.mask, turn.places)]
-        orders = turn.orders[:, turn.start : turn.start + TURNS]
+        orders = turn.orders[:, turn.start : turn.start + 8]
         if not len(places) or not orders.shape[1]:
             return self.sampler.base.rows(0, 0)
         tries = self.tries(turn.mask, orders[self.order_of(places)], places)
@@ -471,7 +469,7 @@ class FlipBook(CellStore):
     def _proofs(self, mask: int, places: Places) -> Iterator[NDArray[Any]]:
         """All variants of inputs that are settled; few of them flip so late."""
         width = self.cell(mask).variants.width
-        step = max(VARIANTS_AT_ONCE // width, 1)
+        step = max(2**12 // width, 1)  # variants that are looked at together
         for first in range(0, len(places), step):
             some = places[first : first + step]
             tries = self.tries(mask, np.tile(np.arange(width), (len(some), 1)), some)

@@ -138,9 +138,6 @@ def _cost(inputs: TriedInputs, stage: Stage) -> float:
 
 
 SPOT_COST = 64  # sets whose proofs take fewer executions prove every input
-HARM_EXECUTIONS = 300  # at most, on whole rows of a found set, for the direction of harm
-HARM_SHARE = 0.1  # of what the run has executed so far, at most
-HARM_ROWS = 8  # at least
 
 
 class FoundSet:
@@ -300,15 +297,18 @@ def _finished(
 
 
 def _whole_rows(sampler: Sampler, sets: Sequence[FoundSet]) -> list[CausalTally | None]:
-    """What a few whole rows of each set tell, as far as the budget goes."""
+    """What a few whole rows of each set tell, as far as the budget goes.
+
+    They take a tenth of what the run has executed so far, at most, and no more than 300.
+    """
     runner, reading = sampler.runner, sampler.reading
-    allowed = min(HARM_SHARE * runner.asked, HARM_EXECUTIONS)
+    allowed = min(0.1 * runner.asked, 300)
     left = 0.0 if runner.out_of_time else runner.executions_left
     planned: dict[int, tuple[CausalTally, int]] = {}
     for each in sets:
         assignments = each.question.assignments
         width = assignments.count
-        count = min(max(int(allowed / width), HARM_ROWS), each.count)
+        count = min(max(int(allowed / width), 8), each.count)
         count = int(min(count, left // width))
         if count > 0 and HarmTally.fits(assignments, reading):
             variants = Variants.of(assignments, limit=WIDTH_LIMIT, base=sampler.base)

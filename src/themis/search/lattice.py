@@ -13,12 +13,11 @@ from functools import cached_property
 from itertools import combinations
 
 WIDE = 12  # characteristics: of more than 4,095 sets nobody reads the answer
-SIZE_WHERE_WIDE = 2
 
 
 def largest_size(max_size: int | None, width: int) -> int:
     """The size of the largest sets that are searched: all, or pairs where there are very many."""
-    return min(max_size or (width if width <= WIDE else SIZE_WHERE_WIDE), width)
+    return min(max_size or (width if width <= WIDE else 2), width)
 
 
 @dataclass(frozen=True)

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from themis.engine.sampler import Sampler
 from themis.errors import RequestError
 from themis.results.finding import least_listed
 from themis.results.model import CausalScore, Measure, Score, SearchResult
 from themis.results.notes import Ending, Note
-from themis.results.verdicts import Acceptance
 from themis.scores.excess import MOST_SEARCHED, check_decisions
 from themis.scores.noise import NoiseProbe, is_weighed
 from themis.scores.privacy import search_of_people
-from themis.scores.question import asked_again, charged, ending_early
+from themis.scores.question import asked_again, charged
 from themis.scores.scorer import Scorer
 from themis.search.betting import ExcessDecider, GroupDecider
 from themis.search.causal_decider import CausalDecider
-from themis.search.deciding import Decider, KnownScores, SearchRequest, check_request
+from themis.search.deciding import Decider, SearchRequest, check_request
 from themis.search.flips import FlipBook
-from themis.search.found_sets import FoundSet, explain_found
 from themis.search.lattice import WIDE, Border, Lattice, largest_size
 from themis.search.paper import paper_search
-from themis.search.walk import SEARCH_ASSIGNMENTS, Search, Trial, doubted
-from themis.search.whole_domain import ExactDecider, is_cheaper
+from themis.search.walk import SEARCH_ASSIGNMENTS, Accepted, Search, doubted
 from themis.settings import Settings, Stopping
 from themis.statistics.excess import FEWEST_TIMES, ExcessRule
 from themis.statistics.groups import MOST_COMPARED
 from themis.statistics.thresholds import ThresholdRule
-
-Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
 
 
 @dataclass(frozen=True)
@@ -109,8 +103,8 @@ class Searcher:
                     unchecked = Note.of("not-checked-for-noise")
                     result = _unlisted(printed, unchecked, printed.stopped)
             else:
-                search = self._make(request, causal_border, probe)
-                result = self._run(search, accepted)
+                search = self._make(request, causal_border, probe, accepted)
+                result = search.run()
                 if measure == "causal" and own == columns:
                     causal_border = search.border
             result = self._told_of_unread(result, columns, own)
@@ -148,17 +142,6 @@ class Searcher:
         left = [self.sampler.population.schema.names[c] for c in columns if c not in own]
         note = (Note.of("inputs-not-searched", names=left),) if left else ()
         return replace(result, notes=(*result.notes, *note))
-
-    def _run(self, search: Search, accepted: Accepted | None) -> SearchResult:
-        """What a search finds, with scores; once more where running every input is cheaper."""
-        if accepted is not None:
-            search.trial = Trial(
-                partial(self._score_of, search), partial(_accepted_up_to, accepted)
-            )
-        result = self._estimated(search, search.run())
-        if result.stopped is not Ending.INTERRUPTED and search.becomes_exact():
-            return self._estimated(search, search.run())
-        return result
 
     def _described(self, result: SearchResult) -> SearchResult:
         """The result, which says of which output and of whom it is."""
@@ -204,7 +187,11 @@ class Searcher:
         return Lattice(levels, max_size, cap, first if len(columns) > WIDE else -1)
 
     def _make(
-        self, request: SearchRequest, causal_border: Border | None, probe: NoiseProbe
+        self,
+        request: SearchRequest,
+        causal_border: Border | None,
+        probe: NoiseProbe,
+        accepted: Accepted | None,
     ) -> Search:
         columns, measure, settings = request.columns, request.measure, request.settings
         lattice = self._lattice(columns, request.max_size, measure, settings)
@@ -222,121 +209,7 @@ class Searcher:
             decider = CausalDecider(self.book, request)
         elif measure == "excess":
             decider, known = ExcessDecider(self.scorer, request), None
-        run_all = partial(self._run_all, request, lattice)
-        exact = KnownScores(self.scorer, request)
-        return Search(request, decider, lattice, probe, run_all, exact, known)
-
-    def _run_all(
-        self,
-        request: SearchRequest,
-        lattice: Lattice,
-        left: Iterable[int],
-        done: Iterable[int],
-        spent: int,
-    ) -> ExactDecider | None:
-        """The exact decider, where that is cheaper than to go on; None when the budget ends."""
-        columns, measure = request.columns, request.measure
-        whole = None if request.counts_noise else self.scorer.drawing_all(columns, measure)
-        if whole is None or not is_cheaper(
-            replace(request, sampler=whole), lattice, left, done, spent
-        ):
-            return None
-        domain = self.scorer.run_all(columns, measure)
-        if domain is None:
-            return None
-        suite = self.sampler.tables.suite
-        if suite is not None:
-            suite.add_domain((), domain.codes, domain.cells)
-        return ExactDecider(request, domain)
-
-    def _estimated(self, search: Search, result: SearchResult) -> SearchResult:
-        """The result with scores of the found sets; those that the budget does not reach lack."""
-        if result.decide_only:
-            return result
-        scores, interrupted = dict[int, Score](), False
-        found = [self.sampler.population.schema.columns_of(names) for names in result.found]
-        self.book.at_hand.later = tuple
-        for columns in found:
-            mask = sum(1 << search.request.columns.index(column) for column in columns)
-            score = search.scores.get(mask)
-            if score is None and result.stopped is Ending.DONE:
-                with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
-                    score = self._score_of(search, mask, search.settings_for(mask))
-                if score is not None and not score.counts_noise:
-                    score = _with_reruns(score, search, mask)
-                interrupted |= early.ending is Ending.INTERRUPTED
-            if score is None:
-                break
-            scores[mask] = score
-            search.tell(mask)
-            if score.stopped is Ending.INTERRUPTED:
-                break
-        scores |= self._explained(search, scores)
-        result = replace(result, minimal_sets=tuple(scores.values()))
-        if interrupted or any(e.stopped is Ending.INTERRUPTED for e in scores.values()):
-            return replace(result, stopped=Ending.INTERRUPTED)
-        return self._shown_again(search, result)
-
-    def _explained(self, search: Search, scores: dict[int, Score]) -> dict[int, CausalScore]:
-        """The scores of those sets that were measured here, with what explains them."""
-        sets = {
-            mask: (search.measured[mask], score)
-            for mask, score in scores.items()
-            if mask in search.measured and isinstance(score, CausalScore)
-        }
-        if not sets:
-            return {}
-        return dict(zip(sets, explain_found([*sets.values()]), strict=True))
-
-    def _shown_again(self, search: Search, result: SearchResult) -> SearchResult:
-        """The result without pairs that do not come out the same when they are run again."""
-        scores = [each for each in result.minimal_sets if isinstance(each, CausalScore)]
-        if not scores or not search.settings.looks_for_noise:
-            return result
-        sampler = self.sampler
-        with (
-            sampler.runner.spending_reserve(),
-            ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early,
-        ):
-            return replace(result, minimal_sets=tuple(search.probe.reruns.shown_again(scores)))
-        interrupted = early.ending is Ending.INTERRUPTED
-        return replace(result, stopped=Ending.INTERRUPTED) if interrupted else result
-
-    def _score_of(self, search: Search, mask: int, settings: Settings) -> Score | None:
-        """The score of a found set; None where the budget does not reach it."""
-        columns = search.request.columns_of(mask)
-        exact = search.exactly(mask)
-        if exact is not None:
-            return replace(asked_again(exact.score), confidence=settings.confidence)
-        if isinstance(search.decider, CausalDecider):
-            found = FoundSet(self.book, sum(1 << column for column in columns), settings)
-            score = found.measure()
-            if score is not None:
-                search.measured[mask] = found
-            return score
-        if self.sampler.runner.is_late:
-            return None
-        sampled = replace(settings, exact=False)  # a sweep for each would take for ever
-        with self.sampler.runner.ledger.counting_as(
-            "explanations" if search.method == "exact" else "sampling"
-        ):
-            question = self.scorer.question(columns, search.request.measure, sampled)
-            return self.scorer.measure(question).score
-
-
-def _accepted_up_to(accepted: Accepted, score: Score) -> float | None:
-    """Up to which score a set is accepted, where that covers its score."""
-    found = accepted(score)
-    if found is None or found.max_score is None:
-        return None
-    return found.max_score if found.covers(score.floor, score.high) == "yes" else None
-
-
-def _with_reruns(score: Score, search: Search, mask: int) -> Score:
-    """The score of a found set, with what was run again to list it."""
-    found, estimate = search.reruns[mask], search.tested[mask].estimate or 1.0
-    explains = found.explains * max(score.score / estimate, 1.0)
-    return replace(score, reruns=replace(found, explains=explains))
+        return Search(request, decider, lattice, probe, self.scorer, self.book, accepted, known)
 
 
 def _doubting(

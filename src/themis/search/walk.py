@@ -13,15 +13,20 @@ from typing import Literal
 
 from themis.engine.sampler import Cost
 from themis.events import SearchProgress, ignore
-from themis.results.model import Score, SearchResult
+from themis.results.model import CausalScore, Score, SearchResult
 from themis.results.notes import Ending, Note
 from themis.results.parts import Reruns, TestedSet, exceeds
+from themis.results.verdicts import Acceptance
 from themis.scores.noise import NoiseProbe
-from themis.scores.question import Scored, ending_early
+from themis.scores.question import Scored, asked_again, ending_early
 from themis.scores.reruns import Finding
-from themis.search.deciding import Decider, KnownScores, RunAll, SearchRequest
-from themis.search.found_sets import FoundSet
+from themis.scores.scorer import Scorer
+from themis.search.causal_decider import CausalDecider
+from themis.search.deciding import Decider, KnownScores, SearchRequest
+from themis.search.flips import FlipBook
+from themis.search.found_sets import FoundSet, explain_found
 from themis.search.lattice import Border, Lattice
+from themis.search.whole_domain import ExactDecider, is_cheaper
 from themis.settings import Settings
 from themis.statistics.reruns import RERUNS_SHARE
 from themis.subjects.base import BudgetEndedError
@@ -29,44 +34,36 @@ from themis.subjects.base import BudgetEndedError
 SEARCH_ASSIGNMENTS = 50_000  # assignments of a set that are tried exhaustively in a search
 LISTING_SHARE = 0.5  # of a set's error probability, where the rest is for holding it to a limit
 
-FORESEEN = 4  # sets of which idle slots may run something before their turn
-LATEST = 20  # of the sets found, that an event names
 
-
-@dataclass(frozen=True)
-class Trial:
-    """What a check asks of a search: that found sets are held against its limit right away."""
-
-    measure: Callable[[int, Settings], Score | None]  # the score of a set
-    accepted: Callable[[Score], float | None]  # up to which score its set is accepted
+Accepted = Callable[[Score], Acceptance | None]  # the acceptance of exactly a score's set
 
 
 @dataclass
 class Search:
     """One search over one lattice of sets; `run` gives the answer.
 
-    With a `trial` each found set is measured before the search goes on, with a part of the error
-    probability that is its own: one that is not above the threshold after all settles nothing about
-    its supersets, nor does one that is accepted up to a score.
+    With `accepts` it is for a check: each found set is measured before the search goes on, with a
+    part of the error probability that is its own. One that is not above the threshold after all
+    settles nothing about its supersets, nor does one that is accepted up to a score.
 
     A set whose exact score is known is decided by that: a result says the same of it as a score
-    and in a search. Others are sampled, until `run_all` gives an exact decider: then it begins
-    again with that.
+    and in a search. Others are sampled, until to run all inputs is cheaper: then it begins again
+    with an exact decider.
     """
 
     request: SearchRequest
     decider: Decider
     lattice: Lattice
     probe: NoiseProbe
-    run_all: RunAll
-    exact: KnownScores
+    scorer: Scorer
+    book: FlipBook
+    accepts: Accepted | None = None
     known_below: Border | None = None  # of the causal search, where group ≤ causal holds
     method: Literal["exact", "sampled"] = "sampled"
     border: Border = field(default_factory=Border)
     tested: dict[int, TestedSet] = field(default_factory=dict)
     ended: Ending = Ending.DONE  # or why not all sets were visited
     reruns: dict[int, Reruns] = field(default_factory=dict)  # of what was found
-    trial: Trial | None = None
     scores: dict[int, Score] = field(default_factory=dict)  # of sets that were tried
     accepted: dict[int, float] = field(default_factory=dict)  # and up to which score
     measured: dict[int, FoundSet] = field(default_factory=dict)  # scores to be explained
@@ -76,8 +73,16 @@ class Search:
 
     def __post_init__(self) -> None:
         self.sampler, self.settings = self.request.sampler, self.request.settings
+        self.exact = KnownScores(self.scorer, self.request)
 
     def run(self) -> SearchResult:
+        """What it finds, with scores; once more where running every input is cheaper."""
+        result = self._estimated(self._decide_all())
+        if result.stopped is not Ending.INTERRUPTED and self._becomes_exact():
+            return self._estimated(self._decide_all())
+        return result
+
+    def _decide_all(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
         cost = Cost(self.sampler.runner)
         self.decider.expect(self._to_come)
@@ -88,17 +93,17 @@ class Search:
         self.ended = early.ending or Ending.DONE
         if self.ended is Ending.DONE and self.tested:
             self._followed = self.lattice.total - len(self.tested)
-            self.tell(next(reversed(self.tested)))
+            self._tell(next(reversed(self.tested)))
         return self._result(cost)
 
-    def becomes_exact(self, left: Iterable[int] = (), spent: int = 0) -> bool:
+    def _becomes_exact(self, left: Iterable[int] = (), spent: int = 0) -> bool:
         """Whether all inputs were run, or are now: then every set is to be decided anew.
 
         They are run where these sets are left for a sampled search, and that costs no less.
         """
         if self.method == "exact":
             return False
-        decider = self.run_all(left, list(self.tested), spent)
+        decider = self._exact_decider(left, spent)
         if decider is None:
             return False
         for mask, found in self.reruns.items():
@@ -116,15 +121,15 @@ class Search:
                     raise BudgetEndedError
                 if len(self.tested) >= self._next_look:
                     self._next_look = 2 * len(self.tested) + 1
-                    if self.becomes_exact(self._left(), cost.executions):
+                    if self._becomes_exact(self._left(), cost.executions):
                         return False
                 self._visit(mask)
-                self.tell(mask)
+                self._tell(mask)
         except BudgetEndedError:  # it may allow for what is missing
-            if self.becomes_exact(self._left(), cost.executions):
+            if self._becomes_exact(self._left(), cost.executions):
                 return False
             raise
-        return not self.becomes_exact(self._left(), cost.executions)
+        return not self._becomes_exact(self._left(), cost.executions)
 
     def _in_order(self) -> Iterator[int]:
         """The sets that are not pruned, in an order that is cheap."""
@@ -148,7 +153,7 @@ class Search:
     def _to_come(self) -> Iterator[tuple[int, float]]:
         """The next sets to decide, if nothing more is learned before."""
         sets = self.lattice.by_cost(lambda mask: self.border.pruned_by(mask) is not None)
-        for mask in islice(filter(self._is_open, sets), FORESEEN):
+        for mask in islice(filter(self._is_open, sets), 4):
             yield mask, self._delta(mask)
 
     def _is_open(self, mask: int) -> bool:
@@ -175,7 +180,7 @@ class Search:
                 continue
             if self.decider.takes_proofs(larger, self._delta(larger)):
                 self._visit(larger)
-                self.tell(larger)
+                self._tell(larger)
                 if self.border.implied_by(mask) is not None:
                     return
 
@@ -187,41 +192,42 @@ class Search:
     @property
     def _listing(self) -> float:
         """The part of a set's error probability that is for listing it, and not for its score."""
-        return 1.0 if self.trial is None and not self.settings.family else LISTING_SHARE
+        return 1.0 if self.accepts is None and not self.settings.family else LISTING_SHARE
 
     def _delta(self, mask: int) -> float:
         return self._alpha(mask) * self._listing * (1.0 - RERUNS_SHARE)
 
-    def settings_for(self, mask: int) -> Settings:
+    def _settings_for(self, mask: int) -> Settings:
         """How the score of a found set is measured: in a family, with a part that is its own."""
         if not self.settings.family:
             return self.settings
         return replace(self.settings, confidence=1.0 - self._alpha(mask) * (1.0 - LISTING_SHARE))
 
-    def _tried(self, mask: int, tested: TestedSet, trial: Trial) -> TestedSet:
+    def _tried(self, mask: int, tested: TestedSet, accepts: Accepted) -> TestedSet:
         """A found set, held against the limit; one that ends below it is none."""
         part = self._alpha(mask) * (1.0 - LISTING_SHARE)
         settings = replace(self.settings, confidence=1.0 - part * (1.0 - RERUNS_SHARE))
-        score = trial.measure(mask, settings)
+        score = self._score_of(mask, settings)
         if score is not None and score.stopped is Ending.INTERRUPTED:
             self._take(mask, tested)
             raise KeyboardInterrupt
         if score is None or not score.samples:
             return tested
         limit = self._limit(mask)
-        found = None
+        reruns = None
         if not score.counts_noise:
             with self.sampler.runner.spending_reserve():
-                found = self.probe.reruns.rerun(
+                reruns = self.probe.reruns.rerun(
                     self._finding(mask), score.score, score.low, part * RERUNS_SHARE, limit
                 )
-        score = replace(score, confidence=self.settings.confidence, reruns=found)
+        score = replace(score, confidence=self.settings.confidence, reruns=reruns)
         if not exceeds(score.high, limit):
             note = Note.of("estimated-score", score=score.score)
             return replace(tested, decision="below", reasons=(*tested.reasons, note))
         self.scores[mask] = score
-        bound = trial.accepted(score)
-        if bound is not None:
+        found = accepts(score)
+        bound = None if found is None else found.max_score
+        if found and bound is not None and found.covers(score.floor, score.high) == "yes":
             self.accepted[mask] = bound
         return tested
 
@@ -257,18 +263,18 @@ class Search:
             return self.probe.reruns.rerun(self._finding(mask), low, low, alpha)
 
     def _finding(self, mask: int) -> Finding:
-        known = self.exactly(mask)
+        known = self._exactly(mask)
         own = None if known is None else known.rests_on
         return self.decider.finding(mask) if own is None else own
 
-    def exactly(self, mask: int) -> Scored | None:
+    def _exactly(self, mask: int) -> Scored | None:
         """The exact score that decides a set, unless all inputs were run, which decides them."""
         return None if self.method == "exact" else self.exact.score_of(mask)
 
     def _visit(self, mask: int) -> None:
         if mask in self.tested:
             return
-        known = self.exactly(mask)
+        known = self._exactly(mask)
         tested = None if known is None else self.exact.decision(mask, known)
         reason = self._implied_below(mask) if tested is None else None
         if reason is not None:
@@ -281,8 +287,8 @@ class Search:
         if tested.decision == "above":
             with self.decider.looking():
                 tested = self._confirmed(mask, tested)
-        if tested.decision == "above" and self.trial is not None:
-            tested = self._tried(mask, tested, self.trial)
+        if tested.decision == "above" and self.accepts is not None:
+            tested = self._tried(mask, tested, self.accepts)
         if reason is not None:
             self.tested[mask] = tested
         else:
@@ -310,20 +316,20 @@ class Search:
     def _implied_below(self, mask: int) -> TestedSet | None:
         superset = self.border.implied_by(mask)
         if superset is not None:
-            reason = Note.of("within-set-below", against=self.names(superset))
-            return TestedSet(self.names(mask), "below", (reason,))
+            reason = Note.of("within-set-below", against=self._names(superset))
+            return TestedSet(self._names(mask), "below", (reason,))
         if self.known_below is not None:
             causal = self.known_below.implied_by(mask)
             if causal is not None:
-                reason = Note.of("causal-score-below", against=self.names(causal))
-                return TestedSet(self.names(mask), "below", (reason,))
+                reason = Note.of("causal-score-below", against=self._names(causal))
+                return TestedSet(self._names(mask), "below", (reason,))
         return None
 
-    def names(self, mask: int) -> tuple[str, ...]:
+    def _names(self, mask: int) -> tuple[str, ...]:
         """The names of a set's characteristics."""
         return self.request.names(mask)
 
-    def tell(self, mask: int) -> None:
+    def _tell(self, mask: int) -> None:
         """Report progress, after something was done for a set."""
         if self.sampler.listen is ignore:
             return
@@ -331,12 +337,12 @@ class Search:
         self.sampler.listen(
             SearchProgress(
                 measure=self.request.measure,
-                against=self.names(mask),
+                against=self._names(mask),
                 decided=decided + self._followed,
                 found=len(self.border.above),
                 total=self.lattice.total,
                 executions=self.sampler.runner.executions,
-                latest=tuple(self.names(each) for each in self.border.above[-LATEST:]),
+                latest=tuple(self._names(each) for each in self.border.above[-20:]),
             )
         )
 
@@ -361,7 +367,7 @@ class Search:
             confidence=self.settings.confidence,
             error=self.settings.error,
             minimal_sets=(),
-            found=tuple(sorted((self.names(mask) for mask in above), key=lambda n: (len(n), n))),
+            found=tuple(sorted((self._names(mask) for mask in above), key=lambda n: (len(n), n))),
             undecided=tuple(undecided),
             tested=tuple(self.tested.values()),
             sets_total=self.lattice.total,
@@ -377,6 +383,102 @@ class Search:
             executions=cost.executions,
             cache_hits=cost.cache_hits,
         )
+
+    def _exact_decider(self, left: Iterable[int], spent: int) -> ExactDecider | None:
+        """The exact decider, where that is cheaper than to go on; None when the budget ends."""
+        request, columns = self.request, self.request.columns
+        whole = None if request.counts_noise else self.scorer.drawing_all(columns, request.measure)
+        if whole is None:
+            return None
+        drawn = replace(request, sampler=whole)
+        if not is_cheaper(drawn, self.lattice, left, [*self.tested], spent):
+            return None
+        domain = self.scorer.run_all(columns, request.measure)
+        if domain is None:
+            return None
+        suite = self.sampler.tables.suite
+        if suite is not None:
+            suite.add_domain((), domain.codes, domain.cells)
+        return ExactDecider(request, domain)
+
+    # Scores of what was found -----------------------------------------------------------------
+    def _estimated(self, result: SearchResult) -> SearchResult:
+        """The result with scores of the found sets; those that the budget does not reach lack."""
+        if result.decide_only:
+            return result
+        scores, interrupted = dict[int, Score](), False
+        self.book.at_hand.later = tuple
+        for names in result.found:
+            mask = sum(1 << result.among.index(name) for name in names)
+            score = self.scores.get(mask)
+            if score is None and result.stopped is Ending.DONE:
+                with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
+                    score = self._score_of(mask, self._settings_for(mask))
+                if score is not None and not score.counts_noise:
+                    score = self._with_reruns(score, mask)
+                interrupted |= early.ending is Ending.INTERRUPTED
+            if score is None:
+                break
+            scores[mask] = score
+            self._tell(mask)
+            if score.stopped is Ending.INTERRUPTED:
+                break
+        scores |= self._explained(scores)
+        result = replace(result, minimal_sets=tuple(scores.values()))
+        if interrupted or any(e.stopped is Ending.INTERRUPTED for e in scores.values()):
+            return replace(result, stopped=Ending.INTERRUPTED)
+        return self._shown_again(result)
+
+    def _score_of(self, mask: int, settings: Settings) -> Score | None:
+        """The score of a found set; None where the budget does not reach it."""
+        columns = self.request.columns_of(mask)
+        exact = self._exactly(mask)
+        if exact is not None:
+            return replace(asked_again(exact.score), confidence=settings.confidence)
+        if isinstance(self.decider, CausalDecider):
+            found = FoundSet(self.book, sum(1 << column for column in columns), settings)
+            score = found.measure()
+            if score is not None:
+                self.measured[mask] = found
+            return score
+        if self.sampler.runner.is_late:
+            return None
+        sampled = replace(settings, exact=False)  # a sweep for each would take for ever
+        with self.sampler.runner.ledger.counting_as(
+            "explanations" if self.method == "exact" else "sampling"
+        ):
+            question = self.scorer.question(columns, self.request.measure, sampled)
+            return self.scorer.measure(question).score
+
+    def _with_reruns(self, score: Score, mask: int) -> Score:
+        """The score of a found set, with what was run again to list it."""
+        found, estimate = self.reruns[mask], self.tested[mask].estimate or 1.0
+        explains = found.explains * max(score.score / estimate, 1.0)
+        return replace(score, reruns=replace(found, explains=explains))
+
+    def _explained(self, scores: dict[int, Score]) -> dict[int, CausalScore]:
+        """The scores of those sets that were measured here, with what explains them."""
+        sets = {
+            mask: (self.measured[mask], score)
+            for mask, score in scores.items()
+            if mask in self.measured and isinstance(score, CausalScore)
+        }
+        if not sets:
+            return {}
+        return dict(zip(sets, explain_found([*sets.values()]), strict=True))
+
+    def _shown_again(self, result: SearchResult) -> SearchResult:
+        """The result without pairs that do not come out the same when they are run again."""
+        scores = [each for each in result.minimal_sets if isinstance(each, CausalScore)]
+        if not scores or not self.settings.looks_for_noise:
+            return result
+        with (
+            self.sampler.runner.spending_reserve(),
+            ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early,
+        ):
+            return replace(result, minimal_sets=tuple(self.probe.reruns.shown_again(scores)))
+        interrupted = early.ending is Ending.INTERRUPTED
+        return replace(result, stopped=Ending.INTERRUPTED) if interrupted else result
 
 
 def doubted(tested: TestedSet, reason: Note) -> TestedSet:

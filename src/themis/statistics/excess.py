@@ -25,7 +25,6 @@ from themis.statistics.proportions import Interval
 UNKNOWN, IMPOSSIBLE = -1, -2  # outputs: it failed; the context has no such variant
 FEWEST_TIMES = 2
 TIMES = ((0.05, 2), (0.15, 3), (1.0, 5))  # up to such a share within, so many take the fewest runs
-_AT_ONCE = 1 << 20  # comparisons
 _SUM_BITS, _DIGITS = 42, 12  # of numbers that are added up, and of their mean
 
 
@@ -123,7 +122,7 @@ class ExcessState:
         `favourable` is the share of favourable outputs of each context and assignment, at least
         and at most.
         """
-        step = max(_AT_ONCE // (self.assignments * outputs.shape[2]) ** 2, 1)
+        step = max((1 << 20) // (self.assignments * outputs.shape[2]) ** 2, 1)  # comparisons
         for first in range(0, len(outputs), step):
             part = slice(first, first + step)
             own = None if favourable is None else tuple(each[part] for each in favourable)

@@ -149,8 +149,6 @@ Spot = Literal["none", "some", "many", "most"]  # how often spot proofs are trie
 
 _WEIGHTS = np.log([0.4, 0.2, 0.4])  # of the three alternatives: near, half way, extreme
 _SPOT_WEIGHTS = np.log([0.2, 0.2, 0.2, 0.1, 0.3])  # the same with two inside the zone before them
-_LAST_TEST = 0.5  # the part of delta that the fixed test at the last sample gets, …
-_SPOT_LAST_TEST = 0.25  # … and where there are spot proofs
 _SPOT_PROOFS = 0.45  # the part of delta that spot proofs of "below" get
 # When spot proofs are tried, in parts of `max_samples`: later where a proof is expensive.
 _STAGES: dict[Spot, tuple[float, ...]] = {
@@ -293,7 +291,8 @@ class ThresholdRule:
 
     @property
     def _last_delta(self) -> float:
-        return (_LAST_TEST if self.spot == "none" else _SPOT_LAST_TEST) * self.delta
+        """The part of the fixed test at the last sample."""
+        return (0.5 if self.spot == "none" else 0.25) * self.delta
 
     def _evidence_above(self, hits: int | Floats, misses: int | Floats) -> Floats:
         """The log of the evidence against d ≤ floor."""
