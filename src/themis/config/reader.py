@@ -31,7 +31,6 @@ from themis.inputs.tables import kind_of
 from themis.results.parts import Naming
 from themis.results.verdicts import Acceptance, Check
 from themis.settings import Settings
-from themis.subjects.http.chat import prompt_of
 from themis.subjects.outputs import Output
 
 FILE_NAME = "themis.toml"
@@ -256,6 +255,8 @@ class _Reader:
         prompt = self._table("subject").get("prompt")
         if not isinstance(prompt, Mapping) or self._found.has("subject", "prompt"):
             return
+        from themis.subjects.http.chat import prompt_of  # few need a client
+
         try:
             contexts = prompt_of(prompt, self._folder).contexts
         except RequestError as error:
