@@ -116,6 +116,20 @@ def test_too_many_assignments_leave_a_lower_bound(rows: RowCase, limit: int) -> 
     assert score.low - 1e-9 <= truth <= score.high + 1e-9
 
 
+def test_degrees_of_too_many_assignments_leave_a_lower_bound() -> None:
+    """Nothing that was not tried may be nearer than what was."""
+    schema = themis.Schema(race=range(200), age=range(50))
+    rows = [{"race": number, "age": number} for number in range(40)]
+    outputs = [themis.Output(name="points", min=0, max=199, distance="relational")]
+    audit = themis.Audit(
+        lambda person: 199 if person["race"] == 77 else person["race"] // 20,
+        schema, outputs=outputs, max_assignments=3,
+    )  # fmt: skip
+    score = audit.apparent(rows, "race", measures=["causal"], only_data=True).scores[0]
+    assert (score.lower_bound, score.high, score.method) == (True, 1.0, "sampled")
+    assert score.score < 0.1
+
+
 @SOME
 @given(row_cases(binned=False, failing=True), st.integers(0, 100))
 @pytest.mark.slow

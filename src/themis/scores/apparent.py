@@ -36,9 +36,11 @@ from themis.settings import Stopping
 from themis.statistics.intervals import Flags, Floats, weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, row_states
+from themis.subjects.readings import CONSTANT, FLIP, row_states
 
 Counterfactuals = Literal["generated", "within"]
+Numbers = NDArray[np.int64]
+Distances = Callable[[Cells, Cells], Floats]
 
 
 def measure_people(
@@ -191,7 +193,8 @@ class _GeneratedTable:
         if reading.graded:
             own = reading.cells(self.run.answers[people])
             least, most = own_distances(reading, own, cells, row)
-            most[(states == UNKNOWN)[row]] = 1.0
+            if tally.is_partial:  # what was not tried may be farther
+                most[:] = 1.0
         self.least[people], self.most[people] = least, most
         rows, weights = _part(self.rows, block), self._weights[block]
         tally.pool.add_table(tally.variants, rows, cells, states, weights)
@@ -224,7 +227,6 @@ class _GeneratedTable:
             rows = _part(self.rows, slice(start, stop))
             keys = memory.keys.of_table(rows.codes, rows.all_changes(variants))
             cells = memory.look_up(keys)
-            hits = (cells != NOT_RUN).sum(axis=1)
             Block(variants, rows, cells, self.question.reading).mark_impossible()
             hits = (cells >= FAILED).sum(axis=1)
             costs = np.cumsum((cells == NOT_RUN).sum(axis=1))
@@ -248,12 +250,7 @@ def _part(rows: Rows, block: slice) -> Rows:
     return Rows(rows.codes[block], {column: each[block] for column, each in rows.members.items()})
 
 
-ROUNDING = 1e-9  # of what makes up just half
-
-Numbers = NDArray[np.int64]
-Distances = Callable[[Cells, Cells], Floats]
-
-
+# Counterfactuals among the rows ------------------------------------------------------------------
 def causal_within(run: PeopleRun, question: Question) -> Scored:
     """The share of rows with a counterfactual among the rows that gets another output."""
     assignments, reading = question.assignments, question.reading
@@ -416,7 +413,7 @@ def rests_on_few(pairs: Numbers, heads: Floats, amounts: Floats) -> bool:
     before = np.cumsum(people[order]) - people[order]
     counted = np.clip(SHARED - 1 - before, 0.0, people[order])  # of those who add most
     largest = float((counted * (added / people)[order]).sum())
-    return largest > (0.5 + ROUNDING) * float(added.sum())
+    return largest > (0.5 + 1e-9) * float(added.sum())
 
 
 def _followed_pairs(

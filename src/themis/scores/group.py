@@ -91,7 +91,10 @@ class GroupRows:
         """Count the outputs of further rows."""
         first, last, active = self.count, self.count + len(cells), self.state.active
         self.seen.add(cells, active)
-        self.state.add(*outcome_ends(self.sampler, self.state, cells, first, last))
+        if self.state.of_numbers:
+            self.state.add(*self.sampler.reading.share_ends(cells))
+        else:
+            self.state.add(*favourable_ends(self.sampler, cells, first, last))
         self.kept[first:last, active] = cells[: max(KEPT_ROWS - first, 0)]
         self.count = last
 
@@ -333,15 +336,6 @@ def group_population(population: Population, variants: Variants, place: int) -> 
     if not assignments.are_groups(levels[None]).all():
         return None
     return population.at_levels(dict(zip(assignments.columns, levels.tolist(), strict=True)))
-
-
-def outcome_ends(
-    sampler: Sampler, state: GroupState, cells: Cells, first: int, last: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What a state counts of rows first..last, at least and at most: numbers, or 0 and 1."""
-    if state.of_numbers:
-        return sampler.reading.share_ends(cells)
-    return favourable_ends(sampler, cells, first, last)
 
 
 def favourable_ends(
