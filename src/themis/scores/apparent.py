@@ -31,12 +31,12 @@ from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.people import PeopleRun
 from themis.scores.privacy import groups_of
 from themis.scores.question import Question, Scored, ending_early
-from themis.scores.tally import CausalTally, Inputs, by_construction, own_distances
+from themis.scores.tally import CausalTally, Inputs, by_construction
 from themis.settings import Stopping
 from themis.statistics.intervals import Flags, Floats, weighted_margin
 from themis.statistics.proportions import Interval, anytime_interval
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
-from themis.subjects.readings import CONSTANT, FLIP, row_states
+from themis.subjects.readings import row_states
 
 Counterfactuals = Literal["generated", "within"]
 Numbers = NDArray[np.int64]
@@ -186,20 +186,15 @@ class _GeneratedTable:
 
     def _take(self, block: slice, cells: Cells, *, tallied: bool) -> None:
         first, last = np.searchsorted(self.place[self._order], [block.start, block.stop])
-        people, tally, reading = self._order[first:last], self.tally, self.question.reading
+        people, tally = self._order[first:last], self.tally
         row = self.place[people] - block.start
-        states = tally.opened(row_states(cells))
-        least, most = (states == FLIP)[row].astype(float), (states != CONSTANT)[row].astype(float)
-        if reading.graded:
-            own = reading.cells(self.run.answers[people])
-            least, most = own_distances(reading, own, cells, row)
-            if tally.is_partial:  # what was not tried may be farther
-                most[:] = 1.0
-        self.least[people], self.most[people] = least, most
+        inputs = Inputs(self.run.codes[people], row, self.run.weights[people])
+        own = self.question.reading.cells(self.run.answers[people])
+        states = row_states(cells)
+        self.least[people], self.most[people] = tally.ends(cells, states, row, own)
         rows, weights = _part(self.rows, block), self._weights[block]
         tally.pool.add_table(tally.variants, rows, cells, states, weights)
         if tallied:
-            inputs = Inputs(self.run.codes[people], row, self.run.weights[people])
             tally.add_whole(rows, cells, weights, inputs)
         self.reached = block.stop
         self.run.tell(self.question.assignments, "causal", self.reached / len(self.rows))

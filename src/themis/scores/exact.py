@@ -33,13 +33,15 @@ from themis.scores.explanations.witnesses import KEPT, FlipPool
 from themis.scores.group import group_population, group_stream
 from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.question import Members, Question, Scored, ending_early
-from themis.scores.tally import CausalTally, Inputs, own_distances
-from themis.statistics.intervals import Flags, Floats
+from themis.scores.tally import CausalTally, Inputs
+from themis.statistics.intervals import Floats
 from themis.statistics.proportions import Interval
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
 
 SAMPLED_CELLS = 2**22  # of rows that are kept to explain a score
+
+States = NDArray[np.int8]  # of the rows of a table
 
 
 def exact_causal(question: Question, pieces: Pieces) -> Scored:
@@ -98,7 +100,7 @@ class _Flips:
         rng = np.random.default_rng(seed)
         self._flipping = SomeFlips(min(KEPT, max(SAMPLED_CELLS // width, 1)), rng)
         self._rows = _SomeRows(ROWS, rng)
-        self._table: tuple[Table, TableEnds] | None = None  # of a domain that is held
+        self._table: tuple[Table, States] | None = None  # of a domain that is held
         self._tally = CausalTally(question, question.every)
         # In so many cells it is looked for what only two change together.
         if pieces.size * width > 2**24:
@@ -108,21 +110,28 @@ class _Flips:
         """Count a piece."""
         question, tally = self._question, self._tally
         table = Table.of(piece, question.assignments, question.reading, self._pieces.layout(piece))
-        ends = table.ends(piece, question)
-        whole = ~(table.cells == NOT_RUN).any(axis=1)
-        low, high = float(ends.low.sum()), float(ends.high.sum())
-        self._low, self._high = self._low + low, self._high + high
-        self._whole_low += float(ends.low[whole].sum())
-        self._whole += float(table.weights[whole].sum())
-        tally.unknown += int((ends.unknown & whole).sum())
-        self._flipping.add(table, ends.states)
         base = piece.occurring if question.assignments.schema.ties else piece
         inputs = Inputs(base.codes, table.places, base.weights)
+        states, whole = row_states(table.cells), ~(table.cells == NOT_RUN).any(axis=1)
+        tally.unknown += int(((states == UNKNOWN) & whole).sum())
+        rows, weights = np.arange(len(states)), table.weights  # a row says all of its inputs,
+        if question.reading.graded:  # or each is as far as it is
+            rows, weights = table.places, base.weights
+        ends = tally.ends(table.cells, states, rows, question.reading.cells(base.cells))
+        low, high = (weights * each for each in ends)
+        whole = whole[rows]
+        self._low, self._high = self._low + float(low.sum()), self._high + float(high.sum())
+        self._whole_low += float(low[whole].sum())
+        self._whole += float(weights[whole].sum())
+        if question.reading.graded:  # a row flips that differs at least a little
+            own = own_columns(question.every, table.rows)
+            states = question.reading.row_states(table.cells, own, np.zeros(len(own)))
+        self._flipping.add(table, states)
         tally.add_whole(table.rows, table.cells, table.weights, inputs)
         if self._pieces.domain is not None:
-            self._table = table, ends
+            self._table = table, states
         else:
-            self._rows.add(table, ends.states)
+            self._rows.add(table, states)
         self._weight += float(piece.weights.sum())
         self.samples += int((piece.cells != NOT_RUN).sum())
 
@@ -168,10 +177,10 @@ class _Flips:
         rows, confidence = self._rows.seen(), question.settings.confidence
         return sampled_regions(rows, question.assignments, None, confidence)
 
-    def _known_regions(self, table: Table, ends: TableEnds) -> tuple[Region, ...]:
+    def _known_regions(self, table: Table, states: States) -> tuple[Region, ...]:
         """Those of each assignment that loses by itself, or of all together."""
-        question, states, harm = self._question, ends.states, self._tally.harm
-        if ends.unknown.sum() > MOST_UNKNOWN * (states == FLIP).sum():
+        question, harm = self._question, self._tally.harm
+        if (states == UNKNOWN).sum() > MOST_UNKNOWN * (states == FLIP).sum():
             return ()
         known, assignments = np.flatnonzero(states != UNKNOWN), question.assignments
         order = np.random.default_rng(question.sampler.seed).permutation(len(known))
@@ -189,16 +198,6 @@ class _Flips:
 
 
 # Tables ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class TableEnds:
-    """What each row of a table says: its weight that flips, at least and at most, and its state."""
-
-    low: Floats
-    high: Floats
-    unknown: Flags
-    states: NDArray[np.int8]  # of degrees: a row flips that differs at least a little
-
-
 @dataclass(frozen=True)
 class Table:
     """The whole table of a set: its contexts, its cells, the contexts' weights.
@@ -231,26 +230,6 @@ class Table:
         weights = summed(layout.rows, domain.weights, len(cells))
         return cls(Rows(domain.codes[layout.first], {}), cells, weights, layout.rows)
 
-    def ends(self, domain: Domain, question: Question) -> TableEnds:
-        """How much of it flips; of degrees, the expected distance."""
-        reading, cells = question.reading, self.cells
-        states = row_states(cells)
-        unknown = states == UNKNOWN
-        if reading.graded:
-            low, high = self._distances(domain.occurring, reading)
-            own_places = own_columns(question.every, self.rows)
-            states = reading.row_states(cells, own_places, np.zeros(len(cells)))
-            return TableEnds(low, high, unknown, states)
-        low = self.weights * (states == FLIP)
-        return TableEnds(low, low + self.weights * unknown, unknown, states)
-
-    def _distances(self, domain: Domain, reading: Reading) -> tuple[Floats, Floats]:
-        """The largest distances of inputs' variants from their own outputs, at both ends."""
-        ends = own_distances(reading, reading.cells(domain.cells), self.cells, self.places)
-        rows, weights = len(self.cells), domain.weights
-        least, most = (np.bincount(self.places, e * weights, rows) for e in ends)
-        return np.asarray(least, dtype=float), np.asarray(most, dtype=float)
-
 
 @dataclass
 class SomeFlips:
@@ -263,7 +242,7 @@ class SomeFlips:
     rng: np.random.Generator
     _kept: list[NDArray[Any]] = field(default_factory=list)  # numbers, codes, cells, weights
 
-    def add(self, table: Table, states: NDArray[np.int8]) -> None:
+    def add(self, table: Table, states: States) -> None:
         """Let the rows of a table take part that flip."""
         places = np.flatnonzero((states == FLIP) & (table.weights > 0))
         drawn = self.rng.random(len(places))
@@ -296,7 +275,7 @@ class _SomeRows:
     _codes: list[NDArray[Any]] = field(default_factory=list)
     _states: list[NDArray[np.int8]] = field(default_factory=list)
 
-    def add(self, table: Table, states: NDArray[np.int8]) -> None:
+    def add(self, table: Table, states: States) -> None:
         """Draw as many of a table as it weighs among those to come."""
         weight = float(table.weights.sum())
         count = self.rng.binomial(self.left, min(weight / max(self._weight, weight), 1.0))

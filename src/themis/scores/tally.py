@@ -26,7 +26,7 @@ from themis.settings import Settings, Stopping
 from themis.statistics.intervals import Floats
 from themis.statistics.proportions import Interval, mixture_ends
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
-from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN, Reading
+from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 TRIED, MOST_TRIED = 1_000, 200  # inputs, and assignments of a set, that are looked at
 ZERO = Interval(0.0, 0.0, 0.0)
@@ -89,6 +89,24 @@ class CausalTally:
             base = Rows(inputs.codes[part], {})
             self.joint.add(base, cells[inputs.rows[part]], inputs.weights[part])
 
+    def ends(
+        self, cells: Cells, states: NDArray[np.int8], rows: NDArray[np.int64], own: Cells
+    ) -> tuple[Floats, Floats]:
+        """How far inputs are from the farthest variant in their rows, at least and at most.
+
+        Where every difference counts it is 1 for a row that flips, as `states` say; by degrees, how
+        far the output is from the input's `own`.
+        """
+        reading = self.question.reading
+        if not reading.graded:
+            states = self.opened(states)
+            return (states == FLIP)[rows].astype(float), (states != CONSTANT)[rows].astype(float)
+        least = np.zeros(len(own))
+        for column in cells.T:
+            least = np.maximum(least, reading.distances(own, column[rows]))
+        unclear = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)[rows] | (own < 0)
+        return least, np.where(unclear | self.is_partial, 1.0, least)
+
     def states(self, rows: Rows, cells: Cells) -> NDArray[np.int8]:
         """The states of sampled rows; one flips that no further output can bring farther."""
         reading = self.question.reading
@@ -127,20 +145,6 @@ class CausalTally:
             **harm_fields(self.harm, ends),
             **details,
         )
-
-
-def own_distances(
-    reading: Reading, own: Cells, cells: Cells, rows: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
-    """How far each input's farthest variant is from its own output, at least and at most.
-
-    `rows` says where in the table the variants of each input are.
-    """
-    least = np.zeros(len(own))
-    for column in cells.T:
-        least = np.maximum(least, reading.distances(own, column[rows]))
-    unclear = ((cells == FAILED) | (cells == NOT_RUN)).any(axis=1)[rows] | (own < 0)
-    return least, np.where(unclear, 1.0, least)
 
 
 def harm_fields(tally: HarmTally | None, ends: Ends | None) -> dict[str, Any]:
