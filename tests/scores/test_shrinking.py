@@ -241,7 +241,7 @@ def test_explanations_change_no_number_of_a_score(monkeypatch: pytest.MonkeyPatc
         return [*((s.score, s.low, s.high, s.samples, s.direction) for s in scores), sampling]
 
     explained = numbers()
-    monkeypatch.setattr("themis.scores.causal.explained", lambda score, *_, **__: score)
+    monkeypatch.setattr("themis.scores.tally.explained", lambda score, *_, **__: score)
     assert numbers() == explained
 
 

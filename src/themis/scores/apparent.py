@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +24,8 @@ from themis.inputs.assignments import Assignments, Places, context_keys
 from themis.inputs.columns import SHARED
 from themis.inputs.following import follow
 from themis.inputs.keys import InputKeys, Keys, first_places, summed
-from themis.results.notes import Ending, Note, ended_early
+from themis.results.notes import Ending, Note
 from themis.scores.domain import rounded
-from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.witnesses import POOL
 from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.people import PeopleRun
@@ -91,26 +91,23 @@ def causal_generated(run: PeopleRun, question: Question) -> Scored:
     tally, reached = table.tally, table.place < table.reached
     samples = int(run.counts[reached].sum())
     tally.unknown = int(run.counts[table.most > table.least].sum())
-    notes = [ended_early(stopped, samples)] if stopped else []
     shares = weigh(table.least, table.most, run.weights, reached)
     if assignments.binned:
         shares = _over_members(shares, table)
-        notes.append(Note.of("random-members"))
-    sampled = bool(assignments.binned or (tally.is_partial and tally.unknown))
-    score = tally.score(
+    sampled = assignments.binned or (tally.is_partial and tally.unknown)
+    found = tally.scored(
         shares,
-        sampled=sampled,
+        people=run.codes,
         method="sampled" if sampled else "exact",
         samples=samples,
         stopped=stopped or Ending.EXHAUSTED,
-        notes=tuple(notes),
+        notes=(Note.of("random-members"),) if assignments.binned else (),
     )
-    score = explained(score, tally.pool, question.sampler, people=run.codes)
-    if reading.averages:
-        changed = np.flatnonzero(table.least > 0)
-        pairs, amounts = np.stack([changed, changed], axis=1), run.weights * table.least
-        score = replace(score, of_few=rests_on_few(pairs, run.heads, amounts))
-    return Scored(score if tally.joint is None else tally.joint.explain(score), tally.pool)
+    if not reading.averages:
+        return found
+    changed = np.flatnonzero(table.least > 0)
+    pairs, amounts = np.stack([changed, changed], axis=1), run.weights * table.least
+    return found.then(partial(replace, of_few=rests_on_few(pairs, run.heads, amounts)))
 
 
 def _over_members(shares: Interval, table: _GeneratedTable) -> Interval:
@@ -279,17 +276,16 @@ def causal_within(run: PeopleRun, question: Question) -> Scored:
         against=assignments.names,
         followed=assignments.followed_names or None,
     )
-    score = tally.score(
+    scored = tally.scored(
         weigh(found.least, found.most, run.weights),
-        sampled=False,
+        people=run.codes,
         method="exact",
         samples=run.seen,
         stopped=stopped or Ending.EXHAUSTED,
-        notes=(note, ended_early(stopped, run.seen)) if stopped else (note,),
+        notes=(note,),
     )
-    score = explained(score, tally.pool, question.sampler, people=run.codes)
     of_few = reading.averages and rests_on_few(pairs, run.heads, run.weights * found.least)
-    return Scored(replace(score, counterfactuals="within", of_few=of_few), tally.pool)
+    return scored.then(partial(replace, counterfactuals="within", of_few=of_few))
 
 
 def weigh(least: Floats, most: Floats, weights: Floats, reached: Flags | None = None) -> Interval:

@@ -14,10 +14,9 @@ from themis.engine.sampler import COARSE_CELLS
 from themis.engine.tables import GoingOn
 from themis.engine.variants import Rows
 from themis.events import ignore
-from themis.results.notes import Ending, ended_early
+from themis.results.notes import Ending
 from themis.results.parts import Region
 from themis.scores.explanations.changes import WIDTH_LIMIT
-from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.regions import (
     FEWEST,
     ROWS,
@@ -27,7 +26,7 @@ from themis.scores.explanations.regions import (
     sampled_regions,
 )
 from themis.scores.question import Question, Scored, ending_early
-from themis.scores.tally import CausalTally, share_ends
+from themis.scores.tally import CausalTally
 from themis.statistics.numbers import MeanEnds
 from themis.statistics.proportions import Interval, ProportionRule, anytime_interval
 from themis.statistics.reruns import interval_confidence
@@ -56,11 +55,7 @@ def measure_causal(question: Question) -> Scored:
             if rows.are_enough:
                 stopped = Ending.ERROR_REACHED
                 break
-    tally, score = rows.tally, rows.score(early.ending or stopped)
-    score = explained(score, tally.pool, question.sampler, rows.regions)
-    if tally.joint is not None:
-        score = tally.joint.explain(score, share_ends(question.settings))
-    return Scored(score, tally.pool)
+    return rows.scored(early.ending or stopped)
 
 
 class _CausalRows:
@@ -167,20 +162,13 @@ class _CausalRows:
         interval = anytime_interval(flips, flips + self.tally.unknown, count, self._confidence)
         return interval if count else Interval(0.0, 0.0, 1.0)
 
-    def score(self, stopped: Ending) -> Any:
+    def scored(self, stopped: Ending) -> Scored:
         """The score with all that belongs to it."""
         tally, interval = self.tally, self.anytime()
         if stopped.is_conclusive and self.means is None:
             interval = self.rule.interval(tally.flips, tally.count, tally.unknown)
-        notes = () if stopped.is_conclusive else (ended_early(stopped, tally.count),)
-        return tally.score(
-            interval,
-            sampled=True,
-            method="sampled",
-            samples=tally.count,
-            stopped=stopped,
-            notes=notes,
-        )
+        how: Any = {"method": "sampled", "samples": tally.count, "stopped": stopped}
+        return tally.scored(interval, self.regions, **how)
 
     def regions(self) -> tuple[Region, ...]:
         """Where the flips are, as far as the rows show it; of degrees nothing is said."""

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from themis.engine.variants import Rows, Variants, own_columns
 from themis.inputs.assignments import Assignments
 from themis.inputs.keys import summed
-from themis.results.notes import Ending, ended_early
+from themis.results.notes import Ending
 from themis.results.parts import Region
 from themis.scores.domain import Domain, Layout, Pieces, rounded
-from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.regions import (
     FEWEST,
     MOST_UNKNOWN,
@@ -153,19 +152,11 @@ class _Flips:
         self._flipping.put_into(tally.pool, question.every)
         if early:
             tally.harm = tally.joint = None
-        score = tally.score(
-            interval,
-            sampled=False,
-            method="exact",
-            samples=self.samples,
-            stopped=stopped,
-            notes=(ended_early(stopped, self.samples),) if early else (),
-        )
         held = self._pieces.domain is not None and not early
         known = held and question.sampler.runner.remembers
         regions = self._regions if not early else tuple
-        score = explained(score, tally.pool, question.sampler, regions, known=known)
-        return Scored(score if tally.joint is None else tally.joint.explain(score), tally.pool)
+        how: Any = {"method": "exact", "samples": self.samples, "stopped": stopped}
+        return tally.scored(interval, regions, known=known, **how)
 
     def _regions(self) -> tuple[Region, ...]:
         """Where the flips are: in the table, if it is held, or as a sample of all rows shows it."""

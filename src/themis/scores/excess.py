@@ -17,7 +17,7 @@ from themis.errors import RequestError
 from themis.inputs.assignments import set_name
 from themis.inputs.streams import MIXING
 from themis.results.model import ExcessScore
-from themis.results.notes import Ending, ended_early
+from themis.results.notes import Ending
 from themis.results.parts import Share
 from themis.scores.group import labels_of
 from themis.scores.question import Question, Scored, ending_early
@@ -168,20 +168,15 @@ class ExcessRows:
         """The score with what stands beside it."""
         state, question = self.state, self.question
         shown = state.shown()
-        notes = () if stopped.is_conclusive else (ended_early(stopped, state.count),)
         interval = state.interval if state.count else Interval(0.0, 0.0, 1.0)
         beside: dict[str, Any] = {}
         if shown is not None:
             beside = {name: _share(getattr(shown, name)) for name in ("within", "across", "gap")}
             beside["pair"] = tuple(labels_of(self.variants, place) for place in shown.pair)
         return ExcessScore(
-            **question.fields(interval),
-            method="sampled",
+            **question.fields(interval, method="sampled", stopped=stopped, samples=state.count),
             followed=question.assignments.followed_names,
-            samples=state.count,
-            stopped=stopped,
             unknown=state.unknown,
-            notes=notes,
             times=state.times,
             **beside,
         )

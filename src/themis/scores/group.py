@@ -20,7 +20,7 @@ from themis.inputs.characteristics import OWN, Value
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs, Branch
 from themis.results.model import GroupScore
-from themis.results.notes import Ending, Note, ended_early
+from themis.results.notes import Ending, Note
 from themis.results.parts import Group
 from themis.scores.group_tally import SeenCells, group_score, scoring_rates
 from themis.scores.question import GroupInputs, Question, Scored, drawing_from, ending_early
@@ -186,8 +186,7 @@ class _MeasuredRows(GroupRows):
             for values, (each, above), trials in zip(labels, rates, state.trials, strict=True)
             if trials
         )
-        notes = [ended_early(stopped, self.count)] if stopped.is_early else []
-        notes += seen.notes(labels, state.trials, question.settings.confidence)
+        notes = [*seen.notes(labels, state.trials, question.settings.confidence)]
         if not complete:
             count = question.assignments.count
             notes.append(Note.of("too-many-groups", groups=count, tried=len(groups)))

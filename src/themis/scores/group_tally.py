@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from themis.inputs.characteristics import Value
 from themis.inputs.keys import summed
 from themis.results.model import GroupScore
-from themis.results.notes import Ending, Note, ended_early
+from themis.results.notes import Ending, Note
 from themis.results.parts import Group
 from themis.scores.domain import rounded
 from themis.scores.question import (
@@ -123,8 +123,6 @@ class GroupTally:
         groups, notes = self._listed(labels, (rates, low, high), places, scoring)
         if silent and of_decided:
             notes = (Note.of("groups-without-decision", groups=silent), *notes)
-        if stopped.is_early:
-            notes = (ended_early(stopped, self.samples), *notes)
         result = group_score(
             question,
             groups if of_decided or not silent else (),
@@ -270,22 +268,25 @@ def group_score(
     interval: Interval,
     *,
     all_groups: bool = True,
-    **details: Any,
+    unknown: int = 0,
+    lower_bound: bool = False,
+    **how: Any,
 ) -> GroupScore:
-    """The result for these groups, with the impact ratio."""
+    """The result for these groups, with the impact ratio; `how` they were measured."""
     reading = question.reading
     ratio = None
     if reading.statistic == "rate":  # a ratio of means depends on where the scale begins
         ratio = impact_ratio(groups, all_groups=all_groups)
     return GroupScore(
-        **question.fields(interval),
+        **question.fields(interval, **how),
         groups=groups,
         statistic=reading.statistic,
         favours=reading.favours,
         impact_ratio=None if ratio is None else ratio.score,
         impact_ratio_low=None if ratio is None else ratio.low,
         impact_ratio_high=None if ratio is None else ratio.high,
-        **details,
+        unknown=unknown,
+        lower_bound=lower_bound,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from themis.engine.sampler import CELLS, Sampler
 from themis.engine.variants import Rows, Variants
 from themis.errors import Mistake, RequestError
 from themis.inputs.assignments import set_name
-from themis.results.notes import Ending, Note, ended_early
+from themis.results.notes import Ending, Note
 from themis.results.parts import Group
 from themis.scores.group import favourable_ends, group_population, group_stream, labels_of
 from themis.scores.group_tally import SeenCells, group_score
@@ -43,16 +44,8 @@ def paper_causal(question: Question) -> Scored:
             break
     count = tally.count
     interval = rule.interval(tally.apart, count) if count else Interval(0.0, 0.0, 1.0)
-    early = () if stopped.is_conclusive else (ended_early(stopped, count),)
-    score = tally.score(
-        interval,
-        sampled=True,
-        method="sampled",
-        samples=count,
-        stopped=stopped,
-        notes=(NOT_CERTIFIED, *early),
-    )
-    return Scored(score, tally.pool)
+    how: Any = {"method": "sampled", "samples": count, "stopped": stopped}
+    return Scored(tally.score(interval, (NOT_CERTIFIED,), **how), tally.pool)
 
 
 def algorithm_2_rows(
@@ -110,7 +103,6 @@ def paper_group(question: Question) -> Scored:
     if not stopped.is_conclusive:
         known = Interval(known.score, 0.0, 1.0)
     samples = sum(each.samples for each in groups)
-    early = () if stopped.is_conclusive else (ended_early(stopped, samples),)
     score = group_score(
         question,
         tuple(groups),
@@ -118,7 +110,7 @@ def paper_group(question: Question) -> Scored:
         method="sampled",
         samples=samples,
         stopped=stopped,
-        notes=(NOT_CERTIFIED, *early),
+        notes=(NOT_CERTIFIED,),
     )
     return Scored(score)
 

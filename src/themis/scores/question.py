@@ -6,11 +6,11 @@ Within `ending_early` what was learned stays when the budget ends in a batch, or
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from themis.inputs.assignments import Assignments
 from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs
 from themis.results.model import Measure, Score, SearchResult
-from themis.results.notes import Ending
+from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Account
 from themis.scores.explanations.witnesses import FlipPool, Flips
 from themis.settings import Settings
@@ -80,9 +80,22 @@ class Question:
         """Report progress."""
         self.sampler.tell(self.measure, self.assignments, samples, expected, ends)
 
-    def fields(self, interval: Interval) -> dict[str, Any]:
-        """The fields that every score has: the interval, what was asked, and its cost so far."""
+    def fields(
+        self,
+        interval: Interval,
+        *,
+        method: Literal["exact", "sampled"],
+        stopped: Ending,
+        samples: int,
+        notes: Iterable[Note] = (),
+    ) -> dict[str, Any]:
+        """The fields that every score has: the interval, what was asked, how it ended, its cost."""
+        early = (ended_early(stopped, samples),) if stopped.is_early else ()
         return {
+            "method": method,
+            "stopped": stopped,
+            "samples": samples,
+            "notes": (*early, *notes),
             "measure": self.measure,
             "against": self.assignments.names,
             "score": interval.score,

@@ -7,6 +7,7 @@ Sets that can't be changed in any input, or that the subject never gets to see, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,9 @@ from themis.engine.variants import Rows, Variants, all_variants, own_columns
 from themis.inputs.assignments import Assignments
 from themis.results.model import CausalScore, ExcessScore, Score
 from themis.results.notes import Ending, Note
+from themis.results.parts import Region
 from themis.scores.explanations.changes import Ends, HarmTally, JointTally
+from themis.scores.explanations.explaining import explained
 from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.group_tally import group_score
 from themis.scores.question import Question, Scored
@@ -119,31 +122,45 @@ class CausalTally:
             states[states == CONSTANT] = UNKNOWN
         return states
 
-    def score(
-        self, interval: Interval, *, sampled: bool, notes: tuple[Note, ...] = (), **details: Any
-    ) -> CausalScore:
-        """The result with its witnesses and the direction of harm.
+    def scored(
+        self,
+        interval: Interval,
+        regions: Callable[[], tuple[Region, ...]] = tuple,
+        *,
+        people: NDArray[Any] | None = None,
+        known: bool = False,
+        notes: tuple[Note, ...] = (),
+        **how: Any,
+    ) -> Scored:
+        """The result with all that explains it, and the flips, to be run again."""
+        score, sampler = self.score(interval, notes, **how), self.question.sampler
+        score = explained(score, self.pool, sampler, regions, people=people, known=known)
+        if self.joint is not None:
+            score = self.joint.explain(score, self._ends(score.method))
+        return Scored(score, self.pool)
 
-        Directions that are seen in sampled rows have ends that hold whenever the run stops.
-        """
+    def _ends(self, method: str) -> Ends | None:
+        """The ends of shares that are seen in sampled rows, which hold whenever the run stops."""
+        settings = self.question.settings
+        certified = method == "sampled" and settings.stopping is not Stopping.PAPER
+        return share_ends(settings) if certified else None
+
+    def score(self, interval: Interval, notes: tuple[Note, ...] = (), **how: Any) -> CausalScore:
+        """The result with its witnesses and the direction of harm; `how` it was measured."""
         question, lower_bound = self.question, self.is_partial and self.unknown > 0
         if lower_bound:
             count = self.variants.assignments.count
             note = Note.of("too-many-assignments", assignments=count, tried=self.variants.width)
             notes = (*notes, note)
-        certified = sampled and question.settings.stopping is not Stopping.PAPER
-        ends = share_ends(question.settings) if certified else None
         if interval.score == 0 and question.reading.labels.merged_texts():
             notes = (*notes, Note.of("equal-but-for-spelling"))
         return CausalScore(
-            **question.fields(interval),
+            **question.fields(interval, notes=notes, **how),
             followed=question.assignments.followed_names,
             unknown=self.unknown,
             lower_bound=lower_bound,
             witnesses=self.pool.choose(),
-            notes=notes,
-            **harm_fields(self.harm, ends),
-            **details,
+            **harm_fields(self.harm, self._ends(how["method"])),
         )
 
 
@@ -199,8 +216,8 @@ def by_construction(question: Question) -> Scored | None:
     if question.measure != "group":
         kind = CausalScore if question.measure == "causal" else ExcessScore
         notes = (Note.of("not-an-input", against=names),)
-        return Scored(kind(**question.fields(ZERO), **ended, notes=notes))
+        return Scored(kind(**question.fields(ZERO, **ended, notes=notes)))
     if population.profile or not population.is_independent(question.assignments.columns):
         return None
     notes = (Note.of("groups-need-people", against=names),)
-    return Scored(group_score(question, (), ZERO, **ended, unknown=0, notes=notes))
+    return Scored(group_score(question, (), ZERO, **ended, notes=notes))

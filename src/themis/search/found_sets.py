@@ -186,12 +186,12 @@ class FoundSet:
             most = counts.total - counts.misses
             interval = anytime_interval(counts.hits, most, counts.total, confidence)
         account = account_of(self.question.cost.spent)
+        how = self.question.fields(
+            interval, method="sampled", stopped=stopped, samples=counts.total
+        )
         score = CausalScore(
-            **self.question.fields(interval),
+            **{**how, "notes": ()},  # the search says how it ended
             followed=self.question.assignments.followed_names,
-            method="sampled",
-            stopped=stopped,
-            samples=counts.total,
             unknown=counts.unknown,
             lower_bound=counts.unknown > 0 and not self.book.is_exhaustive(self.mask),
         )
