@@ -38,8 +38,6 @@ from themis.statistics.proportions import Interval
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import FLIP, UNKNOWN, Reading, row_states
 
-SAMPLED_CELLS = 2**22  # of rows that are kept to explain a score
-
 States = NDArray[np.int8]  # of the rows of a table
 
 
@@ -97,7 +95,8 @@ class _Flips:
         self.samples = 0
         seed, width = question.sampler.seed, question.assignments.count
         rng = np.random.default_rng(seed)
-        self._flipping = SomeFlips(min(KEPT, max(SAMPLED_CELLS // width, 1)), rng)
+        kept = max(2**22 // width, 1)  # so that those kept to explain the score have few cells
+        self._flipping = SomeFlips(min(KEPT, kept), rng)
         self._rows = _SomeRows(ROWS, rng)
         self._table: tuple[Table, States] | None = None  # of a domain that is held
         self._tally = CausalTally(question, question.every)

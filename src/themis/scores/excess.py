@@ -29,7 +29,6 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, Cells
 from themis.subjects.readings import Reading
 
 MOST_COMPARED, MOST_SEARCHED = 64, 16  # assignments of a set, each compared with each
-MOST_TIMES = 8  # that an input is asked in one context
 
 
 def measure_excess(question: Question, rows: ExcessRows) -> Scored:
@@ -138,7 +137,7 @@ class ExcessRows:
             if runner.must_not_begin:
                 raise BudgetEndedError
             chosen = order[earlier[order] == number]
-            again = self._first_time + MOST_TIMES * number + time
+            again = self._first_time + 8 * number + time  # asked up to eight times in one
             cells[chosen] = runner.perform(codes[chosen], again=again)
         return cells
 

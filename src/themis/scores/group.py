@@ -32,7 +32,6 @@ from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 
 FIRST_CELLS = 2**11  # of the first call, where calls are to be few
 LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
-LATER_GROWTH, LATER_CELLS = 1.4, 2**17  # after that the same, up to so many
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
 
@@ -147,7 +146,7 @@ class _MeasuredRows(GroupRows):
         if not self.count:
             return FIRST_CELLS / width
         wanted = max(_expected(self.state, self.count), LEAST_GROWTH * self.count)
-        grown = LATER_GROWTH * self.count if self.count * width < LATER_CELLS else 0
+        grown = 1.4 * self.count if self.count * width < 2**17 else 0
         return max(min(wanted, COARSE_CELLS / width), grown)
 
     def advance(self, step: Sequence[int]) -> bool:

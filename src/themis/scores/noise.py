@@ -38,7 +38,7 @@ from themis.subjects.readings import Reading
 
 SHARE = 20  # one of so many executions is made again to look for noise
 MOST = 10_000
-AT_ONCE, VALUES = 4_096, 2**22  # of them in one call, or more if they have no more values
+AT_ONCE = 4_096  # of them in one call
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
 S = TypeVar("S", bound=Score)
@@ -214,7 +214,8 @@ class NoiseProbe:
         """How many inputs are run again in one go: what is found must not depend on the speed."""
         runner = self._runner
         pressed = not math.isinf(runner.seconds_left) or not runner.traits.vectorised
-        return runner.batch_size if pressed else max(AT_ONCE, VALUES // len(runner.schema))
+        # More than that where they have no more values than a large table.
+        return runner.batch_size if pressed else max(AT_ONCE, 2**22 // len(runner.schema))
 
     def _wanted(self, settings: Settings) -> int:
         """How many further base inputs to run again.

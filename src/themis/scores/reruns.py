@@ -44,16 +44,9 @@ from themis.subjects.readings import Reading
 
 CALLS = (*(1,) * 24, *(8,) * 6)  # sizes of calls that show whether answers depend on the others
 FEWEST_NEIGHBOURS = 3  # inputs whose answers changed with the call, and not when it was made again
-AGAIN = 12  # divided by those inputs: how often the call must come out the same; at least twice
-AMONG = 4_096  # others at most, of a call like the first ones
 SHARE_LEFT = 0.2  # of a finding that noise may explain without a limit to hold it against
-AFTER_NOISE = 4  # times as many pairs are run again once noise was found, …
-HOPELESS = 0.4  # … unless so many did not come out the same
-INNER_PAIRS, EXTERNAL_PAIRS = 5_000, 100  # run again at most, or asked // 8
-SINGLE_PAIRS = 1_000  # the same of functions that are called input by input, or as many as asked
 MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely agrees in all
-HARMLESS_CALLS = 2  # for what convicts nobody: the lower end is 0
-GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group
+GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group; of pairs at most as many
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 
 Finding = Flips | GroupInputs  # what a score rests on
@@ -161,7 +154,7 @@ class Neighbours:
         count = int(changed.sum())
         if count < FEWEST_NEIGHBOURS or not self._runner.traits.vectorised:
             return False
-        again = range(4, 4 + max(2, AGAIN // count))
+        again = range(4, 4 + max(2, 12 // count))  # of few inputs the call is made more often
         if self._runner.executions_left < len(again) * len(codes):
             return False
         if any((self._runner.repeat(codes, again=n) != cells).any() for n in again):
@@ -292,7 +285,7 @@ class Rerunner:
                 return self._rerun_groups(finding, low, alpha, limit)
             planned = self._planned(finding, score, low, alpha, limit)
             if planned is not None:
-                calls = MIXED_CALLS if low > 0 else HARMLESS_CALLS
+                calls = MIXED_CALLS if low > 0 else 2  # for what convicts nobody
                 return self._rerun_flips(finding, score, alpha, planned, calls)
         return None
 
@@ -318,8 +311,8 @@ class Rerunner:
         made, differing = self._rerun_pairs(flips, planned, calls, first=True)
         if differing:
             self.doubted.add(flips.reading.place)
-            more = self._affordable(max(AFTER_NOISE * planned, ENOUGH), len(flips.pairs))
-            if more > planned and differing < HOPELESS * made:
+            more = self._affordable(max(4 * planned, ENOUGH), len(flips.pairs))
+            if more > planned and differing < 0.4 * made:  # else it is hopeless
                 made, differing = self._rerun_pairs(flips, more, calls, first=False)
         return Reruns(made, differing, score * explained_by_noise(differing, made, alpha / 2))
 
@@ -360,7 +353,7 @@ class Rerunner:
             for number, order in enumerate(orders):
                 cells[order] = self._runner.repeat(codes[order], again=time + 10 * number)
                 if random and not number:
-                    others = self._sampler.base.rows(0, min(self._runner.asked, AMONG))
+                    others = self._sampler.base.rows(0, min(self._runner.asked, 4_096))
                     self.calls.doubt(codes[order], cells[order], before[order], reading, others)
             self._known[key] = cells
             self.keep_example(codes, before, reading.cells(cells), reading)
@@ -476,11 +469,11 @@ class Rerunner:
         runner = self._runner
         if not pairs or runner.out_of_time:
             return 0
-        most = INNER_PAIRS
+        most = GROUP_MOST
         if runner.traits.external:
-            most = max(EXTERNAL_PAIRS, runner.asked // 8)
+            most = max(100, runner.asked // 8)
         elif not runner.traits.vectorised:  # each is an execution: no more than the finding took
-            most = min(most, max(SINGLE_PAIRS, runner.asked))
+            most = min(most, max(1_000, runner.asked))
         left = runner.executions_left
         if runner.pace.for_more and not math.isinf(runner.seconds_left):
             each = runner.runs * runner.pace.for_more

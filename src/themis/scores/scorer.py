@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from themis.scores.people import PeopleRun
 
 EXACT_LIMIT = 2**24
-EXPENSIVE_WIDTH = 16  # of programs: wide rows mostly flip long before they are whole
-PROBES, PROBES_GROWTH = 8, 64  # inputs run to learn how long the whole domain would take
+PROBES = 8  # inputs run to learn how long the whole domain would take
 
 
 class Scorer:
@@ -326,7 +325,9 @@ class Scorer:
             return EXACT_LIMIT
         width, is_cheap = question.assignments.count, self.sampler.runner.traits.vectorised
         most = ProportionRule(settings.confidence, settings.error).max_samples
-        return min(most * (width if is_cheap else min(width, EXPENSIVE_WIDTH)), EXACT_LIMIT)
+        if not is_cheap:
+            width = min(width, 16)  # wide rows mostly flip long before they are whole
+        return min(most * width, EXACT_LIMIT)
 
     def _has_time_for(self, executions: float) -> bool:
         """Whether so many executions, for which there is budget, surely fit in the time left."""
@@ -335,7 +336,7 @@ class Scorer:
             return True
         counts = [1, PROBES]  # the first time may take longer than others
         if runner.traits.vectorised:  # and a small call as long as a large one
-            counts += [PROBES * PROBES_GROWTH**n for n in (1, 2)]
+            counts += [PROBES * 64**n for n in (1, 2)]
         for count in counts:
             seconds = count * runner.runs * (runner.pace.for_each or 0.0)
             if runner.executions < count <= executions and 4 * seconds < runner.seconds_left:

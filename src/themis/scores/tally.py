@@ -21,7 +21,7 @@ from themis.results.model import CausalScore, ExcessScore, Score
 from themis.results.notes import Ending, Note
 from themis.results.parts import Region
 from themis.scores.explanations.changes import Ends, HarmTally, JointTally
-from themis.scores.explanations.explaining import explained
+from themis.scores.explanations.explaining import Unexplained, explained_together
 from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.group_tally import group_score
 from themis.scores.question import Question, Scored
@@ -31,7 +31,6 @@ from themis.statistics.proportions import Interval, mixture_ends
 from themis.subjects.decisions import FAILED, NO_COUNTERFACTUAL, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
-TRIED, MOST_TRIED = 1_000, 200  # inputs, and assignments of a set, that are looked at
 ZERO = Interval(0.0, 0.0, 0.0)
 
 
@@ -133,8 +132,8 @@ class CausalTally:
         **how: Any,
     ) -> Scored:
         """The result with all that explains it, and the flips, to be run again."""
-        score, sampler = self.score(interval, notes, **how), self.question.sampler
-        score = explained(score, self.pool, sampler, regions, people=people, known=known)
+        part = Unexplained(self.score(interval, notes, **how), self.pool, regions)
+        [score] = explained_together([part], self.question.sampler, people=people, known=known)
         if self.joint is not None:
             score = self.joint.explain(score, self._ends(score.method))
         return Scored(score, self.pool)
@@ -181,15 +180,15 @@ def share_ends(settings: Settings) -> Ends:
 def fixed_share(sampler: Sampler, columns: tuple[int, ...]) -> float:
     """The share of inputs to which constraints, or a single value, leave no other assignment.
 
-    0 where there are too many assignments to look at.
+    Of 1,000 inputs; 0 where there are too many assignments to look at.
     """
     schema = sampler.population.schema
     assignments = Assignments(schema, columns)
     if assignments.count == 1:
         return 1.0
-    if assignments.count > MOST_TRIED or not schema.touching(assignments.changed).constraints:
+    if assignments.count > 200 or not schema.touching(assignments.changed).constraints:
         return 0.0
-    cells = sampler.tables.unknown(all_variants(assignments), 0, TRIED).cells
+    cells = sampler.tables.unknown(all_variants(assignments), 0, 1_000).cells
     return float(((cells != NO_COUNTERFACTUAL).sum(axis=1) < 2).mean())
 
 

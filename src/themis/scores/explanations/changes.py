@@ -22,7 +22,6 @@ from themis.subjects.readings import Reading
 Counts = NDArray[np.int64]
 
 WIDTH_LIMIT = 256  # sets with more assignments get no matrix of changes
-GRADED_LIMIT = 32  # the same where all distances of a row are needed
 
 Ends = Callable[[Counts, Counts], tuple[Floats, Floats]]  # of shares: successes among trials
 
@@ -116,8 +115,8 @@ class HarmTally:
 
     @staticmethod
     def fits(assignments: Assignments, reading: Reading) -> bool:
-        """Whether a set has few enough assignments to compare them all."""
-        return assignments.count <= (GRADED_LIMIT if reading.graded else WIDTH_LIMIT)
+        """Whether a set has few enough assignments to compare them all: distances take longer."""
+        return assignments.count <= (WIDTH_LIMIT // 8 if reading.graded else WIDTH_LIMIT)
 
     @property
     def flip_rate(self) -> float | None:

@@ -28,7 +28,6 @@ from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
 GENERATED = 5  # pairs of generated values that are kept
-PROPOSED = 4  # times as many are proposed as can be run
 
 
 class Unexplained(NamedTuple):
@@ -39,26 +38,6 @@ class Unexplained(NamedTuple):
     regions: Callable[[], tuple[Region, ...]] = tuple
 
 
-def explained(
-    score: CausalScore,
-    pool: FlipPool,
-    sampler: Sampler,
-    regions: Callable[[], tuple[Region, ...]] = tuple,
-    *,
-    people: NDArray[Any] | None = None,
-    known: bool = False,
-) -> CausalScore:
-    """The score with plain witnesses and the regions of its flips; its numbers stay as they are.
-
-    What was interrupted is not explained, nor where explaining it makes the subject fail, or takes
-    longer than the budget allows. Of `people`, or a profile, pairs stay as they are, and those of
-    generated values are behind them. `known` says that every output is remembered.
-    """
-    parts = [Unexplained(score, pool, regions)]
-    [found] = explained_together(parts, sampler, people=people, known=known)
-    return found
-
-
 def explained_together(
     parts: Sequence[Unexplained],
     sampler: Sampler,
@@ -66,7 +45,12 @@ def explained_together(
     people: NDArray[Any] | None = None,
     known: bool = False,
 ) -> list[CausalScore]:
-    """The same for several scores, whose pairs are made plain together."""
+    """The scores with plain witnesses and the regions of their flips; all numbers stay as they are.
+
+    What was interrupted is not explained, nor where explaining it makes the subject fail, or takes
+    longer than the budget allows. Of `people`, or a profile, pairs stay as they are, and those of
+    generated values are behind them. `known` says that every output is remembered.
+    """
     people = sampler.population.listed if people is None else people
     found = [each.score for each in parts]
     left = [
@@ -120,7 +104,8 @@ def _generated_flips(drawing: Sampler, assignments: Assignments, people: NDArray
     count = drawing.trials.allowance() // 2
     if not count or drawing.trials.out_of_time:
         return flips
-    drawn = _common_inputs(drawing, people, 2 * PROPOSED * count)  # many do not differ in the set
+    # Four times as many as can be run: many do not differ in the set.
+    drawn = _common_inputs(drawing, people, 2 * 4 * count)
     first, values = np.split(drawn, 2)
     values, listed = values[:, kin.columns], drawing.base.rows(len(first), 2 * len(first))
     for place, column in enumerate(kin.columns):

@@ -51,7 +51,7 @@ LEAST_LIFT = 1.5  # certainly; below, flips are everywhere
 LEAST_COVERAGE = 0.1
 NOBODY_KNOWS = -1  # who loses
 MOST_UNKNOWN = 0.1  # rows that may be flips, for each that is one
-FEWEST_FAILED = 10  # failed inputs, half of which suggest
+FEWEST_FAILED = FEWEST // 2  # failed inputs, half of which suggest
 LEAST_OF_FAILED = 0.5  # of the failed inputs: a condition that fewer meet explains little
 
 Codes = NDArray[np.int64]

@@ -28,11 +28,8 @@ from themis.subjects.decisions import FAILED, NOT_RUN
 
 PAIRS = 6  # shrunk of those that are shown
 STEPS = 20  # of one pair: two executions each, at most
-DEAR_STEPS = 12  # of a pair of inputs for a subject outside of this process
 AT_ONCE = 8  # pairs that are shrunk where calls are to be few, …
 FEW_STEPS = 3  # … in so many steps, each in one call
-KNOWN_STEPS = 200  # of a pair whose domain was run whole: nothing is executed
-NEARER = (2, 4, 8)  # from the last value that did not flip, by such a part of the way back
 
 Pair: TypeAlias = NDArray[Any]  # two inputs: 2 × characteristics
 
@@ -227,8 +224,8 @@ class _Shrinking:
         near = max(failed, key=lambda value: abs(value - target), default=target)
         values = [*sorted(own.keys() - failed, key=lambda value: abs(value - target)), target]
         each = self.kin.schema.characteristics[column]
-        if each.ordered and far < each.size:
-            values += [near + (far - near) // part for part in NEARER]
+        if each.ordered and far < each.size:  # by such a part of the way back
+            values += [near + (far - near) // part for part in (2, 4, 8)]
         taken = {*failed, *self.pair[[1 - side for side in sides], column].tolist()}  # they differ
         return [_Move(sides, column, value) for value in dict.fromkeys(values)
                 if value not in taken and abs(value - target) < abs(far - target)]  # fmt: skip
@@ -259,10 +256,10 @@ class _Shrinker:
         self.sampler, self.ended = sampler, False
         allowed = sampler.trials.allowance(sets)
         self.left, self.at_once = allowed * sets, 1
-        self.steps = DEAR_STEPS if sampler.runner.traits.external else STEPS
+        self.steps = 12 if sampler.runner.traits.external else STEPS
         self.pairs = min(PAIRS, max(allowed // (2 * self.steps), 1))
         if known:
-            self.steps, self.pairs = KNOWN_STEPS, PAIRS
+            self.steps, self.pairs = 10 * STEPS, PAIRS  # nothing is executed
         elif sampler.runner.saves_calls:
             self.steps, self.pairs = FEW_STEPS, min(AT_ONCE, max(allowed // (2 * FEW_STEPS), 1))
             self.at_once = max(allowed // (2 * FEW_STEPS * self.pairs), 1)

@@ -24,8 +24,6 @@ from themis.statistics.special import xlogy
 
 LISTED = 6  # values that a condition lists at most
 LONGEST = 3  # conditions of a region
-ENOUGH = 0.8  # of the flips: no further region is looked for
-SUGGESTED_LIFT = 2.0  # flips are so many times as frequent within; a check asks for less
 
 Places = NDArray[np.int64]
 
@@ -142,7 +140,7 @@ def suggest_regions(
 def _worth_looking(flips: Flags, left: Flags) -> bool:
     total, rest = int(flips.sum()), int((flips & left).sum())
     # Fewer flips that are not covered yet are not worth a region.
-    return rest >= 5 and rest > (1 - ENOUGH) * total and not flips[left].all()
+    return rest >= 5 and rest > 0.2 * total and not flips[left].all()
 
 
 class _Rows:
@@ -158,7 +156,8 @@ class _Rows:
         best = start = Suggestion()
         for _ in range(min(LONGEST, len(columns))):
             grown = sorted(self._grown(start, columns), key=lambda each: -each.worth)
-            dense = (each for each in grown if each.lift >= SUGGESTED_LIFT)
+            # Flips are twice as frequent within; a check asks for less.
+            dense = (each for each in grown if each.lift >= 2.0)
             best = max(best, next(dense, best), key=lambda each: each.worth)
             if not grown or grown[0].worth <= start.worth:
                 break
