@@ -87,9 +87,9 @@ class World:
 
     def causal(self, names: set[str]) -> float:
         """Definition 3.7; a random member stands for each other bin, of those that occur."""
-        return sum(weight * self._flip_chance(values, names) for values, weight in self.inputs())
+        return sum(weight * self.flip_chance(values, names) for values, weight in self.inputs())
 
-    def _flip_chance(self, own: Row, names: set[str]) -> float:
+    def flip_chance(self, own: Row, names: set[str]) -> float:
         chance = 0.0
         for options, probability in self._members(own, names):
             seen = {

@@ -85,37 +85,36 @@ def test_a_default_score_takes_few_calls_and_each_is_counted(place: int, measure
     assert score.executions == account.executions == sum(rule.sizes)
 
 
-@pytest.mark.parametrize(
-    ("points", "limit"), [(6, 34), (-6, 26)], ids=["gives points", "takes points"]
-)
-@pytest.mark.parametrize("measure", ["causal", "group"])
-def test_what_only_one_side_of_a_call_shows_is_seen(measure: str, points: int, limit: int) -> None:
+def second_value(table: Any) -> Any:
     """A column for each value that occurs: among inputs with one value it is another one."""
-
-    def decide(table: Any) -> Any:
-        occurs = np.unique(table["sex"])
-        second = np.searchsorted(occurs, table["sex"]) == 1
-        own = 2 * table["education"] + table["hours"] / 4 + table["age"] / 10
-        return own + 3 * (table["race"] == 0) + points * second > limit
-
-    for seed in range(4):
-        audit = themis.Audit(themis.batch(decide), SCHEMA, seed=seed)
-        score = getattr(audit, measure)("race")
-        assert score.stopped == "inconsistent", seed
+    return np.searchsorted(np.unique(table["sex"]), table["sex"]) == 1
 
 
+def points(table: Any) -> Any:
+    own = 2 * table["education"] + table["hours"] / 4 + table["age"] / 10
+    return own + 3 * (table["race"] == 0)
+
+
+def among_her_own(table: Any) -> Any:
+    """Among others of her sex, no woman is treated differently."""
+    women = table["sex"] == 0
+    return table["hours"] >= np.where(women & (women.mean() < 0.9), 65, 50)
+
+
+OF_CALLS = {
+    "gives points": ("race", lambda table: points(table) + 6 * second_value(table) > 34),
+    "takes points": ("race", lambda table: points(table) - 6 * second_value(table) > 26),
+    "among her own": ("sex", among_her_own),
+}
+
+
+@pytest.mark.parametrize("rule", OF_CALLS)
 @pytest.mark.parametrize("measure", ["causal", "group"])
-def test_people_who_are_judged_otherwise_among_their_own_kind_are_seen(measure: str) -> None:
-    """Among others of her sex, nobody is treated differently."""
-
-    def decide(table: Any) -> Any:
-        women = table["sex"] == 0
-        limit = 65 if women.mean() < 0.9 else 50
-        return table["hours"] >= np.where(women, limit, 50)
-
+def test_what_only_one_side_of_a_call_shows_is_seen(measure: str, rule: str) -> None:
+    against, decide = OF_CALLS[rule]
     for seed in range(4):
         audit = themis.Audit(themis.batch(decide), SCHEMA, seed=seed)
-        assert getattr(audit, measure)("sex").stopped == "inconsistent", seed
+        assert getattr(audit, measure)(against).stopped == "inconsistent", seed
 
 
 @pytest.mark.some_slow(core=3)

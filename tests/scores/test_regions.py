@@ -358,13 +358,6 @@ def test_conditions_say_what_they_mean(condition: Condition, text: str) -> None:
     assert (meets((text,), codes) == condition.holds(codes)).all()
 
 
-@pytest.mark.parametrize(
-    ("income", "shown"),
-    [
-        (themis.Reals(0, 100_000, step=1_000), "2000 ≤ income ≤ 7000"),
-        (themis.Reals(0, 10, step=0.5), "1 ≤ income ≤ 3.5"),
-        (themis.Integers(0, 9), "2 ≤ income ≤ 7"),
-    ],
-)
-def test_whole_numbers_have_no_point(income: Any, shown: str) -> None:
-    assert Condition(0, 2, 7).text(themis.Schema(income=income)) == shown
+def test_whole_numbers_have_no_point() -> None:
+    halves = themis.Schema(income=themis.Reals(0, 10, step=0.5))
+    assert Condition(0, 2, 7).text(halves) == "1 ≤ income ≤ 3.5"
