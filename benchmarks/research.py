@@ -19,9 +19,9 @@ import numpy as np
 import search as searches  # beside this file
 from numpy.typing import NDArray
 from scipy import stats
+from themis.search.estimates import estimate_found
 
 from themis.results.verdicts import precisions
-from themis.search.estimates import estimate_found
 from themis.settings import Settings
 from themis.statistics.intervals import bet_fractions, binomial_inclusion, clopper_pearson
 from themis.statistics.proportions import TAIL_SHARE, ProportionRule, mixture_ends

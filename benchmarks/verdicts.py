@@ -26,11 +26,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # subjects are those of the tests
 
 from tests.simulations.at_random import cells
-from tests.simulations.counting import Simulation, Tally, simulate
-from tests.simulations.covers import cover
+from tests.simulations.counting import Simulation, Tally, cover, simulate
 from tests.simulations.dependent import cases
-from tests.simulations.families import Family, Together, Unchanged
-from tests.simulations.limits import at_limits
+from tests.simulations.families import Family, Together, Unchanged, at_limits
 from tests.simulations.noisy import FACTORS, Cell
 
 SLICE = 10  # runs that a process makes in one go

@@ -16,7 +16,7 @@ from typing import Any
 from zlib import crc32
 
 import themis
-from tests.simulations.covers import cover
+from tests.simulations.counting import cover
 
 Row = dict[str, Any]
 Weighed = list[tuple[Row, float]]

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 import themis
-from tests.simulations.counting import Tally, randomness, simulate
-from tests.simulations.covers import cover
-from tests.simulations.fake_time import Clock, fake_time
+from tests.simulations.counting import Clock, Tally, cover, fake_time, randomness, simulate
 from tests.simulations.noisy import FACTORS, Cell, NoisySubject
 from themis.engine import runner
 

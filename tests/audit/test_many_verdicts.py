@@ -10,8 +10,7 @@ import pytest
 
 import themis
 from tests.simulations.counting import simulate
-from tests.simulations.families import AtTheLimit, Family, Together, Unchanged
-from tests.simulations.limits import AtALimit, at_limits
+from tests.simulations.families import AtALimit, AtTheLimit, Family, Together, Unchanged, at_limits
 
 VOUCHED = {"deterministic": True}  # somebody is wrong about that, and nothing is run again
 

@@ -1,12 +1,17 @@
-"""Counts of simulated runs, and when they are too many false verdicts to be chance."""
+"""Counts of simulated runs, runs that cover all combinations, a clock that only subjects move."""
 
 from __future__ import annotations
 
 import sys
+import time
 import traceback
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from typing import Protocol
+from itertools import combinations, product
+from types import SimpleNamespace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -89,3 +94,71 @@ def simulate(simulation: Simulation, runs: int, *, first: int = 0, go_on: bool =
 def randomness(name: str, number: int, purpose: int = 0) -> np.random.Generator:
     """Random numbers of one run of a cell, the same in every process and on every machine."""
     return np.random.default_rng([zlib.crc32(name.encode()), number, purpose])
+
+
+# Few cells that together hold every pair, or every triple, of values of their factors ---------
+
+
+CANDIDATES = 60  # drawn for each cell; the one that holds most that is new is taken
+
+
+def cover(
+    factors: Mapping[str, Sequence[Any]], strength: int, seed: int = 20170904
+) -> list[dict[str, Any]]:
+    """Cells in which every combination of `strength` factors' values occurs; greedy, seeded."""
+    names, rng = list(factors), np.random.default_rng(seed)
+    left = {
+        tuple(zip(chosen, values, strict=True))
+        for chosen in combinations(names, strength)
+        for values in product(*(range(len(factors[name])) for name in chosen))
+    }
+    cells = []
+    while left:
+        wanted = dict(min(left))  # so that every cell brings something new
+        drawn = [
+            {name: wanted.get(name, int(rng.integers(len(factors[name])))) for name in names}
+            for _ in range(CANDIDATES)
+        ]
+        news = [left.intersection(combinations(cell.items(), strength)) for cell in drawn]
+        best = max(range(CANDIDATES), key=lambda place: len(news[place]))
+        left -= news[best]
+        cells.append({name: factors[name][place] for name, place in drawn[best].items()})
+    return cells
+
+
+# A clock that only subjects move, for time budgets that do not depend on the machine ----------
+
+
+class Clock:
+    """Seconds since nobody knows when."""
+
+    now = 1_000.0
+
+    def pass_by(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+
+@contextmanager
+def fake_time() -> Iterator[Clock]:
+    """Within, every module of Themis that is loaded takes this clock for the time.
+
+    Except for subjects: real processes have real time-outs.
+    """
+    clock = Clock()
+    told = SimpleNamespace(
+        **{**vars(time), "monotonic": lambda: clock.now, "perf_counter": lambda: clock.now}
+    )
+    modules = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith("themis.") and not name.startswith("themis.subjects.")
+        if getattr(module, "time", None) is time
+    ]
+    for module in modules:
+        vars(module)["time"] = told
+    try:
+        yield clock
+    finally:
+        for module in modules:
+            vars(module)["time"] = time

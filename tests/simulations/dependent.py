@@ -16,8 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 import themis
-from tests.simulations.counting import Run
-from tests.simulations.fake_time import fake_time
+from tests.simulations.counting import Run, fake_time
 from tests.simulations.noisy import checked, judged
 from tests.simulations.states import STATES
 from themis.results.notes import Ending

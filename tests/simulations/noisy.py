@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import themis
-from tests.simulations.counting import Run, randomness
-from tests.simulations.fake_time import Clock, fake_time
+from tests.simulations.counting import Clock, Run, fake_time, randomness
 from themis.audit.checker import run_checks
 from themis.results.verdicts import Check
 

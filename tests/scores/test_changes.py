@@ -1,17 +1,31 @@
-"""What only two characteristics together change, and who loses where: against brute force."""
+"""What changes: only by two, between favourable and other outputs, or nothing at all."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+import themis
 from tests.oracle import Variable, World
 from themis import Audit, Integers, Schema, Values
+from themis.audit.checker import run_checks
+from themis.results.finding import finding
 from themis.results.model import CausalScore
+from themis.results.saved import result_from_dict
+from themis.results.verdicts import Check
+from themis.results.withheld import withheld
+from themis.show.reports.markdown import render_markdown
+from themis.show.reports.page import render_page
+from themis.show.terminal.results import render_result
 from themis.show.words.explanations import joint_pair_sentence, joint_sentences, region_sentence
+from themis.show.words.headlines import headline
+from themis.show.words.verdicts import verdict
 
 SMALL = Schema(a=[0, 1], b=[0, 1, 2], d=range(10))
 LARGE = Schema(a=[0, 1], b=[0, 1, 2], d=Integers(0, 99_999), e=Integers(0, 999))
@@ -136,3 +150,121 @@ def test_who_loses_where_is_told_apart_by_direction(size: int) -> None:
     text = " ".join(region_sentence(each, score) for each in score.regions)
     assert "omen lose where group = orange" in text
     assert "en lose where group = teal" in text
+
+
+# Of three or more outputs: which changes are between a favourable one and another -------------
+
+
+GROUPS, AGES = ("a", "b", "c"), range(60)
+
+
+def triage(person: Mapping[str, Any]) -> str:
+    level = person["age"] // 10 + GROUPS.index(person["group"])
+    return "urgent" if level > 5 else "soon" if level > 3 else "later"
+
+
+def schema(**more: Any) -> themis.Schema:
+    return themis.Schema(group=themis.Values(GROUPS, protected=True), age=AGES, **more)
+
+
+def outputs(age: int) -> set[str]:
+    return {triage({"group": group, "age": age}) for group in GROUPS}
+
+
+def test_an_exact_share_is_that_of_its_definition() -> None:
+    with themis.Audit(triage, schema(), favourable=["urgent"]) as audit:
+        score = audit.causal("group")
+    crossing = score.crossing
+    assert crossing is not None
+    every = [outputs(age) for age in AGES]
+    assert score.score == pytest.approx(sum(len(each) > 1 for each in every) / 60)
+    assert crossing.share == pytest.approx(
+        sum("urgent" in each and len(each) > 1 for each in every) / 60
+    )
+    assert (crossing.inputs, crossing.low, crossing.high) == (60, None, None)
+
+
+def test_a_sampled_share_lies_within_its_ends_and_is_shown_beside_the_total() -> None:
+    truth = sum("urgent" in outputs(age) and len(outputs(age)) > 1 for age in AGES) / 60
+    with themis.Audit(triage, schema(free=range(10**7)), favourable=["urgent"]) as audit:
+        result = audit.score([["group"]])
+    crossing = result.scores[0].crossing
+    assert crossing is not None
+    assert crossing.low < truth < crossing.high
+    saved = result_from_dict(json.loads(json.dumps(result.to_dict())))
+    assert "change between favourable" in " ".join(render_result(saved).split())
+
+
+@pytest.mark.parametrize(
+    ("decide", "favourable"),
+    [
+        (triage, ["urgent", "soon", "later"]),
+        (triage, ["none of them"]),
+        (lambda person: person["age"] > 5, [True]),
+    ],
+    ids=["all favourable", "none", "two outputs"],
+)
+def test_where_it_would_say_nothing_new_nothing_is_said(decide: Any, favourable: Any) -> None:
+    with themis.Audit(decide, schema(), favourable=favourable) as audit:
+        assert audit.causal("group", "age").crossing is None
+
+
+def test_documents_do_not_say_it_of_few_people() -> None:
+    few = [{"group": group, "age": 45} for group in GROUPS]
+    many = [{"group": group, "age": age} for group, age in product(GROUPS, AGES)]
+    shown = {}
+    for name, rows in {"few": few, "many": many}.items():
+        with themis.Audit(triage, schema(), favourable=["urgent"], profile=rows) as audit:
+            (score,) = withheld(audit.score([["group"]], ["causal"])).scores
+        shown[name] = score.crossing is not None
+    assert shown == {"few": False, "many": True}
+
+
+# Is a set that cannot be changed called fair? Nothing was tried, and nothing is known ---------
+
+
+ONE: dict[str, Any] = {
+    "a value": {"race": ["green"]},
+    "a weight": {"race": themis.Values(["green", "purple"], weights=[1, 0])},
+}
+
+
+def by_race(person: dict[str, Any]) -> bool:
+    return bool(person["race"] == "green" and person["age"] > 3)
+
+
+def schemas() -> list[themis.Schema]:
+    own = themis.Schema.from_dict(
+        {
+            "inputs": {"race": {"values": ["green", "purple"]}, "age": {"min": 0, "max": 9}},
+            "constraints": {"only": "race == 'green'"},
+        }
+    )
+    return [*(themis.Schema(**each, age=range(10)) for each in ONE.values()), own]
+
+
+@pytest.mark.parametrize("schema", schemas(), ids=[*ONE, "a constraint"])
+def test_a_set_with_one_value_is_not_called_fair(schema: themis.Schema) -> None:
+    result = themis.Audit(by_race, schema).score("race")
+    causal, group = result.scores
+    assert headline(causal) == "There is nothing to change: no test input can have another race"
+    assert "single group of race" in headline(group)
+    assert [finding(each).state for each in result.scores] == ["open", "open"]
+    assert verdict(result).word == "undecided"
+    for page in (render_page(result), render_markdown(result)):
+        assert "never changes" not in page
+        assert "exactly none" not in page
+        assert "nothing is known about it" in page
+
+
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_a_limit_on_a_set_with_one_value_is_not_decided(measure: Any) -> None:
+    audit = themis.Audit(by_race, schemas()[0])
+    check = Check(name="one", measure=measure, against=("race",), max_score=0.1)
+    (found,) = run_checks(audit, [check]).checks
+    assert found.verdict == "not enough evidence"
+    assert found.reason in (
+        "no test input can have another race, as the schema leaves a single value: nothing was "
+        "changed, and nothing is known about it",
+        "there is a single group of race, so there is nothing to compare",
+    )
