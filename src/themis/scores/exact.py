@@ -29,7 +29,7 @@ from themis.scores.explanations.regions import (
     sampled_regions,
 )
 from themis.scores.explanations.witnesses import KEPT, FlipPool
-from themis.scores.group import group_population, group_stream
+from themis.scores.group import group_stream
 from themis.scores.group_tally import GroupTally, members_of, scoring_rates
 from themis.scores.question import Members, Question, Scored, ending_early
 from themis.scores.tally import CausalTally, Inputs
@@ -79,9 +79,9 @@ def _drawn_members(
 ) -> tuple[NDArray[Any], Cells]:
     """So many random inputs of a group of a domain that was not held."""
     sampler, variants = question.sampler, question.every
-    population = group_population(sampler.population, variants, group)
-    assert population is not None
-    codes = group_stream(sampler, variants, group, population).rows(0, count)
+    stream = group_stream(sampler, variants, group)
+    assert stream is not None
+    codes = stream.rows(0, count)
     return codes, question.reading.cells(sampler.runner.repeat(codes, again=0))
 
 

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from themis.errors import RequestError
-from themis.inputs.assignments import set_name
+from themis.inputs.assignments import Labels, set_name
 from themis.inputs.streams import MIXING
 from themis.results.model import ExcessScore
 from themis.results.notes import Ending
 from themis.results.parts import Share
-from themis.scores.group import labels_of
 from themis.scores.question import Question, Scored, ending_early
 from themis.statistics.excess import IMPOSSIBLE, UNKNOWN, ExcessRule, ExcessState
 from themis.statistics.proportions import Interval
@@ -171,7 +170,8 @@ class ExcessRows:
         beside: dict[str, Any] = {}
         if shown is not None:
             beside = {name: _share(getattr(shown, name)) for name in ("within", "across", "gap")}
-            beside["pair"] = tuple(labels_of(self.variants, place) for place in shown.pair)
+            labels = Labels(self.variants.assignments, self.variants.levels)
+            beside["pair"] = tuple(labels[place] for place in shown.pair)
         return ExcessScore(
             **question.fields(interval, method="sampled", stopped=stopped, samples=state.count),
             followed=question.assignments.followed_names,

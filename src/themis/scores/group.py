@@ -15,9 +15,8 @@ from themis.engine.ahead import in_windows
 from themis.engine.sampler import COARSE_CELLS, Sampler
 from themis.engine.tables import Asked, GoingOn
 from themis.engine.variants import Variants
-from themis.inputs.assignments import Assignments, Places
+from themis.inputs.assignments import Assignments, Labels, Places
 from themis.inputs.characteristics import OWN, Value
-from themis.inputs.population import Population
 from themis.inputs.streams import BaseInputs, Branch
 from themis.results.model import GroupScore
 from themis.results.notes import Ending, Note
@@ -245,8 +244,7 @@ def group_source(sampler: Sampler, variants: Variants) -> GroupSource:
         _, asked = sampler.tables.ask(variants, first, last, sampler.reading, wanted)
         return Asked(asked.codes, lambda outputs: asked.take(outputs).T[wanted].T)
 
-    labels = [labels_of(variants, int(place)) for place in places]
-    return GroupSource(paired, ask, inputs, labels)
+    return GroupSource(paired, ask, inputs, Labels(assignments, variants.levels[places]))
 
 
 def shares_contexts(sampler: Sampler, assignments: Assignments) -> bool:
@@ -270,12 +268,9 @@ def _with_values(sampler: Sampler, assignments: Assignments) -> Sampler:
 
 
 def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
-    streams, labels = [], []
-    for place in range(variants.width):
-        population = group_population(sampler.population, variants, place)
-        if population is not None:
-            streams.append(group_stream(sampler, variants, place, population))
-            labels.append(labels_of(variants, place))
+    every = [group_stream(sampler, variants, place) for place in range(variants.width)]
+    streams = [each for each in every if each is not None]
+    levels = variants.levels[[each is not None for each in every]]
 
     def by_group(first: int, last: int, active: Flags) -> NDArray[Any]:
         return np.stack([each.rows(first, last) for each in itertools.compress(streams, active)])
@@ -302,7 +297,7 @@ def _apart(sampler: Sampler, variants: Variants) -> GroupSource:
     def inputs(rows: Places, group: int) -> NDArray[Any]:
         return streams[group].rows(0, int(rows.max()) + 1)[rows]
 
-    return GroupSource(own, ask, inputs, labels)
+    return GroupSource(own, ask, inputs, Labels(variants.assignments, levels))
 
 
 def _expected(state: GroupState, count: int) -> int:
@@ -318,22 +313,18 @@ def _possible_places(sampler: Sampler, variants: Variants) -> NDArray[np.int64]:
     return np.flatnonzero((cells[0] != NO_COUNTERFACTUAL) & ~own)
 
 
-def group_stream(
-    sampler: Sampler, variants: Variants, place: int, population: Population
-) -> BaseInputs:
-    """The inputs of one group, in a random order of its own."""
-    columns = variants.assignments.columns
-    branch = (Branch.GROUP + len(columns), *columns, place)
-    many = variants.width > 64  # then each draws its inputs in small pieces
-    return BaseInputs(population, sampler.seed, branch=branch, among_many=many)
-
-
-def group_population(population: Population, variants: Variants, place: int) -> Population | None:
-    """The inputs that have this assignment; None where there are none."""
+def group_stream(sampler: Sampler, variants: Variants, place: int) -> BaseInputs | None:
+    """The inputs of one group, in a random order of its own; None where there are none."""
     levels, assignments = variants.levels[place], variants.assignments
     if not assignments.are_groups(levels[None]).all():
         return None
-    return population.at_levels(dict(zip(assignments.columns, levels.tolist(), strict=True)))
+    columns = assignments.columns
+    chosen = dict(zip(columns, levels.tolist(), strict=True))
+    if (population := sampler.population.at_levels(chosen)) is None:
+        return None
+    branch = (Branch.GROUP + len(columns), *columns, place)
+    many = variants.width > 64  # then each draws its inputs in small pieces
+    return BaseInputs(population, sampler.seed, branch=branch, among_many=many)
 
 
 def favourable_ends(
@@ -344,14 +335,3 @@ def favourable_ends(
     if sampler.reading.statistic == "mean":
         tolerances = sampler.base.tolerances(first, last)
     return sampler.reading.favourable_ends(cells, tolerances)
-
-
-def labels_of(variants: Variants, place: int) -> dict[str, Value]:
-    """What a column of the table is called, by characteristic."""
-    assignments: Assignments = variants.assignments
-    return {
-        name: assignments.schema.characteristics[column].level_label(int(level))
-        for name, column, level in zip(
-            assignments.names, assignments.columns, variants.levels[place], strict=True
-        )
-    }

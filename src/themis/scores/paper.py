@@ -10,10 +10,10 @@ import numpy as np
 from themis.engine.sampler import CELLS, Sampler
 from themis.engine.variants import Rows, Variants
 from themis.errors import Mistake, RequestError
-from themis.inputs.assignments import set_name
+from themis.inputs.assignments import Labels, set_name
 from themis.results.notes import Ending, Note
 from themis.results.parts import Group
-from themis.scores.group import favourable_ends, group_population, group_stream, labels_of
+from themis.scores.group import favourable_ends, group_stream
 from themis.scores.group_tally import SeenCells, group_score
 from themis.scores.question import Question, Scored
 from themis.scores.tally import CausalTally
@@ -119,10 +119,9 @@ def _paper_rate(
     sampler: Sampler, variants: Variants, place: int, rule: PaperRule, opened: SeenCells
 ) -> tuple[Group | None, bool]:
     """Lines 3 to 19: one group's rate, and whether the budget let it finish."""
-    population = group_population(sampler.population, variants, place)
-    if population is None:
+    stream = group_stream(sampler, variants, place)
+    if stream is None:
         return None, True
-    stream = group_stream(sampler, variants, place, population)
     samples = count = 0
     while True:
         target = samples + rule.safe_steps(count, samples)
@@ -139,7 +138,7 @@ def _paper_rate(
         return None, False
     interval = rule.interval(count, samples)
     group = Group(
-        values=labels_of(variants, place),
+        values=Labels(variants.assignments, variants.levels)[place],
         rate=interval.score,
         low=interval.low,
         high=interval.high,
