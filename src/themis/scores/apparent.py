@@ -23,7 +23,7 @@ from themis.engine.variants import Rows
 from themis.inputs.assignments import Assignments, Places, context_keys
 from themis.inputs.columns import SHARED
 from themis.inputs.following import follow
-from themis.inputs.keys import InputKeys, Keys, first_places, summed
+from themis.inputs.keys import InputKeys, Keys, first_places, numbered, summed
 from themis.results.notes import Ending, Note
 from themis.scores.domain import rounded
 from themis.scores.explanations.witnesses import POOL
@@ -249,7 +249,7 @@ def causal_within(run: PeopleRun, question: Question) -> Scored:
     stopped = run.run(assignments, "causal")
     contexts = assignments.contexts(run.codes)
     own = assignments.own_levels(run.codes)
-    levels = np.unique(InputKeys.among(own).of(own), return_inverse=True)[1]
+    levels = numbered(InputKeys.among(own).of(own))[1]
     cells, followed = reading.cells(run.answers), bool(assignments.followed)
     if followed:
         each = [_followed_pairs(run.codes, assignments, levels)]
@@ -435,9 +435,7 @@ def _followed_pairs(
 
 def _pair(first: Numbers, second: Numbers) -> Numbers:
     """A number for each pair of numbers, the same exactly for the same pair."""
-    keys = first * (int(second.max()) + 1) + second
-    numbers: Numbers = np.unique(keys, return_inverse=True)[1]
-    return numbers
+    return numbered(first * (int(second.max()) + 1) + second)[1]
 
 
 def _matches(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from themis.inputs.assignments import Assignments, Labels
 from themis.inputs.characteristics import Value
 from themis.inputs.columns import SHARED
-from themis.inputs.keys import InputKeys, summed
+from themis.inputs.keys import InputKeys, numbered, summed
 from themis.inputs.people import People
 from themis.results.model import CausalScore, GroupScore, Score, SearchResult
 from themis.results.notes import Note
@@ -107,12 +107,10 @@ def _by_outputs(pair: Witness, shared: Collection[Value]) -> Witness:
 def groups_of(assignments: Assignments, codes: NDArray[Any]) -> tuple[Labels, NDArray[np.int64]]:
     """What the groups that occur among these inputs are called, and each input's group."""
     places = assignments.places_of(codes)
-    keys, own = np.unique(InputKeys.among(places).of(places), return_inverse=True)
-    first = np.empty(len(keys), dtype=np.int64)
-    first[own] = np.arange(len(own))
+    first, own = numbered(InputKeys.among(places).of(places))
     each = [assignments.schema.characteristics[c] for c in assignments.columns]
     levels = [one.possible_levels(places[first, i]) for i, one in enumerate(each)]
-    return Labels(assignments, np.stack(levels, axis=1)), own.reshape(-1)
+    return Labels(assignments, np.stack(levels, axis=1)), own
 
 
 @dataclass(frozen=True)
