@@ -2,8 +2,9 @@
 
 Those programs gave a shell one line, the command and the values. Their measurements had no limits:
 they become `[run] against`; searches become `[[checks]]`. What can't be converted is refused with
-its line. A document type is refused as soon as it begins: without one there are no entities to
-expand and no files to fetch.
+its line; what makes no sense once it is converted is told by whoever reads the file. A document
+type is refused as soon as it begins: without one there are no entities to expand and no files to
+fetch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -26,6 +27,7 @@ FUNCTIONS = {
     "discrimination_search": "search",
 }
 MEASURES = ("causal", "group")
+Number = TypeVar("Number", int, float)
 TYPES = ("categorical", "continuousInt")
 LIMITS = {0.0: 0.001, 1.0: 0.999}  # searches need a limit in between
 KNOWN = {
@@ -140,15 +142,8 @@ def _inputs(root: Element, protected: set[str]) -> Iterator[str]:
         "marked as protected; look over which ones the law or you protect."
     )
     yield "[inputs]"
-    elements = root.findall("inputs/input")
-    if not elements:
-        raise _unfit(root, "there is no <input>", "describe at least one")
-    described: set[str] = set()
-    for element in elements:
+    for element in root.iterfind("inputs/input"):
         name, spec = _said(_child(element, "name")), _spec(element)
-        if name in described:
-            raise _unfit(element, f"the input {name!r} appears twice", "rename or remove one")
-        described.add(name)
         if name in protected:
             spec["protected"] = True
         plain = list(spec) == ["values"]
@@ -159,25 +154,22 @@ def _spec(element: Element) -> dict[str, Any]:
     """The characteristic as [inputs] describes one."""
     kind = _said(_child(element, "type"))
     if kind == "categorical":
-        values = [_said(each) for each in element.iterfind("values/value")]
-        if not values:
-            remedy = "list them: <values><value>…</value>"
-            raise _unfit(element, "there is no <value>", remedy)
-        return {"values": values}
+        return {"values": [_said(each) for each in element.iterfind("values/value")]}
     if kind == "continuousInt":
         bounds = element.find("bounds")
         around = element if bounds is None else bounds
         low, high = (_child(around, end) for end in ("lowerbound", "upperbound"))
-        return {"min": _whole(low), "max": _whole(high)}
+        return {"min": _number(low, int), "max": _number(high, int)}
     raise _unfit(element, f"there is no type {kind!r}", suggest(kind, TYPES))
 
 
-def _whole(element: Element) -> int:
-    """The whole number that an element has."""
+def _number(element: Element, kind: type[Number]) -> Number:
+    """The number that an element has."""
     try:
-        return int(_said(element))
+        return kind(_said(element))
     except ValueError:
-        problem = f"{_said(element)!r} is no whole number"
+        what = "whole number" if kind is int else "number"
+        problem = f"{_said(element)!r} is no {what}"
         raise _unfit(element, problem, "write one, such as 42") from None
 
 
@@ -188,11 +180,7 @@ def _kind(test: Element) -> str:
     if snake not in FUNCTIONS:
         remedy = suggest(function, tuple(FUNCTIONS))
         raise _unfit(test, f"there is no function {function!r}", remedy)
-    kind = FUNCTIONS[snake]
-    if kind in MEASURES and not _fields(test):
-        problem = f"{function} has no <input_name> in <i_fields>"
-        raise _unfit(test, problem, "name the characteristics to measure")
-    return kind
+    return FUNCTIONS[snake]
 
 
 def _run(root: Element, tests: list[tuple[str, Element]]) -> Iterator[str]:
@@ -207,10 +195,10 @@ def _run(root: Element, tests: list[tuple[str, Element]]) -> Iterator[str]:
         sets = {frozenset(names): names for _, names in measured}
         yield f"against = {spell_value(list(sets.values()))}"
     for seed in root.iterfind("seed"):
-        yield f"seed = {_whole(seed)}"
+        yield f"seed = {_number(seed, int)}"
     for name, key, choose in (("conf", "confidence", max), ("margin", "error", min)):
-        given = [_share(test, name) for _, test in tests]
-        known = [value for value in given if value is not None]
+        given = (each for _, test in tests for each in test.iterfind(name) if _said(each))
+        known = [_number(each, float) for each in given]
         if known:
             several = "  # the strictest of several" if len(set(known)) > 1 else ""
             yield f"{key} = {choose(known)!r}{several}"
@@ -218,7 +206,8 @@ def _run(root: Element, tests: list[tuple[str, Element]]) -> Iterator[str]:
 
 
 def _search(test: Element) -> Iterator[str]:
-    given = _share(test, "threshold", ends=True)
+    own = filter(_said, test.iterfind("threshold"))
+    given = next((_number(each, float) for each in own), None)
     # The threshold of searches in the 2017 paper.
     limit = 0.2 if given is None else LIMITS.get(given, given)
     remark = "" if limit == given else "  # it must lie between 0 and 1: choose your own"
@@ -232,21 +221,6 @@ def _search(test: Element) -> Iterator[str]:
         yield "# `themis check` enforces this, and lists the sets that are above."
         yield f'[[checks]]\nsearch = true\nmeasure = "{each.tag}"'
         yield f"max_score = {limit!r}{remark}\n"
-
-
-def _share(test: Element, name: str, *, ends: bool = False) -> float | None:
-    """A number between 0 and 1, if it is given; `ends` are allowed where that is said."""
-    child = test.find(name)
-    if child is None or not _said(child):
-        return None
-    try:
-        number = float(_said(child))
-    except ValueError:
-        number = -1.0
-    if 0 < number < 1 or (ends and number in (0, 1)):
-        return number
-    remedy = "write a fraction between 0 and 1, such as 0.05"
-    raise _unfit(child, f"<{name}> is {_said(child)!r}", remedy)
 
 
 _FOLDER = re.compile(r"\s*cd\s+([^\s'\"\\;&|<>$`*?()~#]+)\s*(?:&&|;)\s*(?=\S)")

@@ -160,11 +160,9 @@ _WORDS = {  # how tomllib puts it → what is wrong, what to do
         "a table in { } is not closed",
         "separate its keys by commas, end it with }; it has to fit on one line",
     ),
-    "Expected ']": ("the name of a table is not closed", "write [table] or [[table]]"),
     "Illegal character": ("text is not closed on its line", "end it with a quote"),
     "Expected \"'": ("text is not closed", "end it with the quote it begins with"),
     "Cannot ": ("something is defined twice", "define each table once"),
-    "Unescaped": ("text has a \\ that means nothing", "write \\\\, or put it in single quotes"),
 }
 
 
