@@ -126,6 +126,12 @@ def count_of(number: float, noun: str, plural: str = "") -> str:
     return f"{shown} {noun if number == 1 else plural or noun + 's'}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names in a message: `'sex', 'age' and 'job'`."""
+    *first, last = map(repr, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def suggest(name: str, valid: Sequence[str]) -> str:
     """The remedy for an unknown name: the nearest valid ones, or all of them."""
     for each in valid:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, SchemaError, suggest
+from themis.errors import Mistake, SchemaError, listed, suggest
 from themis.inputs.numbers import (
     NumberRange,
     is_list,
@@ -53,7 +53,6 @@ class Characteristic(ABC):
     role: Role = "input"
     extra: Sequence[Value] = ()  # values of given rows that are none of these, for one run
 
-    # What each kind provides -------------------------------------------------------------
     @property
     @abstractmethod
     def size(self) -> int:
@@ -82,7 +81,6 @@ class Characteristic(ABC):
     def _encode(self, value: Any) -> int | None:
         """The code of a value, or None when it is not one of this characteristic's."""
 
-    # The same for all kinds --------------------------------------------------------------
     @property
     def code_count(self) -> int:
         """The number of codes: of the values, of no value where that may be, of further ones."""
@@ -209,10 +207,8 @@ class Characteristic(ABC):
         """The first code of a level and the one behind its last."""
         if self.bin_starts is None:
             return level, level + 1
-        if level == self.filled_levels:
-            return self.missing_code, self.missing_code + 1
-        stops = [*self.bin_starts[1:].tolist(), self.size]
-        return int(self.bin_starts[level]), int(stops[level])
+        edges = [*self.bin_starts.tolist(), self.size, self.missing_code + 1]
+        return edges[level], edges[level + 1]
 
     def level_label(self, level: int) -> Value:
         """What a level is called: its value, or the ends of the bin; None for "missing"."""
@@ -323,13 +319,10 @@ class Values(Characteristic):
     def _tie_mistakes(self) -> Iterator[Mistake]:
         """What is wrong with the keys of a tie, whatever its leader is."""
         if self.derived:
+            remedy = f"remove it, or give it to {listed(self.leaders)}"
             for key in ("follows", "weights", "protected"):
-                if getattr(self, key) in (None, False):
-                    continue
-                problem = f"a derived characteristic has no {key!r}"
-                yield mistake(
-                    "derived-key", problem, f"remove it, or give it to {listed(self.leaders)}"
-                )
+                if getattr(self, key) not in (None, False):
+                    yield mistake("derived-key", f"a derived characteristic has no {key!r}", remedy)
         elif self.follows is not None and not (isinstance(self.as_, Mapping) and self.as_):
             problem = f"it follows {self.follows!r} without a table 'as', got {self.as_!r}"
             yield mistake("follows-table", problem, 'write as = { … = { before = "after" } }')
@@ -360,10 +353,13 @@ class Values(Characteristic):
     def size(self) -> int:
         return len(self.values)
 
+    @property
+    def _own(self) -> Sequence[Value]:
+        return self.extra if self.is_open else self.values
+
     @cached_property
     def numeric(self) -> bool:
-        own = self.extra if self.is_open else self.values
-        return bool(own) and all(is_number(value) for value in own)
+        return bool(self._own) and all(map(is_number, self._own))
 
     @cached_property
     def ordered(self) -> bool:
@@ -371,8 +367,7 @@ class Values(Characteristic):
 
     @cached_property
     def boolean(self) -> bool:
-        own = self.extra if self.is_open else self.values
-        return bool(own) and all(isinstance(value, bool) for value in own)
+        return bool(self._own) and all(isinstance(value, bool) for value in self._own)
 
     def column(self, codes: Codes) -> NDArray[Any]:
         if not self.is_open:
@@ -420,20 +415,8 @@ def _listed(values: Any) -> Any:
     return listed
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a message: `'sex', 'age' and 'job'`."""
-    *first, last = map(repr, names)
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-@dataclass(frozen=True)
 class _Range(NumberRange, Characteristic):
     """Numbers from `min` to `max`, both ends included, in steps."""
-
-    min: Any
-    max: Any
-    step: Any = field(default=None, kw_only=True)
-    bins: Sequence[Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _settle(self, self.range_mistakes() or self._common_mistakes(), "bins")

@@ -91,10 +91,7 @@ _UNSUPPORTED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Constant: ("None", "compare with one of the values of the characteristic"),
     ast.IfExp: ("if … else", "write it with and, or, not"),
     ast.List: ("a list outside in", "write lists right after in or not in"),
-    ast.NamedExpr: ("the operator :=", "write == to compare"),
     ast.Pow: ("the operator **", "multiply instead"),
-    ast.Set: ("a set outside in", "write sets right after in or not in"),
-    ast.Starred: ("a star", "write the values of a list one by one"),
     ast.Subscript: ("an index", "put a name with brackets in it in backquotes"),
     ast.Tuple: ("a comma outside in", "join conditions with and; write 150000, not 150,000"),
 }

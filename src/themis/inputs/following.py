@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import Mistake, SchemaError, suggest
-from themis.inputs.characteristics import OWN, TABLE_LIMIT, Characteristic, Values, listed
+from themis.errors import Mistake, SchemaError, listed, suggest
+from themis.inputs.characteristics import OWN, TABLE_LIMIT, Characteristic, Values
 from themis.inputs.numbers import (
     mistake,
 )

@@ -13,8 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.errors import ColumnsWarning, Mistake, RequestError, SchemaError, count_of, suggest
-from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values, listed
+from themis.errors import (
+    ColumnsWarning,
+    Mistake,
+    RequestError,
+    SchemaError,
+    count_of,
+    listed,
+    suggest,
+)
+from themis.inputs.characteristics import Characteristic, Integers, Reals, Value, Values
 from themis.inputs.constraints import Constraint, parse_constraint
 from themis.inputs.documents import Names
 from themis.inputs.following import completed, derived, plain_table, ties_of
