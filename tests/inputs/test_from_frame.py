@@ -98,22 +98,19 @@ def test_values_may_come_in_arrays_columns_and_categoricals(
 def test_a_schema_and_an_audit_show_themselves() -> None:
     schema = Schema(
         {
-            "a<b": themis.Values(list("abcdefgh"), protected=True),
+            "a<b": themis.Values(["a", "b"], protected=True),
             "age": Integers(18, 60, bins=[40]),
-            "income": Integers(0, 9),
-            "debt": themis.Values([1, 2], missing=0.1),
+            "many": [f"v{number}" for number in range(1_000)],
         }
     ).where("age > 20")
     html = schema._repr_html_()
-    assert "<td>a&lt;b</td><td>a, b, c, d, e, f, … 8 in all</td><td>protected</td>" in html
-    assert "<td>18 to 39, 40 to 60</td>" in html
-    assert "<td>0 to 9</td>" in html
-    assert "<td>1, 2, missing</td>" in html
+    assert "<td>a&lt;b</td><td>{&#x27;values&#x27;: [&#x27;a&#x27;, &#x27;b&#x27;]," in html
+    assert "v999" not in html
     assert "age &gt; 20" in html
     shown = themis.Audit(lambda person: 1, schema)._repr_html_()
     assert html in shown
     assert "Test inputs are generated" in shown
-    rows = [{"a<b": "a", "age": 30, "income": 3, "debt": 1}] * 3
+    rows = [{"a<b": "a", "age": 30, "many": "v7"}] * 3
     shown = themis.Audit(lambda person: 1, schema, profile=rows)._repr_html_()
     assert "drawn from 3 rows of the table" in shown
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from themis.subjects.trained import Trained
 
 SUBJECT_FILE_NAME = "loan.py"
-NAMED = 5  # characteristics in a remark
 
 
 def starter_text() -> str:
@@ -229,7 +228,7 @@ class DraftFile:
 
 def rare_remark(names: Sequence[str]) -> str:
     """What to look over where a file lists texts that are perhaps one person's."""
-    shown = ", ".join(names[:NAMED]) + f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+    shown = ", ".join(names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
     return (
         f"Personal data? Fewer than {SHARED} rows have some of the texts that are listed for "
         f"{shown}: look them over. Reports may name what this file lists. A text can be removed: "

@@ -7,7 +7,7 @@ description does not say is a guess with a remark, or a commented line with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -53,7 +53,8 @@ def draft_from_json_schema(
     file = DraftFile(origin, drafts, protected)
     for operation in operations_of(document):
         if operation.pointer == pointer:
-            return with_service(file, document, operation, reader.resolved, properties, required)
+            service = _Service(operation, document, reader.resolved)
+            return service.given_to(file, properties, required)
     return file
 
 
@@ -293,64 +294,63 @@ def operations_of(document: Mapping[str, Any]) -> Iterator[Operation]:
                 yield Operation(path, method.upper(), spec, body, where)
 
 
-def with_service(
-    file: DraftFile,
-    document: Mapping[str, Any],
-    operation: Operation,
-    resolved: Any,
-    properties: Mapping[str, Any],
-    required: set[str],
-) -> DraftFile:
-    """The file with the service of an operation; `resolved` leads from references to their ends."""
-    answer = list(_answer(operation, resolved))
-    favourable, remark = _favourable(answer[0] if answer else None)
-    lines = (
-        "\n# The software under test. It needs: pip install 'themis-fairness[http]'",
-        '[subject]\nkind = "http"',
-        *_address(document, operation),
-        f"method = {spell_value(operation.method)}",
-        *_headers(document, operation),
-        *_body(file.drafts, properties, required, resolved),
-        *_pointer_lines(answer),
-    )
-    return replace(file, favourable=favourable, favourable_remark=remark, subject=lines)
+@dataclass(frozen=True)
+class _Service:
+    """The service of an operation; `resolved` leads from references to their ends."""
 
+    operation: Operation
+    document: Mapping[str, Any]
+    resolved: Callable[[Any], Any]
 
-# Where it is ------------------------------------------------------------------------------------
-def _address(document: Mapping[str, Any], operation: Operation) -> Iterator[str]:
-    servers = operation.spec.get("servers") or document.get("servers")
-    first = servers[0] if isinstance(servers, list) and servers else {}
-    server = str(inside(first, "url") or "")
-    if "://" not in server:
-        yield from spell_remark("url: the description names no server: this one is a guess")
-        server = f"{LOCAL}{server}"
-    url = server.rstrip("/") + operation.path
-    if "{" in url:
-        yield from spell_remark("url: write what stands in braces")
-    yield f"url = {spell_value(url)}"
+    def given_to(
+        self, file: DraftFile, properties: Mapping[str, Any], required: set[str]
+    ) -> DraftFile:
+        """The file with this service as its subject."""
+        answer = list(_answer(self.operation, self.resolved))
+        favourable, remark = _favourable(answer[0] if answer else None)
+        lines = (
+            "\n# The software under test. It needs: pip install 'themis-fairness[http]'",
+            '[subject]\nkind = "http"',
+            *self._address(),
+            f"method = {spell_value(self.operation.method)}",
+            *self._headers(),
+            *self._body(file.drafts, properties, required),
+            *_pointer_lines(answer),
+        )
+        return replace(file, favourable=favourable, favourable_remark=remark, subject=lines)
 
+    def _address(self) -> Iterator[str]:
+        servers = self.operation.spec.get("servers") or self.document.get("servers")
+        first = servers[0] if isinstance(servers, list) and servers else {}
+        server = str(inside(first, "url") or "")
+        if "://" not in server:
+            yield from spell_remark("url: the description names no server: this one is a guess")
+            server = f"{LOCAL}{server}"
+        url = server.rstrip("/") + self.operation.path
+        if "{" in url:
+            yield from spell_remark("url: write what stands in braces")
+        yield f"url = {spell_value(url)}"
 
-def _headers(document: Mapping[str, Any], operation: Operation) -> Iterator[str]:
-    """A place for what the service wants to know of whoever calls it."""
-    if operation.spec.get("security", document.get("security")):
-        yield from spell_remark("headers: the service asks who calls; $TOKEN is of the environment")
-        yield '# headers = { Authorization = "Bearer ${TOKEN}" }'
+    def _headers(self) -> Iterator[str]:
+        """A place for what the service wants to know of whoever calls it."""
+        if self.operation.spec.get("security", self.document.get("security")):
+            told = "headers: the service asks who calls; $TOKEN is of the environment"
+            yield from spell_remark(told)
+            yield '# headers = { Authorization = "Bearer ${TOKEN}" }'
 
-
-# What it is sent --------------------------------------------------------------------------------
-def _body(
-    drafts: Sequence[Draft], properties: Mapping[str, Any], required: set[str], resolved: Any
-) -> Iterator[str]:
-    """The whole input, or a template where the service needs more than the characteristics."""
-    lacking = [each.name for each in drafts if each.left_out and each.name in required]
-    if not lacking:
-        yield 'body = "{input}"'
-        return
-    names = ", ".join(lacking)
-    yield from spell_remark(f"body: the service needs {names} as well: write what it expects")
-    constants = {name: _filler(resolved(properties[name])) for name in lacking}
-    places = {each.name: f"{{{each.name}}}" for each in drafts if not each.left_out}
-    yield f"body = {spell_value(places | constants)}"
+    def _body(
+        self, drafts: Sequence[Draft], properties: Mapping[str, Any], required: set[str]
+    ) -> Iterator[str]:
+        """The whole input, or a template where the service needs more than the characteristics."""
+        lacking = [each.name for each in drafts if each.left_out and each.name in required]
+        if not lacking:
+            yield 'body = "{input}"'
+            return
+        names = ", ".join(lacking)
+        yield from spell_remark(f"body: the service needs {names} as well: write what it expects")
+        constants = {name: _filler(self.resolved(properties[name])) for name in lacking}
+        places = {each.name: f"{{{each.name}}}" for each in drafts if not each.left_out}
+        yield f"body = {spell_value(places | constants)}"
 
 
 def _filler(spec: Any) -> Any:

@@ -25,7 +25,6 @@ from themis.subjects.models import Model
 from themis.subjects.trained import trained_of
 
 PROBABILITIES = "the model's answers to some of the rows are all from 0 to 1, like probabilities"
-ECHOING, NEARLY = 20, 0.99  # rows, and the share of them, for a column that a model may repeat
 ALONE = "the model answers with probabilities alone"
 OTHERS = "the model's answers to some of the rows are not all from 0 to 1; they may be logits"
 
@@ -174,11 +173,11 @@ def _answered(model: ModelFacts, rows: Table, schema: Schema) -> ModelFacts:
 def _echoed(people: People, outputs: Any) -> tuple[str, ...]:
     """The columns whose values nearly always equal the answers, where these differ at all."""
     words = np.array([word_of(plain(each)) for each in np.asarray(outputs).tolist()])
-    if len(words) < ECHOING or len({*words}) < 2:
+    if len(words) < 20 or len({*words}) < 2:  # fewer rows prove nothing
         return ()
     columns = zip(people.schema, people.codes.T, strict=True)
     own = {each.name: map(word_of, each.decode(codes).tolist()) for each, codes in columns}
-    return tuple(name for name, each in own.items() if np.mean(words == list(each)) >= NEARLY)
+    return tuple(name for name, each in own.items() if np.mean(words == list(each)) >= 0.99)
 
 
 def _date_type() -> str:

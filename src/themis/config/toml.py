@@ -196,9 +196,6 @@ def _error(code: str, line: int, problem: str, remedy: str) -> ConfigError:
     return ConfigError([Mistake(code, "", problem, remedy, line=line)])
 
 
-WIDTH = 100
-
-
 def spell_key(name: str) -> str:
     """A key, in quotes where TOML wants them."""
     plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
@@ -222,7 +219,7 @@ def spell_value(value: Any) -> str:
 def spell_remark(text: str) -> Iterator[str]:
     """The lines of a comment, without what TOML does not allow in one."""
     shown = "".join(each if each.isprintable() else " " for each in text)
-    for line in textwrap.wrap(shown, WIDTH - 2, break_long_words=False, break_on_hyphens=False):
+    for line in textwrap.wrap(shown, 98, break_long_words=False, break_on_hyphens=False):
         yield f"# {line}"
 
 

@@ -147,8 +147,12 @@ class Assignments:
 
     def labels(self, index: int) -> dict[str, Value]:
         """What an assignment is called, by characteristic."""
-        labels: dict[str, Value] = self.labels_of(np.array([index]))[0]
-        return labels
+        return self.label_of(self.levels(np.array([index]))[0].tolist())
+
+    def label_of(self, levels: Sequence[int]) -> dict[str, Value]:
+        """What the assignment with these levels is called."""
+        own = zip(self._each, levels, strict=True)
+        return {each.name: each.level_label(level) for each, level in own}
 
     def labels_of(self, indices: NDArray[np.int64]) -> Labels:
         """What these assignments are called."""
@@ -175,8 +179,7 @@ class Labels(Sequence[dict[str, Value]]):
         return len(self.levels)
 
     def __getitem__(self, place: Any) -> Any:
-        own = zip(self.assignments._each, self.levels[place].tolist(), strict=True)
-        return {each.name: each.level_label(level) for each, level in own}
+        return self.assignments.label_of(self.levels[place].tolist())
 
 
 def set_name(names: Sequence[str]) -> str:

@@ -370,9 +370,10 @@ class Schema:
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = [(each.name, _described(each), _marks(each)) for each in self]
-        rows += [(f"constraint {each.name}", each.text, "") for each in self.constraints]
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        described = self.to_dict()
+        rows = {name: _shortened(str(spec)) for name, spec in described["inputs"].items()}
+        rows |= {f"constraint {name}": text for name, text in described["constraints"].items()}
+        cells = (f"<td>{escape(name)}</td><td>{escape(text)}</td>" for name, text in rows.items())
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
     def __repr__(self) -> str:
@@ -382,24 +383,8 @@ class Schema:
         return f"Schema({parts}{limits})"
 
 
-def _marks(each: Characteristic) -> str:
-    role = "" if each.role == "input" else each.role
-    return ", ".join(filter(None, ["protected" * each.protected, role]))
-
-
-def _described(each: Characteristic) -> str:
-    """The values of a characteristic, in short."""
-    if each.is_open:
-        return "those of the rows"
-    most = 6
-    levels = range(min(each.filled_levels, most))
-    binned = isinstance(each, Values) or each.bin_starts is not None
-    shown = [str(each.level_label(level)) for level in levels] if binned else []
-    if not shown:
-        shown = [f"{each.value(0)} to {each.value(each.size - 1)}"]
-    elif each.filled_levels > most:
-        shown.append(f"… {each.filled_levels:,} in all")
-    return ", ".join([*shown, *(["missing"] if each.missing is not None else [])])
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 def _unknown_name(name: Any, known: Sequence[str], where: str) -> Mistake:
