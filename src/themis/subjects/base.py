@@ -8,6 +8,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -385,49 +387,36 @@ def at_door(subject: Subject, schema: Schema) -> Subject:
     return Door(subject, schema)
 
 
-def _passed_on(name: str) -> Any:
-    """What belongs to the subject inside, be it an attribute or a method."""
+def _passing_on(*names: str) -> Callable[[type[Any]], Any]:
+    """Lets a class pass on what belongs to the subject inside, be it an attribute or a method."""
 
-    def get(around: Around) -> Any:
-        return getattr(around.inside, name)
-
-    def put(around: Around, value: Any) -> None:
+    def put(name: str, around: Around, value: Any) -> None:
         setattr(around.inside, name, value)
 
-    return property(get, put)
+    def passing(around: type[Any]) -> Any:
+        for name in names:
+            setattr(around, name, property(attrgetter(f"inside.{name}"), partial(put, name)))
+        return around
+
+    return passing
 
 
+@_passing_on("structured", "decision_mistakes", "unseen", "unsure_of", "secrets")
+@_passing_on("possible_outputs", "foresee", "reproduce", "note_answered", "close")
 class Around(Subject):
     """A subject around another one, which it passes on whatever it does not do itself."""
 
     def __init__(self, inside: Subject) -> None:
         self.inside, self.kind, self.reads_texts = inside, inside.kind, inside.reads_texts
 
-    structured = _passed_on("structured")
-    fingerprint = _passed_on("fingerprint")
-    decision_mistakes = _passed_on("decision_mistakes")
-    unseen = _passed_on("unseen")
-    unsure_of = _passed_on("unsure_of")
-    possible_outputs = _passed_on("possible_outputs")
-    foresee = _passed_on("foresee")
-    reproduce = _passed_on("reproduce")
-    secrets = _passed_on("secrets")
-    note_answered = _passed_on("note_answered")
-    close = _passed_on("close")
+    def fingerprint(self) -> str:
+        return self.inside.fingerprint()
 
 
+@_passing_on("traits", "covered", "deadline", "call_inputs", "unfinished", "ran_elsewhere")
+@_passing_on("tokens", "prices", "is_spent")
 class Door(Around):
     """A subject that gets its own characteristics of inputs that have others as well."""
-
-    traits = _passed_on("traits")
-    covered = _passed_on("covered")
-    deadline = _passed_on("deadline")
-    call_inputs = _passed_on("call_inputs")
-    unfinished = _passed_on("unfinished")
-    ran_elsewhere = _passed_on("ran_elsewhere")
-    tokens = _passed_on("tokens")
-    prices = _passed_on("prices")
-    is_spent = _passed_on("is_spent")
 
     def __init__(self, inside: Subject, schema: Schema) -> None:
         super().__init__(inside)

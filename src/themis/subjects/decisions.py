@@ -18,12 +18,12 @@ from themis.inputs.characteristics import Value
 FAILED = -1  # executed, without a decision
 NO_COUNTERFACTUAL = -2  # a constraint forbids this variant
 NOT_RUN = -3
+DECISION_LIMIT = 100  # different decisions, which fit into a byte
 
 Cells = NDArray[Any]  # of whole numbers; one byte each where outputs are plain decisions
 
 DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
 SHOWN_TEXT = 120  # characters of an output in a message
-SHOWN_ERROR = 500  # and of what was raised
 
 CRASH = "crash"  # the subject raised, or ended badly
 INVALID = "invalid output"  # it answered, but not with a decision
@@ -31,8 +31,6 @@ NO_DECISION = "no decision"  # it answered, but with a text that fits no label, 
 TIMEOUT = "timeout"  # it took too long and was ended
 TRANSPORT = "transport"  # it was not reached, or had no time: says nothing about the input
 NOT_SENT = "not sent"  # it was not asked, since all that it was asked just before failed
-SUSPICIOUS = 8  # culprits in one batch after which it is asked whether most of it fails
-CLEAR_LEAD = 20  # of those that fail over those that work, or the reverse, among inputs tried alone
 
 
 class CutOff(str):
@@ -132,7 +130,7 @@ class CulpritSearch:
     are looked for, in parts that are cut so small that many of them will work.
     """
 
-    def __init__(self, parts: Iterable[Sequence[int]], *, limit: float = SUSPICIOUS) -> None:
+    def __init__(self, parts: Iterable[Sequence[int]], *, limit: float = 8) -> None:
         self._parts = list(parts)
         self._untried = self._parts[::-1]
         self._failed: list[Sequence[int]] = []
@@ -167,22 +165,22 @@ class CulpritSearch:
         places = [place for part in self._parts for place in part]
         doubtful = {place for part in self._failed for place in part}
         tried = set()
-        lead = 0  # of those that fail
+        lead, clear = 0, 20  # of those that fail over those that work, among those tried alone
         for at in np.random.default_rng(len(places)).permutation(len(places)).tolist():
             if places[at] in doubtful:
                 yield places[at : at + 1]
                 tried.add(places[at])
             lead += 1 if places[at] in self._culprits else -1
-            if abs(lead) == CLEAR_LEAD:
+            if abs(lead) == clear:
                 break
-        if lead < CLEAR_LEAD:
+        if lead < clear:
             failing = len(tried & self._culprits)
             size = len(tried) // failing if failing else len(places)
             failed, self._failed = self._failed, []
             for part in failed:
                 for piece in _cut(part, tried, size):
                     (self.add if len(piece) < len(part) else self.halve)(piece)
-        return lead == CLEAR_LEAD
+        return lead == clear
 
 
 def halves(part: Sequence[int]) -> list[Sequence[int]]:
@@ -212,6 +210,6 @@ def crash_of(error: BaseException, *, alone: bool = True) -> Failure:
     name, place = type(error).__name__, ""
     if trace is not None and not trace.tb_frame.f_globals.get("__name__", "").startswith("themis."):
         place = f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})"
-    said = cut_text(str(error), SHOWN_ERROR)
+    said = cut_text(str(error), 500)
     message = said if isinstance(error, WrongOutputsError) else f"{name}: {said}{place}"
     return Failure(CRASH, message, f"{name}{place}", alone)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from themis.errors import SubjectError
 from themis.inputs.characteristics import Value
 from themis.subjects.decisions import (
+    DECISION_LIMIT,
     DEFAULT_FAVOURABLE,
     FAILED,
     INVALID,
@@ -35,9 +36,7 @@ from themis.subjects.decisions import (
 )
 from themis.subjects.outputs import Meanings, Output, find_part
 
-DECISION_LIMIT = 100  # different decisions, which fit into a byte
 RECORD_LIMIT = 2**22  # different answers with declared outputs; they are all kept
-FINAL = ".,;:!?…。"  # punctuation that makes no other decision of a text that it ends
 
 
 class Part:
@@ -474,7 +473,7 @@ def bare_text(text: str) -> str:
     ['approved', 'approved', '承認', '<=50k', 'a-', '...']
     """
     folded = unicodedata.normalize("NFKC", text).casefold().strip()
-    return folded.rstrip(FINAL).rstrip() or folded
+    return folded.rstrip(".,;:!?…。").rstrip() or folded
 
 
 def _plain(value: Any) -> Any:

@@ -44,8 +44,6 @@ _NUMBERS = {
 }
 _FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
 _TEXT = "tensor(string)"
-_PROVIDER = "ExecutionProvider"
-CPU = "cpu"
 
 
 class Model(Subject):
@@ -94,7 +92,9 @@ class Model(Subject):
         known = encoded_columns(model, trained.names or schema.names)
         refused = list(refused_extras(schema, known))
         if self.as_frame:
-            self.frame_columns = FrameColumns(schema, self._categories(), dtypes)
+            ordered, spelled = trained.categories, trained.spelled
+            own = {n: ordered[spelled(n)] for n in schema.names if spelled(n) in ordered}
+            self.frame_columns = FrameColumns(schema, own, dtypes)
             known |= self.frame_columns.known
         self._unseen, mistakes = unseen_values(schema, known)
         if mistakes or refused:
@@ -108,10 +108,6 @@ class Model(Subject):
         if isinstance(trained, TorchModule):
             self.load(np.zeros((1, len(schema)), dtype=np.int64)).run()  # how wide its answers are
         self.place = self._place_of(class_)
-
-    def _categories(self) -> dict[str, list[Value]]:
-        known, spelled = self.trained.categories, self.trained.spelled
-        return {n: known[spelled(n)] for n in self.schema.names if spelled(n) in known}
 
     def _ordered(self) -> tuple[int, ...]:
         """The schema's columns in the order in which the model wants them."""
@@ -319,10 +315,11 @@ class OnnxModel(Subject):
     ) -> None:
         self.schema = schema
         self._path, self._fingerprint, self._device = path.absolute(), fingerprint, device
-        self.session = _open(path, device or CPU)
+        self.session = _open(path, device or "cpu")
         self.inputs = self.session.get_inputs()
         self._named = {each.name: each for each in self.inputs}
-        self.table = len(self.inputs) == 1 and not _is_single(self.inputs[0], schema)
+        first = self.inputs[0].name
+        self.table = len(self.inputs) == 1 and (len(schema) > 1 or first != schema.names[0])
         self.traits = replace(self.traits, by_order=self.table and len(schema) > 1)
         mistakes = [*self._column_mistakes(), *self._shape_mistakes()]
         self.output = _decision_output(self.session.get_outputs(), mistakes)
@@ -402,7 +399,7 @@ def _open(path: Path, device: str) -> Any:
         remedy = "run: pip install 'themis-fairness[models]'"
         raise RequestError.one("needs-onnxruntime", "subject.file", problem, remedy) from None
     there = onnxruntime.get_available_providers()
-    known = {name.removesuffix(_PROVIDER).lower(): name for name in there}
+    known = {name.removesuffix("ExecutionProvider").lower(): name for name in there}
     if device not in known:
         problem = f"onnxruntime can't compute on {device!r} here"
         raise RequestError.one("model-device", "subject.device", problem, suggest(device, [*known]))
@@ -415,11 +412,6 @@ def _open(path: Path, device: str) -> Any:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
     problem = f"{path} is not an ONNX model: {why}"
     raise RequestError.one("model-file", "subject.file", problem, "export it again")
-
-
-def _is_single(model_input: Any, schema: Schema) -> bool:
-    """Whether the only input of a model is a column by name, not a table."""
-    return len(schema) == 1 and model_input.name == schema.names[0]
 
 
 def _shape(model_input: Any) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from themis.errors import Mistake, RequestError, suggest
 from themis.inputs.characteristics import Value
 from themis.keys import NUMBER, Rule, broken_rules, is_whole, optional
-from themis.subjects.decisions import CutOff
+from themis.subjects.decisions import DECISION_LIMIT, CutOff
 from themis.subjects.texts import resolve_pointer
 
 DISTANCES = ("exact", "threshold", "relational", "ranking")
@@ -40,7 +40,6 @@ PLACE = Rule(
 Distance = Callable[[Any, Any], float]
 Statistic = Literal["rate", "mean"]
 Similarity = Literal["same", "different"]
-MOST = 100  # labels; as many as a subject may have outputs
 
 REFUSAL = "refusal"  # the label of answers that decline to decide
 CUT_HINT = "; it was cut off: raise max_tokens"
@@ -367,8 +366,8 @@ def label_mistakes(labels: Mapping[str, Sequence[Any]]) -> Iterator[LabelMistake
     """All that is wrong with labels and their patterns."""
     if not labels:
         yield LabelMistake((), "there are no labels", _EXAMPLE)
-    if len(labels) > MOST:
-        problem = f"{len(labels)} labels are more than {MOST}"
+    if len(labels) > DECISION_LIMIT:
+        problem = f"{len(labels)} labels are more than {DECISION_LIMIT}"
         yield LabelMistake((), problem, "describe numbers in [outputs], without labels")
     for name, patterns in labels.items():
         if not str(name).strip():

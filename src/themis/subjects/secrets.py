@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 CUT = "…"  # where a long text was cut
 SHORTEST = 4  # shorter texts are no secrets, and would be found everywhere
-SHORTEST_VARIABLE = 6  # of an environment variable: many hold a word such as "true"
 
 _SECRET_NAME = re.compile(  # at the end of a word: PASSENGER and TOKENIZERS are none
     r"(?i:KEY|TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE)[Ss]?(?![a-z]|(?<=[A-Z])[A-Z])"
@@ -49,7 +48,7 @@ class Secrets:
         """
         secret = {name for name in variables if _SECRET_NAME.search(name)}
         for name in sorted(variables, key=secret.__contains__, reverse=True):
-            if len(variables[name]) >= SHORTEST_VARIABLE:
+            if len(variables[name]) >= 6:  # many hold a word such as "true"
                 (self.protect if name in secret else self._redact)(variables[name], name)
 
     def _redact(self, value: str, name: str) -> None:
@@ -240,6 +239,6 @@ def _forms(secret: str) -> Iterator[str]:
     for before in range(3):  # inside of a longer text it may begin at each place of three
         padded = base64.b64encode(bytes(before) + data)
         inner = padded[math.ceil(8 * before / 6) : 8 * (before + len(data)) // 6].decode()
-        if len(inner) >= SHORTEST_VARIABLE:
+        if len(inner) >= 6:
             yield inner
             yield inner.translate(str.maketrans("+/", "-_"))

@@ -320,11 +320,11 @@ class TemplateWriter:
         of = self._schema.characteristics[column]
         if isinstance(of, Documents):
             return self._choice(column, of, encode)
-        wording, write = written[len(name) :], _json_text if exact else plain_text
+        wording = written[len(name) :]
+        write: Callable[[Value], str] = _json_text if exact else plain_text
         if wording:
-            words = wording_of(wording[1:], of, self._add_mistake)
-            return Slot(column, Column(of, partial(_worded, words, write, encode)), wording)
-        return Slot(column, Column(of, partial(_written, write, encode)))
+            write = wording_of(wording[1:], of, self._add_mistake, write)
+        return Slot(column, Column(of, partial(_written, write, encode)), wording)
 
     def _choice(self, column: int, of: Documents, encode: Encode) -> Choice:
         """Where one of some documents goes, each with its own places."""
@@ -438,12 +438,6 @@ def csv_parts(schema: Schema) -> list[Part]:
 
 def _written(write: Callable[[Value], str], encode: Encode, value: Value) -> bytes:
     return encode(write(value))
-
-
-def _worded(
-    words: Callable[[Value], str], write: Callable[[Value], str], encode: Encode, value: Value
-) -> bytes:
-    return encode(write(words(value)))
 
 
 def _cited(name: str, encode: Encode, value: Value) -> bytes:

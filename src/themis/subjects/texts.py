@@ -146,10 +146,9 @@ def answer_reader(answer: str) -> Callable[[bytes], str]:
     """
     if answer.startswith("/"):
         return partial(_read_pointer, pointer=answer)
-    readers = {"last-line": _read_last_line, "stdout": _read_all, "exit-code": _read_all}
-    if answer not in readers:
+    if answer not in ANSWERS:
         raise no_answer_place(answer, ANSWERS)
-    return readers[answer]
+    return partial(_read_all, last=answer == "last-line")
 
 
 def no_answer_place(answer: str, words: Sequence[str]) -> RequestError:
@@ -170,7 +169,9 @@ def last_line(text: str) -> str:
     return shorten(next((line for line in reversed(text.splitlines()) if line.strip()), "").strip())
 
 
-def _read_all(printed: bytes) -> str:
+def _read_all(printed: bytes, *, last: bool = False) -> str:
+    if last:
+        printed = printed.rstrip().rpartition(b"\n")[2]
     try:
         text = printed.decode().strip()
     except UnicodeDecodeError:
@@ -178,10 +179,6 @@ def _read_all(printed: bytes) -> str:
     if not text:
         raise ValueError("it printed nothing")
     return text
-
-
-def _read_last_line(printed: bytes) -> str:
-    return _read_all(printed.rstrip().rpartition(b"\n")[2])
 
 
 def _read_pointer(printed: bytes, pointer: str) -> str:
@@ -241,7 +238,10 @@ def _is_index(key: str) -> bool:
 
 
 def wording_of(
-    text: str, of: Characteristic, broken: Callable[[str, str], None]
+    text: str,
+    of: Characteristic,
+    broken: Callable[[str, str], None],
+    write: Callable[[Value], str],
 ) -> Callable[[Value], str]:
     """What is written for each value; problems and their remedies are told to `broken`.
 
@@ -265,7 +265,7 @@ def wording_of(
         broken(
             f"rows have values of {of.name!r} without a wording", "list these values in [inputs]"
         )
-    return partial(_written, tuple(words.get(name, "") for name in known), of)
+    return partial(_written, tuple(words.get(name, "") for name in known), of, write)
 
 
 def _pairs(text: str, known: list[str]) -> Iterator[tuple[str, str]]:
@@ -283,7 +283,9 @@ def _pairs(text: str, known: list[str]) -> Iterator[tuple[str, str]]:
     yield name, word
 
 
-def _written(words: tuple[str, ...], of: Characteristic, value: Value) -> str:
+def _written(
+    words: tuple[str, ...], of: Characteristic, write: Callable[[Value], str], value: Value
+) -> str:
     code = of.encode(value)
     level = -1 if code is None else int(of.level_of(np.array([code]))[0])
-    return words[level] if 0 <= level < len(words) else plain_text(value)
+    return write(words[level] if 0 <= level < len(words) else plain_text(value))

@@ -27,17 +27,13 @@ from themis.subjects.texts import parse_json, shorten
 
 ENDPOINT = "/chat/completions"
 CHARACTERS = 4  # of a token, about, where nobody counts
-ANSWER_TOKENS = 100  # of an answer, where nobody says how long it may be
 FRAME = len('{"role": "user", "content": ""}')  # of a message, beside its text
 OURS = ("model", "messages", "stream", "n")  # no parameters: one whole answer to our messages
-THOUGHT = "</think>"  # ends what some services send of a model's thoughts before its answer
-RENDERED = 64  # prompts whose length is measured for a forecast
 
 _FENCED = re.compile(r"```(?:\w*\n|json)?(.*)```", re.DOTALL)
 # In the error of a service that lets no model see the prompt.
 _FILTERED = re.compile(r'"(content_filter|content_policy_violation|flagged_input)"')
 WHERE = "subject.prompt"
-LARGEST = 2**20  # bytes of a file
 
 
 class ChatSubject(HttpSubject):
@@ -89,7 +85,7 @@ class ChatSubject(HttpSubject):
             described = {"name": "decision", "strict": True, "schema": json_schema}
             sent["response_format"] = {"type": "json_schema", "json_schema": described}
         longest = sent.get("max_completion_tokens", sent.get("max_tokens"))
-        self._longest = longest if isinstance(longest, int) else ANSWER_TOKENS
+        self._longest = longest if isinstance(longest, int) else 100  # tokens of an answer
         messages = [
             {"role": role, "content": Prose(text)}
             for role, text in (("system", system), ("user", user))
@@ -145,8 +141,8 @@ class ChatSubject(HttpSubject):
         """About how many tokens a prompt has."""
         rng, counts = np.random.default_rng(0), [each.size for each in self.schema]
         assert self.requests.body is not None
-        prompts = self.requests.body.row.render(rng.integers(0, counts, (RENDERED, len(counts))))
-        return self._guess(sum(map(len, prompts)) / RENDERED)
+        prompts = self.requests.body.row.render(rng.integers(0, counts, (64, len(counts))))
+        return self._guess(sum(map(len, prompts)) / len(prompts))
 
     def _guess(self, size: float) -> float:
         """About how many tokens a request of so many bytes has."""
@@ -217,7 +213,7 @@ def _joined(content: Any) -> str:
 
 def _bare(said: str) -> str:
     """What a model says without its thoughts, and without the fence of code."""
-    answer = said.rpartition(THOUGHT)[2].strip()
+    answer = said.rpartition("</think>")[2].strip()
     fenced = _FENCED.fullmatch(answer)
     return fenced[1].strip() if fenced else answer
 
@@ -307,8 +303,8 @@ def _texts(
 def _content(path: Path, where: str, mistakes: list[Mistake]) -> str:
     """What a file holds, less the end of its last line."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise OSError(0, f"it has more than {LARGEST // 2**20} MiB")
+        if path.stat().st_size > 2**20:
+            raise OSError(0, "it has more than 1 MiB")
         return path.read_text("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
         problem, remedy = "is not UTF-8 text", "save it as UTF-8"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-TOO_MANY_RETRIES = 8  # after a request that was one too many, if there are retries at all
 CLOSE_SECONDS = 1.0
 
 REFUSALS = frozenset({401, 403, 407})  # of whoever asks, whatever is asked
@@ -49,8 +48,6 @@ Count: TypeAlias = Callable[["Reply | Trouble"], float]  # of tokens
 FIRST_WAIT_SECONDS = 0.25  # before the first retry; doubled for each further one
 LONGEST_WAIT_SECONDS = 30.0
 RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
-COUNTED_SECONDS = 1.0  # what is answered within them is what a service allows
-LEAST_INTERVAL = 0.001  # seconds between two requests of a service that asked for fewer
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 
 
@@ -224,7 +221,7 @@ class Client:
                     self.pace.answered()
                     return outcome
             worth = _worth_retrying(outcome, patient=patient, isolating=isolating)
-            most = max(retries, TOO_MANY_RETRIES) if too_many and retries else retries
+            most = max(retries, 8) if too_many and retries else retries
             may_retry = attempt < most and worth and goes_on()
             in_time = self._is_in_time(outcome.retry_after)
             if may_retry and in_time:
@@ -414,10 +411,10 @@ class Pace:
         """A request was answered: if others were too many for the service, a little faster."""
         now = time.monotonic()
         self._good.append(now)
-        if self.interval > self._least and now > self._too_many + COUNTED_SECONDS:
+        if self.interval > self._least and now > self._too_many + 1.0:
             # After a second in which all were answered a quarter less.
             faster = self.interval * 0.75**self.interval
-            self.interval = max(faster, self._least, LEAST_INTERVAL)
+            self.interval = max(faster, self._least, 0.001)
 
     def slow_down(self, sent: float) -> None:
         """A request that was sent at this time was one too many: no more than were answered.
@@ -425,12 +422,12 @@ class Pace:
         Those that were sent before that is felt say nothing new.
         """
         self._too_many = now = time.monotonic()
-        if sent < self._slowed + COUNTED_SECONDS:
+        if sent < self._slowed + 1.0:
             return
         self._slowed = now
-        answered = sum(now - when <= COUNTED_SECONDS for when in self._good)
-        least = max(COUNTED_SECONDS / answered, 1.25 * self.interval) if answered else 0.0
-        self.interval = min(least or max(2 * self.interval, LEAST_INTERVAL), LONGEST_WAIT_SECONDS)
+        answered = sum(now - when <= 1.0 for when in self._good)  # in the last second
+        least = max(1 / answered, 1.25 * self.interval) if answered else 0.0
+        self.interval = min(least or max(2 * self.interval, 0.001), LONGEST_WAIT_SECONDS)
         self._next = now + self.interval
 
     async def wait(self, attempt: int, retry_after: str) -> None:

@@ -7,9 +7,10 @@ import json
 import random
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
@@ -29,7 +30,6 @@ from themis.subjects.decisions import (
     CRASH,
     INVALID,
     NOT_SENT,
-    TIMEOUT,
     TRANSPORT,
     CulpritSearch,
     Failure,
@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 
 INPUTS_PER_REQUEST = 1_000  # at most, where a request carries a list
 REQUESTS_EACH = 16  # requests of a batch for each connection, where one carries one input
-ANSWER_LIMIT = 2**19  # bytes read of an answer
-ANSWER_LIMIT_PER_INPUT = 2**12  # further bytes for each further input
 _MONEY = "pay for more: what was answered is in the cache, from which the next run goes on"
 REMEDIES = {
     401: CREDENTIALS,
@@ -131,7 +129,6 @@ class HttpSubject(Subject):
         self._answer, self._version = answer, version
         self._open()
         self.inputs_per_request = INPUTS_PER_REQUEST if self.requests.many else 1
-        # Enough to keep all connections busy.
         each = INPUTS_PER_REQUEST if self.requests.many else REQUESTS_EACH
         slots = 1 if self.requests.many else concurrency  # a list takes what there is
         self.traits = Traits(external=True, batch_size=concurrency * each, slots=slots)
@@ -255,10 +252,11 @@ class _Exchange:
                 continue
             failure = replace(failure, alone=failure.alone and len(part) == 1)
             self._failures.update(dict.fromkeys(part, failure))
-            down = _is_maybe_down(reply)
-            if down and len(part) == len(places) > 2 and not await self._is_up(places):
+            blame = _blame(reply)
+            whole = len(part) == len(places) > 2
+            if blame == "perhaps" and whole and not await self._is_up(places):
                 return
-            if len(part) == 1 or down or _may_be_one_input(reply):
+            if len(part) == 1 or blame != "service":
                 search.halve(part)
 
     async def _is_up(self, places: range) -> bool:
@@ -267,7 +265,7 @@ class _Exchange:
             alone = range(place, place + 1)
             reply = await self._send(alone)
             self._note(alone, reply)
-            if _is_answer(reply):
+            if isinstance(reply, Reply) and _blame(reply) == "input":
                 return True
         return False
 
@@ -290,7 +288,7 @@ class _Exchange:
             self._urls[start if len(self._urls) > 1 else 0],
             body,
             inputs=len(part),
-            limit=ANSWER_LIMIT + ANSWER_LIMIT_PER_INPUT * (len(part) - 1),
+            limit=2**19 + 2**12 * (len(part) - 1),  # bytes that are read of an answer
             tokens=self._subject.expect(body),
             count=partial(self._subject.count, body),
             goes_on=self._goes_on,
@@ -339,23 +337,16 @@ def _addresses(requests: Requests, codes: NDArray[Any]) -> list[URL]:
     return [URL(each.decode(), encoded=True) for each in rendered]
 
 
-def _is_maybe_down(reply: Reply | Failure) -> bool:
-    """Whether a service may be down, or have gone down for a moment because of an input."""
+def _blame(reply: Reply | Failure) -> Literal["service", "perhaps", "input"]:
+    """Who is to blame for what was said about a list, or for silence.
+
+    A service may "perhaps" have gone down for a moment because of one of the inputs.
+    """
     if isinstance(reply, Failure):
-        return reply.kind in (TRANSPORT, NOT_SENT)
-    return reply.status in _MAYBE_DOWN
-
-
-def _is_answer(reply: Reply | Failure) -> bool:
-    """Whether a service says anything about the input that it was asked about."""
-    return isinstance(reply, Reply) and reply.status not in _ABOUT_THE_SERVICE | _MAYBE_DOWN
-
-
-def _may_be_one_input(reply: Reply | Failure) -> bool:
-    """Whether a list may have failed because of one of its inputs, or because of its length."""
-    if isinstance(reply, Failure):
-        return reply.kind == TIMEOUT
-    return reply.status not in _ABOUT_THE_SERVICE
+        return "perhaps" if reply.kind in (TRANSPORT, NOT_SENT) else "input"
+    if reply.status in _ABOUT_THE_SERVICE:
+        return "service"
+    return "perhaps" if reply.status in _MAYBE_DOWN else "input"
 
 
 class AnswerReader:
@@ -410,15 +401,10 @@ class AnswerReader:
             outputs = self._outputs(clean, count)
         except ValueError as error:
             return Failure(INVALID, str(error))
-        if clean != text and not self._reads_as(outputs, text, count):
-            return Failure(INVALID, "the answer repeats a secret")
-        return outputs
-
-    def _reads_as(self, outputs: list[Any], text: str, count: int) -> bool:
-        try:
-            return self._outputs(text, count) == outputs
-        except ValueError:
-            return False
+        with suppress(ValueError):
+            if clean == text or self._outputs(text, count) == outputs:
+                return outputs
+        return Failure(INVALID, "the answer repeats a secret")
 
     def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":

@@ -20,7 +20,6 @@ from themis.subjects.processes.programs import Program
 OUTPUT_LIMIT = 2**20  # bytes of standard output that are held; a child that writes more is killed
 ERROR_TAIL = 4096  # bytes of standard error that are kept, the last ones
 ERROR_MARGIN = 1024  # and these before them: a secret that is cut is not recognised
-READ_SIZE = 65_536
 TICK_SECONDS = 0.01  # how often a child is looked at where its end can't be waited for
 
 
@@ -55,10 +54,6 @@ class Crew:
             for group in self._groups:
                 kill_group(group)
 
-    def reset(self) -> None:
-        """Allow new children after a stop."""
-        self.stopped = False
-
 
 class Child:
     """One running process; `step` lets it proceed, `end` must be called whatever happens."""
@@ -73,7 +68,7 @@ class Child:
         self.exited = self.overflowed = self.output_closed = False
         self.killed = False  # it had not ended by itself
         self._errors = b""
-        self._unsent = memoryview(b"")
+        self.unsent = memoryview(b"")  # what is not written yet
         self._closes_input = False
         assert process.stdout is not None
         assert process.stderr is not None
@@ -98,15 +93,10 @@ class Child:
         """Whether all was written and the child has been told that no more will come."""
         return self._stdin is None
 
-    @property
-    def input_sent(self) -> bool:
-        """Whether all was written."""
-        return not self._unsent
-
     def send(self, data: bytes, *, last: bool = False) -> None:
         """Write these bytes while stepping; `last` closes the child's input behind them."""
         self._closes_input = last
-        self._unsent = memoryview(data)
+        self.unsent = memoryview(data)
         if self._stdin is not None:
             self._poll.register(self._stdin, select.POLLOUT)
             self._write()
@@ -119,7 +109,7 @@ class Child:
                 self._poll.unregister(self._stdin)
             self._process.stdin.close()
             self._stdin = None
-        self._unsent = memoryview(b"")
+        self.unsent = memoryview(b"")
 
     def step(self, seconds: float) -> None:
         """Wait until something happens, at most so long, and write and read what is ready."""
@@ -183,7 +173,7 @@ class Child:
                     self._read_errors()
 
     def _read_output(self) -> None:
-        data = os.read(self._stdout, READ_SIZE)
+        data = os.read(self._stdout, 2**16)
         if not data:
             self._poll.unregister(self._stdout)
             self.output_closed = True
@@ -191,7 +181,7 @@ class Child:
         self.overflowed = len(self.output) > OUTPUT_LIMIT
 
     def _read_errors(self) -> None:
-        data = os.read(self._stderr, READ_SIZE)
+        data = os.read(self._stderr, 2**16)
         if not data:
             self._poll.unregister(self._stderr)
         self._errors = (self._errors + data)[-ERROR_TAIL - ERROR_MARGIN :]
@@ -199,8 +189,8 @@ class Child:
     def _write(self) -> None:
         assert self._stdin is not None
         try:
-            while self._unsent:
-                self._unsent = self._unsent[os.write(self._stdin, self._unsent) :]
+            while self.unsent:
+                self.unsent = self.unsent[os.write(self._stdin, self.unsent) :]
         except BlockingIOError:
             return
         except BrokenPipeError:  # it reads no more; what it answers to is seen from its output

@@ -114,10 +114,6 @@ def _fed(schema: Schema, mode: str) -> list[Part]:
     return []
 
 
-SWEEP_SECONDS = 1.0  # between two looks for what commands left running
-SWEEP_SHARE = 0.02  # of the time, at most
-
-
 class CommandSubject(ProgramSubject):
     """A program that is started once for each input and prints its decision; never a shell.
 
@@ -192,12 +188,12 @@ class CommandSubject(ProgramSubject):
         self._sweep(now=True)
 
     def _sweep(self, *, now: bool) -> None:
-        """End what the commands left running; now and then, for all processes are looked at."""
+        """End what the commands left running; at most in each second, and in 2 % of the time."""
         started = time.monotonic()
         if now or started >= self._next_sweep:
             self.program.end_descendants()
             took = time.monotonic() - started
-            self._next_sweep = started + max(SWEEP_SECONDS, took / SWEEP_SHARE)
+            self._next_sweep = started + max(1.0, 50 * took)  # all processes are looked at
 
     def execute(self, arguments: Sequence[bytes], data: bytes, crew: Crew) -> str | Failure:
         """One run of the subject: its output, or why there is none."""

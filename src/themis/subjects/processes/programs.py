@@ -31,7 +31,6 @@ from themis.subjects.processes import sweep as sweeping
 from themis.subjects.secrets import Secrets
 
 VARIABLE = "THEMIS_SUBJECT"  # in the environment of all that subjects start
-START_ATTEMPTS = 5
 
 _TRANSIENT = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
 _REMEDIES = {
@@ -138,7 +137,7 @@ class Program:
 
         A group, not a session: under Linux's autogroups a new session for each child costs 1 ms.
         """
-        for attempt in range(START_ATTEMPTS):
+        for attempt in range(attempts := 5):
             try:
                 return subprocess.Popen(
                     [os.fsencode(self.name), *arguments],
@@ -152,7 +151,7 @@ class Program:
                     bufsize=0,
                 )
             except OSError as error:
-                if error.errno not in _TRANSIENT or attempt == START_ATTEMPTS - 1:
+                if error.errno not in _TRANSIENT or attempt == attempts - 1:
                     why = f"{error.strerror}{_REMEDIES.get(error.errno or 0, '')}"
                     raise SubjectError(f"{self.path} can't be started: {why}") from error
             time.sleep(0.05 * 2**attempt)

@@ -43,13 +43,11 @@ from themis.subjects.texts import check_texts, last_line
 
 FORMATS: dict[str, Callable[[Schema], Format]] = {"jsonl": JsonLines, "csv": CsvLines}
 
-GROWTH = 16
 GRACE_SECONDS = 0.5  # for answers that were held back until the input ended
 CLOSE_SECONDS = 1.0  # for a worker whose input has ended to end, too
 
 # This many inputs in a row, each alone in a fresh process, without one answer, end the run.
 FAILED_STARTS = {CRASH: 5, INVALID: 5, TIMEOUT: 3}
-FAILED_LATER = 1_000
 
 
 class WorkerSubject(ProgramSubject):
@@ -116,7 +114,7 @@ class WorkerSubject(ProgramSubject):
         """The answers to these inputs, in order, with as many processes as there are jobs."""
         if os.getpid() != self._owner:  # after a fork the processes are the parent's
             self._open()
-        self._staff.crew.reset()
+        self._staff.crew.stopped = False
         self._staff.deadline = self.deadline
         answers = self.begin(len(codes))
         work = _Work(self.format.row.render(codes), answers, len(self._slots))
@@ -254,7 +252,7 @@ class Staff:
         """Count an input that failed in a fresh process; too many in a row are no coincidence."""
         with self._lock:
             self._failed_in_a_row += 1
-            limit = FAILED_LATER if self._answered else FAILED_STARTS[failure.kind]
+            limit = 1_000 if self._answered else FAILED_STARTS[failure.kind]
             if self._failed_in_a_row < limit:
                 return
         tail = " | ".join(errors.splitlines()[-5:])
@@ -333,7 +331,7 @@ class Slot:
                 return True
             now = time.monotonic()
             if now >= deadline:
-                if child.input_closed or not child.input_sent:
+                if child.input_closed or child.unsent:
                     return exchange.complete
                 child.close_input()
                 exchange.rescued = True
@@ -385,7 +383,7 @@ class Slot:
             self.staff.note_answer()
         if exchange.failure is None:
             if count >= self._size and not (exchange.fresh and self.staff.flushes):
-                fitting = min(count / max(seconds, 1e-6), self._size * GROWTH, EXCHANGE_LIMIT)
+                fitting = min(count / max(seconds, 1e-6), 16 * self._size, EXCHANGE_LIMIT)
                 self._size = max(1, int(fitting))
         elif exchange.failure.kind == TIMEOUT:
-            self._size = max(1, self._size // GROWTH)
+            self._size = max(1, self._size // 16)
