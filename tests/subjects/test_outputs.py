@@ -331,21 +331,6 @@ def test_a_senseless_output_is_refused(options: dict[str, Any], problem: str) ->
     assert problem in str(caught.value)
 
 
-def test_mistakes_in_declared_outputs_are_reported_with_their_lines(tmp_path: Path) -> None:
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "python"\nfunction = "loan:decide"\n'
-        '[inputs]\nrace = ["green", "purple"]\n'
-        '[outputs.limit]\nat = "/limit"\ndistance = "relational"\n'
-        "[outputs.other]\ntolerence = 3\n"
-    )
-    with pytest.raises(themis.ConfigError) as caught:
-        themis.Audit.from_file(tmp_path / "themis.toml")
-    text = str(caught.value)
-    assert "needs min and max" in text
-    assert "tolerance" in text
-    assert {each.line for each in caught.value.mistakes} == {7, 11}
-
-
 def test_a_distance_function_of_the_file_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "pricing.py").write_text(
         "def decide(p): return {'price': 100 if p['race'] == 'green' else 150}\n"
