@@ -57,6 +57,7 @@ from tests.web.serving import until
 from themis.audit.checker import run_checks
 from themis.cli import app
 from themis.config import format as file_format
+from themis.config import tables as file_tables
 from themis.config.reader import read_config
 from themis.errors import ThemisError
 from themis.inputs.tables import rows_of
@@ -397,11 +398,11 @@ def file_reference() -> str:
     """Every key of `themis.toml` that this version can use, as tables."""
     parts = [
         _table("The top of the file", file_format.File),
-        _table("`[subject]`, all kinds", file_format.Subject),
+        _table("`[subject]`, all kinds", file_tables.Subject),
     ]
     for kind in runnable_kinds():
         model = file_format.SUBJECTS[kind]
-        common = (*file_format.Subject.model_fields, "kind")
+        common = (*file_tables.Subject.model_fields, "kind")
         parts.append(_table(f'`[subject]` with `kind = "{kind}"`', model, without=common))
         inner = {key: model.inner(key) for key in model.model_fields}
         parts += [_table(f"`[subject.{key}]`", each) for key, each in inner.items() if each]

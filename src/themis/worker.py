@@ -104,7 +104,8 @@ class _Jsonl:
 
     def read(self, lines: bytes) -> tuple[list[Any], list[Any]]:
         """Ids and inputs."""
-        requests = json.loads(b"[%b]" % b",".join(filter(bytes.strip, lines.split(b"\n"))))
+        asked = [line for line in lines.split(b"\n") if line.strip()]
+        requests = json.loads(b"[%b]" % b",".join(asked))
         return [each["id"] for each in requests], [each["input"] for each in requests]
 
     def write(self, ids: list[Any], outputs: list[Any]) -> bytes:
