@@ -117,11 +117,8 @@ def test_a_condition_that_was_not_checked_afresh_would_be_claimed_too_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The half that suggests agrees with what it suggests, whatever fails."""
-    from themis.scores.explanations import regions
-
     audit, rng = Audit(decide, SCHEMA), np.random.default_rng(5)
     monkeypatch.setattr(np, "delete", lambda every, first: first)
-    monkeypatch.setattr(regions, "LEAST_OF_FAILED", 0.0)
     codes = audit.sampler.base.rows(0, 400)
     found = [confirmed(codes, rng.random(400) < 0.05, audit.sampler, 0.5) for _ in range(200)]
     monkeypatch.undo()

@@ -29,7 +29,6 @@ from themis.statistics.proportions import Interval
 from themis.statistics.reruns import interval_confidence
 from themis.subjects.decisions import NO_COUNTERFACTUAL, NOT_RUN, Cells
 
-FIRST_CELLS = 2**11  # of the first call, where calls are to be few
 LEAST_GROWTH = 1.5  # of the rows from look to look, and from call to call, there
 KEPT_ROWS = 1_000  # whose outputs are kept, to run some of them again
 
@@ -143,7 +142,7 @@ class _MeasuredRows(GroupRows):
             return 0
         width = int(self.state.active.sum())
         if not self.count:
-            return FIRST_CELLS / width
+            return 2**11 / width  # cells of the first call
         wanted = max(_expected(self.state, self.count), LEAST_GROWTH * self.count)
         grown = 1.4 * self.count if self.count * width < 2**17 else 0
         return max(min(wanted, COARSE_CELLS / width), grown)

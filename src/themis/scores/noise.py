@@ -37,7 +37,6 @@ from themis.subjects.outputs import Statistic
 from themis.subjects.readings import Reading
 
 SHARE = 20  # one of so many executions is made again to look for noise
-MOST = 10_000
 AT_ONCE = 4_096  # of them in one call
 USUAL = 200  # so many base inputs in a row that were all met before: hardly another one is left
 
@@ -227,7 +226,7 @@ class NoiseProbe:
             return settings.probe - self._drawn
         if (self._sampler.population.size or math.inf) <= ENOUGH:
             return AT_ONCE  # until all were met: an exact score of few inputs rests on each
-        share = min(self._runner.asked // (SHARE * self._runner.runs), MOST) - self._spent
+        share = min(self._runner.asked // (SHARE * self._runner.runs), 10_000) - self._spent
         least = ENOUGH if self.found or self._runner.traits.vectorised else 0
         if share < 1:
             return least - self._drawn

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from themis.scores.people import PeopleRun
 
 EXACT_LIMIT = 2**24
-PROBES = 8  # inputs run to learn how long the whole domain would take
 
 
 class Scorer:
@@ -334,9 +333,9 @@ class Scorer:
         runner = self.sampler.runner
         if math.isinf(runner.seconds_left):
             return True
-        counts = [1, PROBES]  # the first time may take longer than others
+        counts = [1, 8]  # inputs run to learn it: the first time may take longer than others
         if runner.traits.vectorised:  # and a small call as long as a large one
-            counts += [PROBES * 64**n for n in (1, 2)]
+            counts += [8 * 64, 8 * 64**2]
         for count in counts:
             seconds = count * runner.runs * (runner.pace.for_each or 0.0)
             if runner.executions < count <= executions and 4 * seconds < runner.seconds_left:

@@ -27,8 +27,6 @@ from themis.scores.explanations.witnesses import SHOWN, FlipPool
 from themis.scores.question import drawing_from
 from themis.subjects.base import BudgetEndedError
 
-GENERATED = 5  # pairs of generated values that are kept
-
 
 class Unexplained(NamedTuple):
     """A score, its flips, and how to know where most of them are."""
@@ -93,7 +91,7 @@ def _beside_people(
     own = drawing_from(sampler, sampler.population.generated, (Branch.GENERATED,))
     found = _generated_flips(own, part.pool.assignments, people)
     [plain] = plain_witnesses([found], own)
-    chosen = [replace(each, generated=True) for each in plain[:GENERATED]]
+    chosen = [replace(each, generated=True) for each in plain[: SHOWN // 2]]
     return (*part.score.witnesses[: SHOWN - len(chosen)], *chosen)
 
 

@@ -52,7 +52,6 @@ LEAST_COVERAGE = 0.1
 NOBODY_KNOWS = -1  # who loses
 MOST_UNKNOWN = 0.1  # rows that may be flips, for each that is one
 FEWEST_FAILED = FEWEST // 2  # failed inputs, half of which suggest
-LEAST_OF_FAILED = 0.5  # of the failed inputs: a condition that fewer meet explains little
 
 Codes = NDArray[np.int64]
 
@@ -279,7 +278,8 @@ def confirmed(
     alpha, met = (1.0 - confidence) / 2, int((inside & own).sum())
     low, _ = clopper_pearson(met, int(own.sum()), alpha)
     _, most = clopper_pearson(int(inside.sum()), len(inside), alpha)
-    is_sure = low > most and met >= LEAST_OF_FAILED * own.sum()
+    # A condition that fewer than half of the failed inputs meet explains little.
+    is_sure = low > most and met >= 0.5 * own.sum()
     return found[0].conditions if is_sure else ()
 
 
