@@ -126,8 +126,7 @@ class Scorer:
         if run is not None:
             width = assignments.count if _can_run_all(question) else math.inf
             return len(run.people) * (1 if question.measure == "group" else width)
-        can = can_be_exact(question)
-        sampler = self.drawing_all(assignments.columns, question.measure) if can else None
+        sampler = self.drawing_all(question) if can_be_exact(question) else None
         size = None if sampler is None else sampler.population.size
         return math.inf if size is None else size
 
@@ -183,7 +182,7 @@ class Scorer:
         settings = question.settings
         if settings.stopping is Stopping.PAPER:
             return _sampled(question)
-        was_known = self._reaches(question.assignments.columns, question.measure) in self._domains
+        was_known = self._reaches(question) in self._domains
         domain = self._whole_domain(question)
         if domain is not None:
             if was_known:
@@ -243,19 +242,19 @@ class Scorer:
         return left if wanted <= left and self._has_time_for(wanted) else 0.0
 
     # The whole domain -----------------------------------------------------------------------------
-    def _reaches(self, columns: tuple[int, ...], measure: Measure) -> bool:
-        """Whether variants of these sets are needed that are drawn by nobody.
+    def _reaches(self, question: Question) -> bool:
+        """Whether variants of the set, or of its parts, are needed that are drawn by nobody.
 
         A follower in a set has all its values there, whatever its leader is.
         """
         if self._reachable is self.whole or True in self._domains:
             return True
         followers = {tie.follower for tie in self.sampler.population.schema.ties}
-        held = not followers.isdisjoint(columns)
-        return self.people_run is not None or (measure == "causal" and held)
+        held = not followers.isdisjoint(question.assignments.columns)
+        return self.people_run is not None or (question.measure == "causal" and held)
 
-    def drawing_all(self, columns: tuple[int, ...], measure: Measure) -> Sampler | None:
-        """What draws every input that exact scores of sets of these columns need.
+    def drawing_all(self, question: Question) -> Sampler | None:
+        """What draws every input that exact scores of the set, and of its parts, need.
 
         None where nothing does: of given people with a derived characteristic that is not what it
         is derived to, no list has all variants.
@@ -264,17 +263,15 @@ class Scorer:
         derived = [tie for tie in self.sampler.population.schema.ties if tie.derived]
         if run is not None and not as_drawn(derived, run.codes).all():
             return None
-        return self._reachable if self._reaches(columns, measure) else self.whole
+        return self._reachable if self._reaches(question) else self.whole
 
-    def run_all(
-        self, columns: tuple[int, ...], measure: Measure, *, or_part: bool = False
-    ) -> Domain | None:
+    def run_all(self, question: Question, *, or_part: bool = False) -> Domain | None:
         """The whole domain, run once; None when the budget ends before, or a part of it.
 
         Of a profile: all inputs, most of which have no weight. Where something follows others: also
         those that only occur as variants, if a set needs them.
         """
-        sampler, reaches = self.drawing_all(columns, measure), self._reaches(columns, measure)
+        sampler, reaches = self.drawing_all(question), self._reaches(question)
         if sampler is None or reaches in self._domains:
             return self._domains.get(reaches)
         keeps_interrupts = or_part and self.sampler.keep_on_interrupt
@@ -310,12 +307,11 @@ class Scorer:
         """All outputs, if running everything costs no more than sampling might."""
         if not can_be_exact(question):
             return None
-        columns, measure = question.assignments.columns, question.measure
-        if self._reaches(columns, measure) not in self._domains:
+        if self._reaches(question) not in self._domains:
             size = self.cost_of_all(question)
             if size > self._most(question) or size > self._executions_left(size):
                 return None
-        return self.run_all(columns, measure, or_part=True)
+        return self.run_all(question, or_part=True)
 
     def _most(self, question: Question) -> int:
         """The executions of a whole domain up to which it is run: no more than to sample."""

@@ -386,14 +386,15 @@ class Search:
 
     def _exact_decider(self, left: Iterable[int], spent: int) -> ExactDecider | None:
         """The exact decider, where that is cheaper than to go on; None when the budget ends."""
-        request, columns = self.request, self.request.columns
-        whole = None if request.counts_noise else self.scorer.drawing_all(columns, request.measure)
+        request = self.request
+        question = self.scorer.question(request.columns, request.measure, self.settings)
+        whole = None if request.counts_noise else self.scorer.drawing_all(question)
         if whole is None:
             return None
         drawn = replace(request, sampler=whole)
         if not is_cheaper(drawn, self.lattice, left, [*self.tested], spent):
             return None
-        domain = self.scorer.run_all(columns, request.measure)
+        domain = self.scorer.run_all(question)
         if domain is None:
             return None
         suite = self.sampler.tables.suite
