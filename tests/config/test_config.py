@@ -231,15 +231,9 @@ SYNTAX = {  # of these the first one alone is told
     config_text(inputs='race = ["a"]\nsex = ["x"]\nrace = [\n"b"\n]'): (
         "8: the key 'inputs.race' appears twice, first in line 6; remove or rename one"
     ),
-    config_text(rest='[inputs]\nsex = ["x"]'): (
-        "8: the key 'inputs' appears twice, first in line 5; remove or rename one"
-    ),
     config_text("kind = python"): (
         "3: at column 8 there is no value; "
         'text goes in quotes, as in name = "text"; true and false are written small'
-    ),
-    config_text(inputs='race = ["green"\nage = [1]'): (
-        "7: at column 1 a list is not closed; separate its items by commas, end it with ]"
     ),
     config_text(inputs='race = ["green]'): (
         "6: at column 16 text is not closed on its line; end it with a quote"

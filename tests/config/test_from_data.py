@@ -22,8 +22,6 @@ from themis.config.from_rows import draft_from_data
 from themis.config.reader import read_config
 from themis.errors import RequestError
 from themis.inputs.characteristics import Integers, Reals
-from themis.inputs.columns import type_column
-from themis.inputs.people import people_of
 from themis.inputs.schema import Schema
 from themis.inputs.tables import read_table
 
@@ -33,12 +31,6 @@ def write_csv(path: Path, columns: dict[str, list[Any]]) -> Path:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-    return path
-
-
-def write_json_lines(path: Path, columns: dict[str, list[Any]]) -> Path:
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -239,7 +231,8 @@ COLUMNS: dict[str, list[Any]] = {
 def test_nested_and_mixed_values_of_json_lines_are_said(tmp_path: Path) -> None:
     columns = {"tags": [["a"], ["b"]], "mixed": [1, "one"], "clash": [1, True], "ok": ["a", "b"]}
     columns |= {"code": ["1", "2"], "truth": ["true", "false"], "level": [1, 2]}
-    path = write_json_lines(tmp_path / "a.jsonl", columns)
+    path, rows = tmp_path / "a.jsonl", zip(*columns.values(), strict=True)
+    path.write_text("\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows))
     mixed, ok, code, truth, level = guessed(path, tmp_path)
     assert (mixed.name, ok.name) == ("mixed", "ok")
     assert code.values + truth.values + level.values == ("1", "2", "false", "true", 1, 2)
@@ -387,7 +380,7 @@ def schema_of(document: Any, folder: Path, **options: Any) -> Schema:
     return read_config(folder / "themis.toml").schema
 
 
-def test_a_json_schema_is_converted_as_it_says(tmp_path: Path) -> None:
+def test_a_json_schema_is_converted_as_it_says_and_the_rest_has_its_reason(tmp_path: Path) -> None:
     schema = schema_of(APPLICANT, tmp_path, protected=["race"])
     assert schema.to_dict()["inputs"] == {
         "race": {"values": ["green", "purple"], "protected": True},
@@ -398,10 +391,6 @@ def test_a_json_schema_is_converted_as_it_says(tmp_path: Path) -> None:
         "employed": [False, True],
         "status": {"values": ["single", "married"], "missing": 0.05},
     }
-
-
-def test_properties_without_finite_values_are_left_out_with_the_reason(tmp_path: Path) -> None:
-    schema_of(APPLICANT, tmp_path)
     text = _unwrapped(tmp_path / "themis.toml")
     for line in (
         "race: as the applicant says",
@@ -577,14 +566,3 @@ def test_a_pickle_is_read_only_if_it_is_trusted(tmp_path: Path, monkeypatch: Any
     assert result.exit_code == 2
     assert "--trust-pickle" in result.output
     assert not (tmp_path / "themis.toml").exists()
-
-
-@pytest.mark.parametrize("number", ["3", "+3", "3.5", ".5", "1e3", " 7", "8\x1f", "9" * 20, "-0"])
-def test_what_is_a_number_here_is_one_among_people_too(tmp_path: Path, number: str) -> None:
-    path = write_csv(tmp_path / "rows.csv", {"x": [number, "1", "2"], "y": ["a", "NA", "?"]})
-    read = type_column(read_table(path).columns["x"], is_text=True)
-    assert read.kind in ("integer", "real")
-    schema = Schema(x=[float(value) for value in read.values], y=["a", "b"])
-    people = people_of(read_table(path), schema)
-    assert [each["where"] for each in people.facts["reasons"]] == ["y"]
-    assert people.facts["reasons"][0]["reason"] == "missing value"

@@ -11,9 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
-from typer.testing import CliRunner
 
-from themis.cli import app
+from tests.projects import run
 from themis.config.from_xml import convert_settings
 from themis.config.reader import read_config
 from themis.errors import ConfigError
@@ -64,10 +63,6 @@ def mistakes(text: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         convert(text)
     return [str(each) for each in caught.value.mistakes]
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
 
 
 def settings_with(tests: str = "", command: str = "loan") -> str:

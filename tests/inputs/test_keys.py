@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import themis
 from themis.inputs.assignments import context_keys
 from themis.inputs.keys import WORD, InputKeys, first_places, numbered
 
@@ -84,12 +83,6 @@ def test_changing_a_column_gives_the_keys_of_the_changed_inputs(
     if own.dtype.kind == "i":
         keys.overwrite(own, column, codes[:, column], changed[:, column])
         assert own.tolist() == keys.of(changed).tolist()
-
-
-def test_a_schema_has_as_many_codes_as_values() -> None:
-    schema = themis.Schema(a=[1, 2, 3], b=themis.Integers(0, 10**18), c=["x", "y"])
-    assert schema.code_counts == (3, 10**18 + 1, 2)
-    assert schema.input_keys.count == schema.size
 
 
 numbers = st.lists(st.integers(0, 12), max_size=30)  # now counted, now sorted

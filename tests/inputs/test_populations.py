@@ -101,11 +101,6 @@ def test_only_linked_characteristics_are_enumerated() -> None:
     )
     population = Population.of(schema)
     assert population.size == 210 * 10**18
-    assert sorted(type(block).__name__ for block in population.blocks) == [
-        "ColumnBlock",
-        "ColumnBlock",
-        "TableBlock",
-    ]
     assert population.is_independent((2,))
     assert population.is_independent((0, 1))
     assert not population.is_independent((0,))
