@@ -29,7 +29,6 @@ from themis.engine.runner import Runner
 from themis.subjects.base import Answers, Subject, Traits
 from themis.subjects.decisions import CRASH, Failure
 from themis.subjects.labels import Labels
-from themis.subjects.processes.command import CommandSubject
 
 
 @pytest.fixture
@@ -278,16 +277,6 @@ def test_subject_in_this_process_is_remembered_for_one_run_only(tmp_path: Path) 
     assert [note.code for note in audit.cache_notes] == ["cache-not-used"]
     assert audit.score([["race"]]).timing["notes"] == list(audit.cache_notes)
     assert not path.exists()
-
-
-def test_python_interface_takes_a_cache_for_commands(tmp_path: Path) -> None:
-    schema = themis.Schema(race=["green", "purple"], age=range(30))
-    subject = CommandSubject(schema, ["sh", "-c", 'echo "$2"; echo run >> log', "sh"], cwd=tmp_path)
-    for expected in (60, 0):
-        with themis.Audit(subject, schema, favourable=["7"], cache=tmp_path / "c") as audit:
-            account = audit.group("race").account
-            assert account is not None
-            assert account.sampling == expected
 
 
 # Housekeeping -----------------------------------------------------------------------------

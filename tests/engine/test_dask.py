@@ -21,7 +21,7 @@ from uuid import uuid4
 import pytest
 
 import themis
-from tests.engine.test_executors import SUBJECTS, audit, everything, row
+from tests.engine.test_executors import audit, everything, row
 from tests.external import PATIENCE, interrupting, wait_until
 from themis.engine.executors import dask_pool, spread
 from themis.engine.executors.dask_pool import LOCAL, DaskPool
@@ -58,12 +58,6 @@ def a_cluster(**options: Any) -> Any:
 
 def address(cluster: Any) -> str:
     return str(cluster.scheduler_address).replace("tcp://", "dask://")
-
-
-@pytest.mark.slow
-def test_results_are_the_same_on_a_cluster(cluster: Any) -> None:
-    for subject in (SUBJECTS["row"], SUBJECTS["table"]):
-        assert everything(audit(subject, address(cluster))) == everything(audit(subject))
 
 
 def worker_pids(cluster: Any) -> list[int]:

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import themis
-from tests.engine.test_constrained_tables import CONDITIONS, schema_of
 from tests.engine.test_executors import SCHEMA, audit, everything, table
+from tests.engine.test_variants import CONDITIONS, schema_of
 from tests.joint_worlds import plain_world
 from themis.engine import memory, tables
 from themis.engine.executors import spread, travel

@@ -14,9 +14,7 @@ from typer.testing import CliRunner
 import themis
 from tests.external import (
     RACE,
-    lasting,
     processes_in,
-    ran,
     stored,
     wait_until,
     write_command,
@@ -26,7 +24,6 @@ from themis.cli import app
 
 RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
 TRUSTED = "max_failures = 1\ndeterministic = true"  # nothing is run again
-RARE_PYTHON = "if person['savings'] % 10 == 3: os._exit(7)"
 
 
 @pytest.fixture
@@ -138,23 +135,6 @@ def test_the_shown_line_about_a_failure_fails_in_the_same_way(folder: Path, way:
 
 
 # What is stored ---------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", ["command", "worker"])
-@pytest.mark.slow
-def test_failures_are_tried_again_and_decisions_are_not(folder: Path, kind: str) -> None:
-    if kind == "command":
-        write_command(folder, before=RARE, options=TRUSTED)
-    else:
-        write_worker(folder, before=RARE_PYTHON, options=TRUSTED)
-    options = ["--json", "--max-executions", "120"]
-    first, second = (json.loads(run(*options).stdout) for _ in range(2))
-    failed = first["failures"]["crash"]["count"]
-    assert failed > 5  # more in a row than a worker may fail at its start
-    sampled = [each["executions"] - each["account"]["isolating"] for each in (first, second)]
-    assert sampled[0] - failed == stored(folder) == len(set(ran(folder)))
-    assert sampled[1] == failed
-    assert lasting(first) == lasting(second)
-
-
 @pytest.mark.slow
 def test_timeouts_and_empty_answers_are_not_stored(folder: Path) -> None:
     before = 'case "$4" in *1) sleep 300;; *5) exit 0;; esac'

@@ -79,27 +79,21 @@ def searched(calls: bool, **options: Any) -> tuple[themis.SearchResult, int]:
     return result, audit.runner.account.calls
 
 
-@pytest.mark.some_slow(core=2)
+@pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("threshold", [0.2, 0.35])
-def test_a_search_takes_few_calls_and_finds_the_same(threshold: float) -> None:
-    together, few = searched(True, threshold=threshold)
-    apart, many = searched(False, threshold=threshold)
+@pytest.mark.parametrize(("measure", "calls", "each", "share"), [
+    ("causal", 36, 0, 8),  # however many are found; each took six more
+    ("group", 20, 5, 5),  # each has a score of its own
+])  # fmt: skip
+def test_a_search_takes_few_calls_and_finds_the_same(
+    measure: str, calls: int, each: int, share: int, threshold: float
+) -> None:
+    together, few = searched(True, threshold=threshold, measure=measure)
+    apart, many = searched(False, threshold=threshold, measure=measure)
     assert together.found == apart.found
-    assert together.found
-    assert len(together.found) > 1
-    assert few <= 36  # however many are found; each took six more
-    assert few < many / 8
-
-
-@pytest.mark.some_slow(core=1)
-@pytest.mark.parametrize("threshold", [0.2, 0.35])
-def test_a_search_for_groups_takes_few_calls_and_finds_the_same(threshold: float) -> None:
-    together, few = searched(True, threshold=threshold, measure="group")
-    apart, many = searched(False, threshold=threshold, measure="group")
-    assert together.found == apart.found
-    assert together.found
-    assert few <= 20 + 5 * len(together.found)  # each has a score of its own
-    assert few < many / 5
+    assert len(together.found) > (measure == "causal")
+    assert few <= calls + each * len(together.found)
+    assert few < many / share
 
 
 @pytest.mark.parametrize("world", WORLDS)
