@@ -341,48 +341,38 @@ class PlainBatch:
 
 
 class WholeBatch:
-    """Inputs that are known as a whole, so that their decisions can be looked up."""
+    """Inputs that are known as a whole, so that what is known of them can be looked up.
 
-    def __init__(self, codes: NDArray[Any], execute: Execute) -> None:
-        self._codes = codes.copy(order="F")
-        self._execute = execute
-
-    def overwrite(self, column: int, codes: Codes | int) -> None:
-        self._codes[:, column] = codes
-
-    def take(self, places: NDArray[np.int64]) -> RunnerBatch:
-        return WholeBatch(self._codes[places], self._execute)
-
-    def run(self) -> Cells:
-        return self._execute(self._codes)
-
-
-class RememberedBatch:
-    """Executes only inputs that were never run before."""
+    With a `memory` only inputs that were never run before are executed.
+    """
 
     def __init__(
         self,
         codes: NDArray[Any],
         execute: Execute,
-        memory: Memory,
-        keeps_failures: Callable[[], bool],
+        memory: Memory | None = None,
+        keeps_failures: Callable[[], bool] = lambda: True,
     ) -> None:
         self._codes = codes.copy(order="F")
-        self._keys = memory.keys.of(codes)
+        self._keys = None if memory is None else memory.keys.of(codes)
         self._execute, self._memory, self._keeps_failures = execute, memory, keeps_failures
 
     def overwrite(self, column: int, codes: Codes | int) -> None:
-        old = self._codes[:, column].copy()
+        before = self._codes[:, column].copy()
         self._codes[:, column] = codes
-        self._memory.keys.overwrite(self._keys, column, old, self._codes[:, column])
+        if self._memory is not None and self._keys is not None:
+            self._memory.keys.overwrite(self._keys, column, before, self._codes[:, column])
 
     def take(self, places: NDArray[np.int64]) -> RunnerBatch:
         part = copy.copy(self)
-        part._codes, part._keys = self._codes[places], self._keys[places]
+        part._codes = self._codes[places]
+        part._keys = None if self._keys is None else self._keys[places]
         return part
 
     def run(self) -> Cells:
         codes, execute = self._codes, self._execute
+        if self._memory is None or self._keys is None:
+            return execute(codes)
         return self._memory.settle(
             self._keys,
             lambda places: execute(codes if len(places) == len(codes) else codes[places]),
@@ -390,4 +380,4 @@ class RememberedBatch:
         )
 
 
-RunnerBatch: TypeAlias = PlainBatch | WholeBatch | RememberedBatch  # what a runner has loaded
+RunnerBatch: TypeAlias = PlainBatch | WholeBatch  # what a runner has loaded

@@ -25,7 +25,6 @@ from themis.engine.memory import (
     InputAt,
     Memory,
     PlainBatch,
-    RememberedBatch,
     RunnerBatch,
     WholeBatch,
 )
@@ -271,7 +270,7 @@ class Runner:
         """A batch of inputs whose columns can be overwritten between runs."""
         self._open()
         if self.remembers:
-            return RememberedBatch(codes, self.perform, self.memory, lambda: not self.is_aside)
+            return WholeBatch(codes, self.perform, self.memory, lambda: not self.is_aside)
         if self.traits.external:
             return WholeBatch(codes, self.perform)
         return PlainBatch(codes, self.subject.load(codes), self.execute)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ class Suite:
         codes = inputs(row, column)
         own = list(columns)
         is_base = (codes[:, own] == base[row][:, own]).all(axis=1)
-        self._write(tests, columns, codes, cells[row, column], is_base)
+        self._write(columns, _Rows(tests, codes, cells[row, column], is_base))
 
     def add_variants(
         self,
@@ -121,13 +121,10 @@ class Suite:
         self._number(seen, places[present])
         both = np.concatenate([fresh, row])
         order = np.argsort(both, kind="stable")  # a base input comes before its variants
-        self._write(
-            seen.numbers(places[both[order]]),
-            columns,
-            np.concatenate([base[fresh], codes])[order],
-            np.concatenate([outputs[fresh], cells])[order],
-            order < len(fresh),
-        )
+        codes = np.concatenate([base[fresh], codes])[order]
+        cells = np.concatenate([outputs[fresh], cells])[order]
+        tests = seen.numbers(places[both[order]])
+        self._write(columns, _Rows(tests, codes, cells, order < len(fresh)))
 
     def add_domain(self, columns: tuple[int, ...], codes: NDArray[Any], cells: Cells) -> None:
         """Write the whole domain as the tests of a set, once: a test is a context.
@@ -152,14 +149,14 @@ class Suite:
         tests = self.tests + np.cumsum(first)
         self.tests += int(first.sum())
         none = np.zeros(len(order), dtype=bool)
-        self._write(tests, columns, codes[order], cells[order], none)
+        self._write(columns, _Rows(tests, codes[order], cells[order], none))
 
     def add_singles(self, columns: tuple[int, ...], codes: NDArray[Any], cells: Cells) -> None:
         """Write inputs that are in no test with others."""
         if self.holds_all:
             return
         no_test = np.zeros(len(codes), dtype=np.int64)
-        self._write(no_test, columns, codes, cells, np.ones(len(codes), dtype=bool))
+        self._write(columns, _Rows(no_test, codes, cells, np.ones(len(codes), dtype=bool)))
 
     def close(self) -> None:
         """Make the file complete; raises RequestError if something could not be written."""
@@ -206,42 +203,28 @@ class Suite:
             numbers = seen.numbers(places)
         return numbers
 
-    def _write(
-        self,
-        tests: Places,
-        columns: tuple[int, ...],
-        codes: NDArray[Any],
-        cells: Cells,
-        base: NDArray[np.bool_],
-    ) -> None:
+    def _write(self, columns: tuple[int, ...], rows: _Rows) -> None:
         """Append rows; once that fails, nothing more is written, and `close` says so."""
-        if self._problem is not None or not len(codes):
+        if self._problem is not None or not len(rows.codes):
             return
         if self._file is None:
             raise suite_mistake(self.path, "is complete", "make a new Audit for another suite")
         against = ",".join(self._schema.names[column] for column in columns)
         try:
-            for first in range(0, len(codes), GROUP_ROWS):
-                part = slice(first, first + GROUP_ROWS)
-                written = self._columns(tests[part], against, codes[part], cells[part], base[part])
-                self._file.write([*written])
-                self.rows += len(codes[part])
+            for first in range(0, len(rows.codes), GROUP_ROWS):
+                part = rows.part(slice(first, first + GROUP_ROWS))
+                self._file.write([*self._columns(against, part)])
+                self.rows += len(part.codes)
         except OSError as error:
             self._give_up(error)
 
-    def _columns(
-        self,
-        tests: Places,
-        against: str,
-        codes: NDArray[Any],
-        cells: Cells,
-        base: NDArray[np.bool_],
-    ) -> Iterator[Column]:
+    def _columns(self, against: str, rows: _Rows) -> Iterator[Column]:
         """The columns of some rows, in their order."""
+        tests, codes, cells, is_base = rows
         numbers = Column.of(tests, np.asarray)
         yield Column([number or None for number in numbers.values], numbers.places)
         yield Column.everywhere(against, len(codes))
-        yield Column([False, True], base.astype(np.int64))
+        yield Column([False, True], is_base.astype(np.int64))
         for place, characteristic in enumerate(self._schema):
             yield Column.of(codes[:, place], characteristic.decode)
         for place, part in enumerate(self._labels.parts):
@@ -302,6 +285,19 @@ def _value(part: Part, number: int | None) -> Any:
     if isinstance(value, np.floating):
         return int(value) if value.is_integer() else float(value)
     return value
+
+
+class _Rows(NamedTuple):
+    """Rows of a suite: the numbers of their tests, inputs, outputs, and which are base inputs."""
+
+    tests: Places
+    codes: NDArray[Any]
+    cells: Cells
+    is_base: NDArray[np.bool_]
+
+    def part(self, part: slice) -> _Rows:
+        """Some of them."""
+        return _Rows(self.tests[part], self.codes[part], self.cells[part], self.is_base[part])
 
 
 class _Seen:
