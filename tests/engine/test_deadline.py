@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import themis
 from tests.clocks import Clock
@@ -30,6 +30,7 @@ from tests.external import (
     write_command,
     write_worker,
 )
+from tests.slotted import Slotted
 from themis import Audit, Integers, Schema
 from themis.audit import checker as checker_module
 from themis.audit.checker import run_checks
@@ -41,7 +42,7 @@ from themis.results.model import Measure
 from themis.results.notes import Ending
 from themis.results.verdicts import Check
 from themis.subjects import base as base_module
-from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.functions import RowFunction
 from themis.subjects.labels import Labels
 
@@ -253,34 +254,16 @@ def test_a_plan_is_made_after_a_budget_has_ended(tmp_path: Path) -> None:
         assert all(trial.output is not None for trial in make_plan(audit).trials)
 
 
-class CutOff(Subject):
-    """A slow service: the time is over when it has answered so many inputs."""
-
-    kind = "cut off"
-    traits = Traits(external=True, batch_size=256, slots=16)
-
-    def __init__(self, schema: Schema, most: int) -> None:
-        self.schema, self._left = schema, most
-
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return CodesBatch(self.run, codes)
-
-    def fingerprint(self) -> str:
-        return "cut off"
-
-    def run(self, codes: NDArray[Any]) -> Answers:
-        answers = self.begin(len(codes))
-        for place in range(len(codes)):
-            if not self._left:
-                raise BudgetEndedError
-            self._left -= 1
-            answers.outputs[place] = int(codes[place, 1] > 500)
-        return self.finish(answers)
-
-
 def test_what_a_slow_service_answered_until_the_time_was_over_is_measured() -> None:
     schema = Schema(race=["green", "purple"], income=Integers(0, 1_000), age=Integers(18, 1_000))
-    audit = Audit(CutOff(schema, most=100), schema, seed=1, max_seconds=600.0)
+    left = itertools.count(100, -1)
+
+    def decide(person: dict[str, Any]) -> int:
+        if next(left) == 0:  # the time is over when it has answered so many inputs
+            raise BudgetEndedError
+        return int(person["income"] > 500)
+
+    audit = Audit(Slotted(16, decide, schema), schema, seed=1, max_seconds=600.0)
     score = audit.causal("race")
     assert score.stopped is Ending.BUDGET
     assert score.samples >= 32

@@ -8,41 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import themis
+from tests.slotted import Slotted
 from themis.audit.run import start_budget
 from themis.search import cells
 from themis.search.flips import FlipBook
 from themis.search.lattice import members
-from themis.subjects.base import Answers, Batch, BudgetEndedError, CodesBatch, Subject, Traits
+from themis.subjects.base import BudgetEndedError
 from themis.subjects.readings import CONSTANT, FLIP
-
-
-class Batches(Subject):
-    """Keeps the batches that it got; runs input by input, as a command does."""
-
-    kind = "command"
-    traits = Traits(external=True, batch_size=1000)
-
-    def __init__(self, schema: themis.Schema) -> None:
-        self.schema, self.batches = schema, list[NDArray[Any]]()
-
-    def fingerprint(self) -> str:
-        return "batches"
-
-    def load(self, codes: NDArray[Any]) -> Batch:
-        return CodesBatch(self._run, codes.copy())
-
-    def _run(self, codes: NDArray[Any]) -> Answers:
-        self.batches.append(codes)
-        return Answers([int((row[:3] == 1).all() and row[3] % 3 > 0) for row in codes])
 
 
 @pytest.mark.parametrize("mask", [0b001, 0b011, 0b111])
 def test_no_large_batch_holds_one_assignment_only(mask: int) -> None:
     schema = themis.Schema(a=[0, 1], b=[0, 1, 2], c=[0, 1], d=themis.Integers(0, 10**8))
-    subject = Batches(schema)
+    subject = Slotted(64, lambda p: int(p["a"] == p["b"] == p["c"] == 1 and p["d"] % 3 > 0), schema)
     audit = themis.Audit(subject, schema, seed=2)
     book = FlipBook(audit.sampler, (0, 1, 2), cap=50_000)
     book.states(mask, 0, 200)
