@@ -120,6 +120,11 @@ class Runner:
             spent, tokens_in=used.input, tokens_out=used.output, tokens_estimated=used.estimated
         )
 
+    def metered(self) -> Callable[[], Spent]:
+        """What is spent from now on, whenever that is asked."""
+        before = self.account
+        return lambda: self.account - before
+
     @property
     def used(self) -> dict[str, float]:
         """What counts for budgets so far, by the setting that limits it."""

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.account import Spent
 from themis.engine.ahead import Coming
 from themis.engine.memory import SortedOutputs
 from themis.engine.runner import Runner
@@ -219,26 +218,3 @@ class Sampler:
             low, high = (0.0, 1.0) if ends is None else ends()
             names = assignments.names
             self.listen(Progress(measure, names, samples, expected, low, high, done, name))
-
-
-@dataclass
-class Cost:
-    """What one measurement cost: counts from the moment it was made."""
-
-    runner: Runner
-    _before: Spent = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._before = self.runner.account
-
-    @property
-    def spent(self) -> Spent:
-        return self.runner.account - self._before
-
-    @property
-    def executions(self) -> int:
-        return self.spent.executions
-
-    @property
-    def cache_hits(self) -> int:
-        return self.spent.cache_hits

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from themis.engine.account import Spent
 from themis.engine.runner import Runner
-from themis.engine.sampler import AnyTimeEnds, Cost, Sampler
+from themis.engine.sampler import AnyTimeEnds, Sampler
 from themis.engine.tables import Tables
 from themis.engine.variants import Variants, all_variants
 from themis.inputs.assignments import Assignments
@@ -50,10 +50,10 @@ class Question:
     measure: Measure
     settings: Settings
     base: BaseInputs | None = None  # of given people, instead of the sampler's own
-    cost: Cost = field(init=False)  # since it was asked
+    cost: Callable[[], Spent] = field(init=False)  # since it was asked
 
     def __post_init__(self) -> None:
-        self.cost = Cost(self.sampler.runner)
+        self.cost = self.sampler.runner.metered()
 
     @property
     def reading(self) -> Reading:
@@ -104,8 +104,8 @@ class Question:
             "confidence": self.settings.confidence,
             "error": self.settings.error,
             "stopping": self.settings.stopping,
-            "executions": self.cost.executions,
-            "cache_hits": self.cost.cache_hits,
+            "executions": self.cost().executions,
+            "cache_hits": self.cost().cache_hits,
             **self.reading.details(),
         }
 

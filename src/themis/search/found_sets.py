@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from themis.engine.sampler import Cost, Sampler
+from themis.engine.sampler import Sampler
 from themis.engine.variants import Variants
 from themis.results.model import CausalScore
 from themis.results.notes import Ending
@@ -185,7 +185,7 @@ class FoundSet:
             confidence = interval_confidence(self.question.settings.confidence)
             most = counts.total - counts.misses
             interval = anytime_interval(counts.hits, most, counts.total, confidence)
-        account = account_of(self.question.cost.spent)
+        account = account_of(self.question.cost())
         how = self.question.fields(
             interval, method="sampled", stopped=stopped, samples=counts.total
         )
@@ -251,7 +251,7 @@ def explain_found(sets: Sequence[tuple[FoundSet, CausalScore]]) -> list[CausalSc
     What explains them is run together, so that few calls and few rounds are enough for all.
     """
     book, sampler = sets[0][0].book, sets[0][0].question.sampler
-    cost = Cost(sampler.runner)
+    cost = sampler.runner.metered()
     may_run = all(score.stopped is not Ending.INTERRUPTED for _, score in sets)
     rows: list[CausalTally | None] = [None] * len(sets)
     with ending_early(keeps_interrupts=sampler.keep_on_interrupt) as early, book.looking():
@@ -264,7 +264,7 @@ def explain_found(sets: Sequence[tuple[FoundSet, CausalScore]]) -> list[CausalSc
         return [replace(each.score, stopped=early.ending) for each in parts]
     with book.looking():
         scores = explained_together(parts, sampler)
-    each = cost.spent.explanations // len(sets)  # they were explained together
+    each = cost().explanations // len(sets)  # they were explained together
     return [
         _finished(score, found, tally, each)
         for (found, _), tally, score in zip(sets, rows, scores, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from themis.engine.sampler import Cost
 from themis.inputs.streams import Branch
 from themis.results.model import SearchResult
 from themis.results.notes import Ending, Note
@@ -18,7 +17,7 @@ from themis.statistics.thresholds import Decision
 def paper_search(request: SearchRequest, *, prune: bool) -> SearchResult:
     """All sets by size; supersets of a discriminating one are skipped if `prune`."""
     sampler, settings, schema = request.sampler, request.settings, request.schema
-    cost = Cost(sampler.runner)
+    cost = sampler.runner.metered()
     levels = tuple(schema.characteristics[c].possible_count for c in request.columns)
     lattice = Lattice(levels, request.max_size, cap=1)
     border, tested, scores = Border(), [], {}
@@ -62,7 +61,7 @@ def paper_search(request: SearchRequest, *, prune: bool) -> SearchResult:
         method="sampled",
         stopped=ended,
         stopping=Stopping.PAPER,
-        executions=cost.executions,
-        cache_hits=cost.cache_hits,
+        executions=cost().executions,
+        cache_hits=cost().cache_hits,
         notes=(NOT_CERTIFIED,),
     )

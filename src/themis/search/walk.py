@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
 
-from themis.engine.sampler import Cost
+from themis.engine.account import Spent
 from themis.events import SearchProgress, ignore
 from themis.results.model import CausalScore, Score, SearchResult
 from themis.results.notes import Ending, Note
@@ -84,7 +84,7 @@ class Search:
 
     def _decide_all(self) -> SearchResult:
         """Decide every set that is not implied by others, cheap ones first."""
-        cost = Cost(self.sampler.runner)
+        cost = self.sampler.runner.metered()
         self.decider.expect(self._to_come)
         with ending_early(keeps_interrupts=self.sampler.keep_on_interrupt) as early:
             self.exact.begin()
@@ -113,7 +113,7 @@ class Search:
         self.scores, self.accepted, self.measured = {}, {}, {}
         return True
 
-    def _walk(self, cost: Cost) -> bool:
+    def _walk(self, cost: Callable[[], Spent]) -> bool:
         """Decide the sets in order; False if all inputs were run meanwhile."""
         try:
             for mask in self._in_order():
@@ -121,15 +121,15 @@ class Search:
                     raise BudgetEndedError
                 if len(self.tested) >= self._next_look:
                     self._next_look = 2 * len(self.tested) + 1
-                    if self._becomes_exact(self._left(), cost.executions):
+                    if self._becomes_exact(self._left(), cost().executions):
                         return False
                 self._visit(mask)
                 self._tell(mask)
         except BudgetEndedError:  # it may allow for what is missing
-            if self._becomes_exact(self._left(), cost.executions):
+            if self._becomes_exact(self._left(), cost().executions):
                 return False
             raise
-        return not self._becomes_exact(self._left(), cost.executions)
+        return not self._becomes_exact(self._left(), cost().executions)
 
     def _in_order(self) -> Iterator[int]:
         """The sets that are not pruned, in an order that is cheap."""
@@ -351,7 +351,7 @@ class Search:
         scored = self.tested and all(each.was_counted for each in self.tested.values())
         return "exact" if scored and self.ended is Ending.DONE else self.method
 
-    def _result(self, cost: Cost) -> SearchResult:
+    def _result(self, cost: Callable[[], Spent]) -> SearchResult:
         above = [*self.border.above, *self.accepted]
         tested = self.tested.items()
         run = {m: each for m, each in tested if each.samples or each.decision == "undecided"}
@@ -380,8 +380,8 @@ class Search:
             stopped=self.ended,
             stopping=self.settings.stopping,
             decide_only=self.request.decide_only and self._how() == "sampled",
-            executions=cost.executions,
-            cache_hits=cost.cache_hits,
+            executions=cost().executions,
+            cache_hits=cost().cache_hits,
         )
 
     def _exact_decider(self, left: Iterable[int], spent: int) -> ExactDecider | None:
