@@ -229,16 +229,6 @@ def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
     assert list(answers.outputs) == list(model.predict(whole))
 
 
-def test_a_column_that_the_model_drops_may_stand_in_the_file() -> None:
-    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(40, 4)), columns=NAMES)
-    columns = ColumnTransformer([("a", "passthrough", ["years"])])
-    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["years"] > 0)
-    schema = themis.Schema(born=themis.Reals(-1, 1, step=1.0), years=themis.Reals(-1, 1, step=1.0))
-    assert themis.Audit(model, schema, favourable=[True]).causal("born").score == 0
-    with pytest.raises(themis.ThemisError, match="needs a column 'years' that the schema lacks"):
-        themis.Audit(model, themis.Schema(born=[0.0, 1.0]), favourable=[True])
-
-
 def test_what_a_model_takes_and_nobody_varies_is_passed_on(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     frame = hiring()

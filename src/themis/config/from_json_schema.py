@@ -262,8 +262,6 @@ def _bound(spec: Mapping[str, Any], name: str, exclusive: str) -> tuple[Fraction
 
 
 # The web service ------------------------------------------------------------------------------
-
-
 LOCAL = "http://localhost:8000"  # where services run that are being written
 METHODS = ("post", "put", "patch")
 CODES = ("200", "201", "202", "2XX", "default")

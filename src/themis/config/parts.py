@@ -149,8 +149,6 @@ class Source:
 
 
 # What is decided about findings: limits, and what is accepted for a while
-
-
 @dataclass(frozen=True)
 class Finding:
     """What a decision is about: a set, or every set where it is None."""
@@ -214,8 +212,6 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
 # Forms: the keys of a part as fields, what a value is as text, and what text means. Reading a text
 # never fails: what was to be a number and is none stays text, so that the reader of files says what
 # is wrong. A key whose text was not touched keeps its value.
-
-
 Key: TypeAlias = Mapping[str, Any]  # what the JSON Schema says of one
 Shape: TypeAlias = Literal["choice", "text", "value", "texts", "values", "numbers", "table"]
 MAIN = (  # keys that most files need, in the order of a form

@@ -164,8 +164,6 @@ def _made(cls: type, table: Table) -> Any:
 
 
 # The software under test ------------------------------------------------------------------------
-
-
 def _check_body(body: Any) -> Any:
     if not isinstance(body, str | Mapping | list):
         problem = "must be a JSON template, as text or as a table"

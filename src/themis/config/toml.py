@@ -224,8 +224,6 @@ def spell_remark(text: str) -> Iterator[str]:
 
 
 # Edits ------------------------------------------------------------------------------------------
-
-
 BOM = "\ufeff"
 _INDENT = re.compile(r"[ \t]*")
 _ABSENT = object()
@@ -280,8 +278,6 @@ class _LostError(Exception):
 
 
 # What the data are to be
-
-
 def _get(data: Any, path: KeyPath) -> Any:
     for part in path:
         try:
@@ -327,8 +323,6 @@ def _form(data: Any, ordered: KeyPath | None = None) -> str:
 
 
 # How it is written
-
-
 def _write(text: str, path: KeyPath, value: Any, top: int) -> str:
     """The text with a value; tables of the file have paths longer than `top` by one."""
     old = _get(tomllib.loads(text), path)

@@ -24,6 +24,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.numbers import NUMBER_LIMIT, is_number, is_whole
 
 MISSING = -1
+SHARED = 5  # people who have a value or are a group, so that naming it names nobody
 
 
 class Nested(str):
@@ -161,8 +162,6 @@ def _of_objects(values: Any) -> Column:
 
 
 # Types -------------------------------------------------------------------------------------
-
-
 Kind = Literal["boolean", "integer", "real", "text", "mixed", "nested"]
 MOST_REAL = float(NUMBER_LIMIT**4)  # larger ones are taken as texts
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
@@ -292,11 +291,7 @@ def _natural(value: Any) -> tuple[Any, ...]:
     return (isinstance(value, str), places, str(value))
 
 
-SHARED = 5  # people who have a value or are a group, so that naming it names nobody
-
 # Spellings ---------------------------------------------------------------------------------
-
-
 Floats = NDArray[np.float64]
 MISSING_TEXTS = frozenset({"", "na", "n/a", "nan", "null", "?"})
 

@@ -69,19 +69,28 @@ def documents(given: Any, *, column: str = "text") -> Documents:
         remedy = f"leave out documents: {LARGEST // 2**20} MiB may be read"
         raise RequestError([Mistake("rows", "", "is too large", remedy, str(given))])
     rows = rows_of(given, only={column, ID})
-    if column not in rows.columns:
-        known = rows.names or tuple(rows.columns)
-        problem = f"{rows.name} has no column {column!r}"
-        raise RequestError.one("missing-column", "column", problem, suggest(column, known))
-    texts = [str(each or "") for each in rows.columns[column].tolist()]
+    (texts,) = _texts(rows, [column], "column")
     names = [str(number) for number in range(1, len(texts) + 1)]
     if ID in rows.columns and column != ID:
-        names = [str("" if each is None else each) for each in rows.columns[ID].tolist()]
+        (names,) = _texts(rows, [ID], "column")
     if mistakes := list(_mistakes(rows, names, texts)):
         raise RequestError(mistakes)
     origins = tuple(rows.spelled_place(row) for row in range(len(rows)))
     source = str(given) if isinstance(given, str | Path) else rows.name
     return Documents(names, texts=tuple(texts), origins=origins, source=source)
+
+
+def _texts(rows: Table, columns: Sequence[str], where: str) -> list[list[str]]:
+    """What stands in some columns, as texts; empty where nothing does."""
+    known = rows.names or tuple(rows.columns)
+    if lacking := [each for each in columns if each not in known]:
+        problem = f"{rows.name} has no column "
+        raise RequestError(
+            Mistake("missing-column", where, f"{problem}{each!r}", suggest(each, known))
+            for each in lacking
+        )
+    cells = [rows.columns[each].tolist() for each in columns]
+    return [["" if value is None else str(value) for value in own] for own in cells]
 
 
 def _mistakes(rows: Table, names: Sequence[str], texts: Sequence[str]) -> Iterator[Mistake]:
@@ -156,22 +165,11 @@ def names(given: Any, *, by: Sequence[str], column: str = "name") -> Names:
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     rows = rows_of(given, only={column, *by})
-    known = rows.names or tuple(rows.columns)
-    mistakes = [
-        Mistake("missing-column", "names", f"{rows.name} has no column {each!r}",
-                suggest(each, known))
-        for each in (column, *by)
-        if each not in known
-    ]  # fmt: skip
     if not by:
-        remedy = 'write for example by = ["sex"]'
-        mistakes.append(Mistake("names", "by", "the names go with no characteristic", remedy))
-    if mistakes:
-        raise RequestError(mistakes)
-    cells = [
-        [str("" if v is None else v).strip() for v in rows.columns[each].tolist()]
-        for each in (column, *by)
-    ]
+        problem, remedy = "the names go with no characteristic", 'write for example by = ["sex"]'
+        raise RequestError.one("names", "by", problem, remedy)
+    texts = _texts(rows, (column, *by), "names")
+    cells = [[each.strip() for each in own] for own in texts]
     each_row = enumerate(zip(*cells, strict=True))
     empty = [rows.spelled_place(row) for row, each in each_row if not all(each)]
     if empty:

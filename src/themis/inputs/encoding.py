@@ -31,8 +31,9 @@ from themis.inputs.schema import Schema
 from themis.inputs.tables import Table
 
 EXAMPLES = 5  # rows named for each reason
-UNDERIVED = "nothing to derive it from"
-BREAKS = "breaks the constraint"
+NO_VALUE, UNKNOWN, NO_NUMBER = "missing value", "unknown value", "not a number"
+OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the schema"
+UNDERIVED, BREAKS = "nothing to derive it from", "breaks the constraint"
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,6 @@ class Misfit:
     rows: NDArray[np.int64]
     values: tuple[Any, ...]  # of the first few rows
     shared: tuple[bool, ...] = ()  # which of these so many rows have that one names nobody
-
-
-NO_VALUE, UNKNOWN, NO_NUMBER = "missing value", "unknown value", "not a number"
-OUTSIDE, OFF_STEP, WEIGHTLESS = "out of range", "off step", "weight 0 in the schema"
 
 
 @dataclass(frozen=True)
@@ -159,7 +156,7 @@ def _number(characteristic: Characteristic, number: float) -> int | float:
     return int(number) if whole else float(number)
 
 
-# Encoding -----------------------------------------------------------------------------------
+# Rows ---------------------------------------------------------------------------------------
 def encode_rows(
     rows: Table, schema: Schema, *, keep: bool
 ) -> tuple[Schema, NDArray[Any], list[Misfit]]:

@@ -289,8 +289,6 @@ def plain(value: Any) -> Any:
 
 
 # Columns that tell who somebody is ------------------------------------------------------------
-
-
 MOST = 0.5  # of the values look so
 LOOKED_AT = 1_000  # texts of a column, spread over all of them
 

@@ -157,9 +157,9 @@ def people_of(
         return people
     column = rows.columns[label]
     own = Column(column.values, column.codes[used])
-    numbers, known = numbers_of(label, own, weighed[used], person), None
+    numbers, known = _numbers_of(label, own, weighed[used], person), None
     if len(own.values) <= MOST_VALUES:
-        known = outcomes_of(label, own, weighed[used], person, is_count=people.are_counted)
+        known = _outcomes_of(label, own, weighed[used], person, is_count=people.are_counted)
     return replace(people, known=known, numbers=numbers)
 
 
@@ -203,7 +203,7 @@ def _check(
     if label is not None and label not in rows.columns:
         mistakes.append(_no_column(rows, label, "label"))
     elif label is not None:
-        mistakes += label_mistakes(label, rows.columns[label], taken)
+        mistakes += _label_mistakes(label, rows.columns[label], taken)
     if unknown not in get_args(Unknown):
         problem = f"there is no way {unknown!r} to treat rows that do not fit"
         mistakes.append(Mistake("unknown", "unknown", problem, suggest(unknown, get_args(Unknown))))
@@ -291,9 +291,7 @@ def _facts(
 
 
 # What is known of them ----------------------------------------------------------------------
-
-
-def numbers_of(
+def _numbers_of(
     label: str, column: Column, weights: NDArray[np.float64], person: NDArray[np.int64]
 ) -> KnownNumbers | None:
     """The numbers of some rows; None where some values of the column are none."""
@@ -306,7 +304,7 @@ def numbers_of(
     return KnownNumbers(label, own[known], person[known], weights[known])
 
 
-def outcomes_of(
+def _outcomes_of(
     label: str,
     column: Column,
     weights: NDArray[np.float64],
@@ -333,7 +331,7 @@ def outcomes_of(
     return KnownOutcomes(label, tuple(column.values[t] for t in there), weighed, heads)
 
 
-def label_mistakes(label: str, column: Column, taken: dict[str, str]) -> Iterator[Mistake]:
+def _label_mistakes(label: str, column: Column, taken: dict[str, str]) -> Iterator[Mistake]:
     """What speaks against a column as outcomes; `taken` says what other columns are."""
     if label in taken:
         yield Mistake("label", "label", f"{label!r} is {taken[label]}", "name another column")
@@ -348,8 +346,6 @@ def label_mistakes(label: str, column: Column, taken: dict[str, str]) -> Iterato
 
 
 # Columns that the schema lacks: people are compared by them, no subject has them --------------
-
-
 FEATURE = "sensitive_feature"  # and its number: the name of one that has none, as Fairlearn has it
 
 
