@@ -23,7 +23,6 @@ DECISION_LIMIT = 100  # different decisions, which fit into a byte
 Cells = NDArray[Any]  # of whole numbers; one byte each where outputs are plain decisions
 
 DEFAULT_FAVOURABLE: tuple[Value, ...] = (1, "1", True, "true")
-SHOWN_TEXT = 120  # characters of an output in a message
 
 CRASH = "crash"  # the subject raised, or ended badly
 INVALID = "invalid output"  # it answered, but not with a decision
@@ -57,9 +56,10 @@ class Failure:
 
 def shortened(output: Any) -> str:
     """An output in a message: services may talk at length."""
-    if isinstance(output, str) and len(output) > SHOWN_TEXT:
-        return f"{output[:SHOWN_TEXT]!r}… ({len(output):,} characters)"
-    return cut_text(repr(output), SHOWN_TEXT)
+    most = 120
+    if isinstance(output, str) and len(output) > most:
+        return f"{output[:most]!r}… ({len(output):,} characters)"
+    return cut_text(repr(output), most)
 
 
 def cut_text(text: str, most: int) -> str:

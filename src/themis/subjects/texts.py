@@ -190,10 +190,20 @@ def _read_pointer(printed: bytes, pointer: str) -> str:
             document = parse_json(text.splitlines()[-1])
         except ValueError:
             raise ValueError(f"it printed something that is not JSON: {shorten(text)!r}") from None
-    found = resolve_pointer(document, pointer)
-    if not isinstance(found, str | int | float) or found == "":
-        raise ValueError(f"{pointer} is {shorten(json.dumps(found))}, not a decision")
-    return plain_text(found)
+    return plain_text(decision(resolve_pointer(document, pointer), "it", pointer))
+
+
+def decision(found: Any, what: str, pointer: str = "") -> Any:
+    """What a pointer led to, if that is a decision."""
+    if isinstance(found, str | int | float) and found != "":
+        return found
+    hint = ""
+    if isinstance(found, dict) and found:
+        token = next(iter(found)).replace("~", "~0").replace("/", "~1")
+        inside = json.dumps(f"{pointer}/{token}", ensure_ascii=False)
+        hint = f"; point to what is inside, such as answer = {inside}"
+    problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
+    raise ValueError(f"{problem}{hint}")
 
 
 def _refuse(constant: str) -> Any:

@@ -41,13 +41,11 @@ _OUT_OF_QUOTA = re.compile(
     rb'"(insufficient_quota|billing_not_active)"|credit balance is too low to access'
 )
 _MAY_BE_UNPAID = frozenset({400, 403, 429})  # as services say it, beside 402
-CONNECT_SHARE = 0.9  # of the timeout: a connection that is not made by then never will be
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 Count: TypeAlias = Callable[["Reply | Trouble"], float]  # of tokens
 FIRST_WAIT_SECONDS = 0.25  # before the first retry; doubled for each further one
 LONGEST_WAIT_SECONDS = 30.0
-RETRY_AFTER_LIMIT_SECONDS = 60.0  # what a service asks for beyond this is not granted
 BURST_SECONDS = 0.05  # what was left unused this long ago may still be used
 
 
@@ -109,6 +107,7 @@ class Client:
         require_aiohttp()
         self._requests, self._limits = requests, limits
         self._host = requests.address.host
+        self._connect_seconds = 0.9 * limits.timeout_seconds  # none that is made later ever will be
         self.pace = Pace(limits.rate_per_second, limits.tokens_per_minute)
         self.deadline = math.inf  # of the clock `time.monotonic`
         self._reached = False
@@ -266,8 +265,7 @@ class Client:
             message = f"{host} is not who it says it is: its certificate was refused ({why})"
             return Trouble(TRANSPORT, message, unreachable=True, final=True)
         if isinstance(error, library.ConnectionTimeoutError):
-            seconds = CONNECT_SHARE * self._limits.timeout_seconds
-            message = f"no connection to {host} within {count_of(seconds, 'second')}"
+            message = f"no connection to {host} within {count_of(self._connect_seconds, 'second')}"
             return Trouble(TRANSPORT, message, unreachable=True)
         if isinstance(error, TimeoutError):
             message = f"no answer within {count_of(self._limits.timeout_seconds, 'second')}"
@@ -290,8 +288,7 @@ class Client:
             headers=self._requests.headers,
             cookie_jar=library.DummyCookieJar(),  # an execution must not depend on earlier ones
             timeout=library.ClientTimeout(
-                total=limits.timeout_seconds,
-                sock_connect=CONNECT_SHARE * limits.timeout_seconds,
+                total=limits.timeout_seconds, sock_connect=self._connect_seconds
             ),
         )
         return session
@@ -444,14 +441,17 @@ class Pace:
 
 
 def retry_after_seconds(text: str) -> float | None:
-    """What Retry-After asks for, in seconds or as a date; None where it is missing or wrong."""
+    """What Retry-After asks for, in seconds or as a date; None where it is missing or wrong.
+
+    More than a minute is not granted.
+    """
     text = text.strip()
     if text.isascii() and text.isdigit():
-        return min(float(text), RETRY_AFTER_LIMIT_SECONDS)
+        return min(float(text), 60.0)
     try:
         moment = email.utils.parsedate_to_datetime(text)
     except (TypeError, ValueError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     seconds = (moment - datetime.now(UTC)).total_seconds()
-    return min(max(seconds, 0.0), RETRY_AFTER_LIMIT_SECONDS)
+    return min(max(seconds, 0.0), 60.0)

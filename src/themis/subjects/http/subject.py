@@ -47,7 +47,7 @@ from themis.subjects.http.client import (
 from themis.subjects.http.requests import Credentials, Requests
 from themis.subjects.processes.programs import check_limits
 from themis.subjects.secrets import Secrets, inherited_secrets
-from themis.subjects.texts import no_answer_place, parse_json, resolve_pointer, shorten
+from themis.subjects.texts import decision, no_answer_place, parse_json, resolve_pointer, shorten
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -408,8 +408,13 @@ class AnswerReader:
 
     def _outputs(self, text: str, count: int) -> list[Any]:
         if self.answer == "text":
-            return [_decision(text.strip(), "the answer")]
-        document = _document(text)
+            return [decision(text.strip(), "the answer")]
+        try:
+            document = parse_json(text)
+        except ValueError:
+            said = " ".join(text.split())
+            problem = f"not JSON: {shorten(said)!r}" if said else "empty"
+            raise ValueError(f"the answer is {problem}") from None
         if not self._many:
             return [self._single(document, "the answer")]
         listed = resolve_pointer(document, self._list)
@@ -427,33 +432,11 @@ class AnswerReader:
     def _single(self, document: Any, what: str) -> Any:
         """The output in a document of one."""
         found = resolve_pointer(document, self.answer)
-        return found if self.structured else _decision(found, what, self.answer)
+        return found if self.structured else decision(found, what, self.answer)
 
     def _item(self, each: Any) -> Any:
         try:
             found = resolve_pointer(each, self._inner)
-            return found if self.structured else _decision(found, "an output", self._item_pointer)
+            return found if self.structured else decision(found, "an output", self._item_pointer)
         except ValueError as error:
             return Failure(INVALID, str(error))
-
-
-def _decision(found: Any, what: str, pointer: str = "") -> Any:
-    """What a pointer led to, if that is a decision."""
-    if isinstance(found, str | int | float) and found != "":
-        return found
-    hint = ""
-    if isinstance(found, dict) and found:
-        token = next(iter(found)).replace("~", "~0").replace("/", "~1")
-        inside = json.dumps(f"{pointer}/{token}", ensure_ascii=False)
-        hint = f"; point to what is inside, such as answer = {inside}"
-    problem = f"{pointer or what} is {shorten(json.dumps(found))}, not a decision"
-    raise ValueError(f"{problem}{hint}")
-
-
-def _document(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError:
-        said = " ".join(text.split())
-        problem = f"the answer is not JSON: {shorten(said)!r}" if said else "the answer is empty"
-    raise ValueError(problem)

@@ -18,8 +18,7 @@ from themis.subjects.base import WAKE_SECONDS
 from themis.subjects.processes.programs import Program
 
 OUTPUT_LIMIT = 2**20  # bytes of standard output that are held; a child that writes more is killed
-ERROR_TAIL = 4096  # bytes of standard error that are kept, the last ones
-ERROR_MARGIN = 1024  # and these before them: a secret that is cut is not recognised
+ERROR_TAIL, ERROR_MARGIN = 4096, 1024  # last bytes of errors; before them a secret may be cut
 TICK_SECONDS = 0.01  # how often a child is looked at where its end can't be waited for
 
 
