@@ -140,7 +140,7 @@ def suggest_regions(
 def _worth_looking(flips: Flags, left: Flags) -> bool:
     total, rest = int(flips.sum()), int((flips & left).sum())
     # Fewer flips that are not covered yet are not worth a region.
-    return rest >= 5 and rest > 0.2 * total and not flips[left].all()
+    return rest >= 5 and 5 * rest >= total and not flips[left].all()  # a fifth or more
 
 
 class _Rows:
