@@ -295,7 +295,7 @@ def all_facts() -> Result:
                distance="threshold 5", lower_bound=True, high=1.0),
         noise=Noise(300, 7, 0.023, 0.01, 0.05, 0.99),
         data={"file": "people.csv", "rows": 1000, "used": 950, "dropped": 50},
-        source={"file": "themis.toml", "command": ["themis", "score", "--against", "race"]},
+        source={"file": "themis.toml", "command": "themis score --against race"},
         stopped=Ending.BUDGET,
         failures={"crash": {"count": 3, "input": {"race": "green", "age": 30},
                             "message": "ValueError: no\nage", "reproduce": "loan green 30"}},

@@ -27,7 +27,6 @@ from themis.show.terminal.results import (
     render_result,
     render_search,
 )
-from themis.show.words import values as words
 
 
 class Terminal(io.StringIO):
@@ -41,57 +40,6 @@ PEOPLE = ({"race": "green", "age": 30}, {"race": "purple", "age": 30})
 def text(shown: Result, *, width: int = 80) -> str:
     """All details: what is in view by default is in `test_summary`."""
     return render_result(shown, file=io.StringIO(), width=width, everything=True)
-
-
-@pytest.mark.parametrize(
-    ("share", "shown"),
-    [(0, "0 %"), (0.0004, "< 0.1 %"), (0.113, "11.3 %"), (0.9996, "> 99.9 %"), (1.0, "100 %")],
-)
-def test_percentages_are_readable(share: float, shown: str) -> None:
-    assert words.percent(share) == shown
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [
-        (206, "206"),
-        (101_808, "101,808"),
-        (2_100_000_000_000, "2,100,000,000,000 (2.1 × 10^12)"),
-        (10**15, "1.0 × 10^15"),
-        (997 * 10**20, "1.0 × 10^23"),
-        (3**100, "5.2 × 10^47"),
-    ],
-)
-def test_sizes_are_exact_below_a_quadrillion(number: int, shown: str) -> None:
-    assert words.size(number) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0.0, "< 0.1 s"), (0.8, "0.8 s"), (42, "42 s"), (90, "1.5 min"), (9_000, "2.5 h")],
-)
-def test_durations_are_readable(seconds: float, shown: str) -> None:
-    assert words.duration(seconds) == shown
-    about = "under 0.1 s" if seconds == 0 else f"about {shown}"
-    assert words.about_duration(seconds) == about
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("a\nb", "a\\nb"),
-        ("\x1b[31mred", "\\x1b[31mred"),
-        ("\u202eabc", "\\u202eabc"),
-        ("\ud800", "\\ud800"),
-        ("", "''"),
-        ("  ", "'  '"),
-        (True, "true"),
-        (1.5, "1.5"),
-        ("日本", "日本"),
-    ],
-)
-def test_control_characters_are_made_visible(value: Any, shown: str) -> None:
-    assert words.visible(value) == shown
 
 
 NASTY = (

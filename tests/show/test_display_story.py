@@ -75,9 +75,6 @@ def test_commands_to_be_copied_stay_whole_within_a_search(
     assert re.search(r"^  \$ .*sh -c '.*true' green \d$", shown, re.MULTILINE)
 
 
-# --- group scores -------------------------------------------------------------------------
-
-
 # --- narrow tables ------------------------------------------------------------------------
 @pytest.mark.parametrize("width", range(76, 101, 4))
 def test_no_head_interval_or_word_of_a_table_is_cut(width: int) -> None:

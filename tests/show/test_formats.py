@@ -23,13 +23,12 @@ from markdown_it import MarkdownIt
 
 import themis
 from tests.projects import SMALL, enter, process, run, write_project
-from tests.report_results import notes
+from tests.report_results import all_facts, notes
 from themis.audit.checker import run_checks
 from themis.cli.demo import demo_audit
 from themis.errors import SubjectError
 from themis.results.comparison import beside_baseline
 from themis.results.model import CausalScore, Result
-from themis.results.parts import Noise, Placebo, Region
 from themis.results.saved import result_from_dict, result_schema
 from themis.results.verdicts import Acceptance, Acceptances, Check
 from themis.show.reports.ci import render_annotations, render_junit
@@ -149,24 +148,6 @@ def all_verdicts(audit: themis.Audit) -> Result:
     return result
 
 
-def full() -> Result:
-    """A result with everything that is only said where it is used."""
-    result = demo_audit().score([["race"]], ["causal"])
-    score = replace(
-        result.scores[0],
-        regions=(Region(("age > 40",), 0.5, 0.4, 0.6, 0.2, 2.5, 300),),
-        placebo=Placebo(0.1, 0.05, 0.2),
-        output="limit",
-        distance="relational",
-        scale=(0.0, 500.0),
-        population="rows",
-        counterfactuals="within",
-    )
-    noise = Noise(300, 3, 0.01, 0.001, 0.03, 0.99)
-    source = {"file": "themis.toml", "lines": {"race": 7}, "command": "themis score"}
-    return replace(result, scores=(score,), noise=noise, data={"rows": 7}, source=source)
-
-
 def hostile() -> Result:
     """A result whose names, values, outputs and notes try to break out of every format."""
     names = [f"{number} {text}".replace(",", ";") for number, text in enumerate(HOSTILE)]
@@ -187,7 +168,7 @@ def hostile() -> Result:
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
-    return {**dict(make_results()), "full": full(), "hostile": hostile()}
+    return {**dict(make_results()), "full": all_facts(), "hostile": hostile()}
 
 
 # The published schema of the JSON result --------------------------------------------------

@@ -90,6 +90,9 @@ SCORES: dict[str, list[Score]] = {
     "either measure": [causal(against=("sex",), **NONE), group()],
     "similar rates that hide": [causal(direction=OFFSET), group(score=0.01, low=0.0, high=0.03)],
     "no output favourable": [causal(**NONE), group(groups=SILENT, **CALM)],
+    "nothing could be compared": [causal(**{**NONE, "high": 1.0, "unknown": 702})],
+    "most failed": [causal(**{**NONE, "high": 0.9, "unknown": 600}), group(low=0.0, unknown=300)],
+    "a few failed": [causal(**{**NONE, "high": 0.05, "unknown": 3})],
     "every output favourable": [group(groups=ALWAYS, **CALM)],
     "every output favourable in rows": [
         group(groups=ALWAYS, **{**CALM, **WHOLE, "population": "rows"})
@@ -183,6 +186,14 @@ def results() -> Iterator[tuple[str, Result]]:
     for name, value in WRONG.items():
         yield f"what may invalidate it: {name}", result(causal(), **{name: value})
     yield "an ended budget", result(causal(stopped=Ending.BUDGET, notes=notes("it ended")))
+    never = (Note.of("no-favourable-output", outputs=[1, 0], favourable=["1"]),)
+    silent = group(groups=SILENT, **CALM)
+    yield "no output favourable, and what to write", result(silent, notes=never)
+    unfound = replace(SEARCHED, measure="group", found=(), minimal_sets=(), undecided=())
+    yield (
+        "a search of rates that tell nothing",
+        result(command="search", searches=(unfound,), notes=never),
+    )
     alike = [causal(against=(name,), notes=notes("rows were left out")) for name in PAIR]
     yield "the same note of two scores", result(*alike)
     yield "the words of a file", result(causal(), group(), FAIR, report=NAMED)

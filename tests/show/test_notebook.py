@@ -136,12 +136,20 @@ def test_a_search_draws_the_found_sets_and_the_threshold() -> None:
     assert "no other combination changes" in drawn(nothing.plot().svg).attrib["aria-label"]
 
 
-def test_a_picture_shows_itself_and_can_be_saved(tmp_path: Path) -> None:
-    plot = causal().plot()
-    assert plot._repr_svg_() == str(plot) == plot.svg
-    assert plot.svg in plot._repr_html_()
-    plot.save(tmp_path / "score.svg")
-    assert (tmp_path / "score.svg").read_text(encoding="utf-8") == plot.svg
+def test_a_picture_shows_itself_and_replaces_an_earlier_one(tmp_path: Path) -> None:
+    for thing in (causal(), group(), SEARCHED, result(causal(), group())):
+        plot = thing.plot()
+        assert plot._repr_svg_() == str(plot) == plot.svg
+        assert plot.svg in plot._repr_html_()
+        plot.save(tmp_path / "score.svg")
+        assert (tmp_path / "score.svg").read_text(encoding="utf-8") == plot.svg
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.pdf", "a", "a.svg.png"])
+def test_a_picture_of_another_kind_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(themis.RequestError, match=r"pictures are SVG; name it 'a(\.svg)?\.svg'"):
+        causal().plot().save(tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 @settings(max_examples=40, deadline=None)

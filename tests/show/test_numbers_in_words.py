@@ -17,7 +17,81 @@ from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_result
 from themis.show.words.scores import ratio_text
-from themis.show.words.values import Rounding, decimals, figure, hundredths, percent
+from themis.show.words.values import (
+    Rounding,
+    about_duration,
+    decimals,
+    duration,
+    figure,
+    hundredths,
+    percent,
+    percent_sure,
+    share_text,
+    size,
+    visible,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (percent(0), "0 %"),
+        (percent(0.0004), "< 0.1 %"),
+        (percent(0.113), "11.3 %"),
+        (percent(0.9996), "> 99.9 %"),
+        (percent(1.0), "100 %"),
+        # sizes are exact below a quadrillion
+        (size(101_808), "101,808"),
+        (size(2_100_000_000_000), "2,100,000,000,000 (2.1 × 10^12)"),
+        (size(10**15), "1.0 × 10^15"),
+        (size(997 * 10**20), "1.0 × 10^23"),
+        (size(3**100), "5.2 × 10^47"),
+        (duration(0.0), "< 0.1 s"),
+        (about_duration(0.0), "under 0.1 s"),
+        (duration(0.8), "0.8 s"),
+        (about_duration(0.8), "about 0.8 s"),
+        (duration(42), "42 s"),
+        (duration(90), "1.5 min"),
+        (duration(9_000), "2.5 h"),
+        # four digits, and powers of ten only where there is no other way
+        (figure(15_812.4), "15,810"),
+        (figure(-81_430.0), "-81,430"),
+        (figure(99_999.0), "100,000"),
+        (figure(1_234.4), "1,234"),
+        (figure(0.062_54), "0.06254"),
+        (figure(0.000_123), "0.000123"),
+        (figure(0.0), "0"),
+        (figure(123e12), "123,000,000,000,000"),
+        (figure(1.5e15), "1.5e+15"),
+        (figure(1.5e-5), "1.5e-05"),
+        # of few, counts; of others, their ends where something was estimated
+        (share_text(3 / 26, 3, 26, 0.02, 0.3), "3 of 26"),
+        (share_text(0.0, 0, 99, 0.0, 0.1), "0 of 99"),
+        (share_text(0.25, 25, 100, 0.15, 0.37), "25.0 % (15.0 – 37.0 %)"),
+        (share_text(0.0, 0, 200, 0.0, 0.023), "0 % (at most 2.3 %)"),
+        (share_text(0.0, 0, 20_000, 0.0, 0.0004), "0 % (below 0.1 %)"),
+        (share_text(0.25, 25, 100), "25.0 %"),
+        (share_text(0.25, 3, 26), "25.0 %"),  # those that were counted weigh differently
+        (share_text(0.25, None, 26), "25.0 %"),
+        # never more than it is
+        (percent_sure(0.99), "99"),
+        (percent_sure(0.9975), "99.75"),
+        (percent_sure(0.99875), "99.875"),
+        (percent_sure(1 - 0.01 / 11), "99.909"),
+        # control characters are shown, never obeyed
+        (visible("a\nb"), "a\\nb"),
+        (visible("\x1b[31mred"), "\\x1b[31mred"),
+        (visible("\u202eabc"), "\\u202eabc"),
+        (visible("\ud800"), "\\ud800"),
+        (visible(""), "''"),
+        (visible("  "), "'  '"),
+        (visible(True), "true"),
+        (visible(1.5), "1.5"),
+        (visible("日本"), "日本"),
+    ],
+)
+def test_numbers_and_values_are_readable(written: str, shown: str) -> None:
+    assert written == shown
 
 
 def test_a_confidence_is_never_rounded_up_to_certainty() -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
 from themis.show.terminal.results import render_quiet, render_result
 from themis.show.words.headlines import headline
-from themis.show.words.wording import PLAIN, Wording
+from themis.show.words.wording import PLAIN, Wording, favour_remedy
 
 FILE = """
 version = 1
@@ -154,3 +155,38 @@ def test_a_score_that_stands_alone_speaks_in_the_words_of_its_audit() -> None:
         audit.group("sex").assert_below(0.1)
     assert "test applicants" in audit.causal("sex")._repr_html_()
     assert "naming" not in audit.causal("sex").to_dict()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "favourable", "remedy"),
+    [
+        ([1, 0], ["1"], ": write favourable = [1]"),
+        (["1", "0"], [1], ': write favourable = ["1"]'),
+        ([True, False], ["True"], ": write favourable = [true]"),
+        (["Yes", "No"], ["yes"], ': write favourable = ["Yes"]'),
+        (["a", "b"], ["1"], ""),
+    ],
+)
+def test_what_to_write_is_what_looks_the_same(
+    outputs: list[Any], favourable: list[Any], remedy: str
+) -> None:
+    assert favour_remedy({"outputs": outputs, "favourable": favourable}) == remedy
+
+
+def test_an_assertion_says_it_once_and_rules_nothing_out() -> None:
+    audit = themis.Audit(
+        lambda person: int(person["age"] > 3),
+        themis.Schema(sex=["f", "m"], age=themis.Integers(0, 10**6)),
+        favourable=["1"],
+    )
+    with pytest.raises(themis.InconclusiveError) as error:
+        audit.group("sex").assert_below(0.05)
+    text = " ".join(str(error.value).split())
+    assert "No output was favourable, so rates of '1' say nothing about sex" in text
+    assert "ruled out" not in text
+
+
+def test_rates_that_tell_nothing_are_no_test_that_passes() -> None:
+    groups = tuple(replace(each, rate=0.0, low=0.0) for each in GROUPS)
+    silent = samples.group(groups=groups, score=0.0, low=0.0, high=0.096)
+    assert '<error message="No output was favourable' in render_junit(samples.result(silent))

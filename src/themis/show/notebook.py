@@ -27,8 +27,7 @@ from themis.show.words.values import count, cut_name, ends_text, percent, set_te
 from themis.show.words.verdicts import measured_on, verdict
 from themis.show.words.wording import PLAIN, Wording, brought, wording
 
-WITNESSES = 2
-SETS = 40  # sets shown of a search
+SETS = 40  # sets shown of a search, and rows of a picture
 
 
 def html_of(thing: Any) -> Html:
@@ -115,7 +114,6 @@ def _box(blocks: Iterable[Block]) -> Html:
 
 
 ENDS = 10  # groups of a picture, from either end
-ROWS = 40  # of a picture
 
 
 def plot(thing: Any) -> Plot:
@@ -149,14 +147,14 @@ def _(score: GroupScore) -> Plot:
 
 @_plot.register
 def _(search: SearchResult) -> Plot:
-    measured = [each for each in search.minimal_sets if each.samples and is_told(each)][:ROWS]
+    measured = [each for each in search.minimal_sets if each.samples and is_told(each)][:SETS]
     limit = Mark(search.threshold, f"threshold {percent(search.threshold)}")
     return Plot(chart(list(map(_interval, measured)), search_headline(search), [limit]))
 
 
 @_plot.register
 def _(result: Result) -> Plot:
-    rows = [_interval(each, f"{each.measure} ") for each in result.scores if is_told(each)][:ROWS]
+    rows = [_interval(each, f"{each.measure} ") for each in result.scores if is_told(each)][:SETS]
     return Plot(chart(rows, verdict(result).sentence))
 
 

@@ -14,7 +14,7 @@ from themis.show.words.headlines import capital
 from themis.show.words.notes import command_without, how_it_ended
 from themis.show.words.scores import cut_off, failure_text, inconclusive
 from themis.show.words.searches import left_open
-from themis.show.words.values import count, set_phrase, visible
+from themis.show.words.values import count, set_phrase, some_of, visible
 
 ALL_CLEAR = "No execution failed, nothing ended early, and there are no warnings."
 
@@ -113,7 +113,7 @@ def notes_of_parts(result: Result) -> Iterator[Caution]:
             if str(note) not in said:
                 found.setdefault(str(note), []).append(score)
     for text, scores in found.items():
-        about = f"{_listed(dict.fromkeys(map(_name, scores)))}: {text}"
+        about = f"{some_of([*dict.fromkeys(map(_name, scores))])}: {text}"
         yield Caution("note", about, weakens=text not in harmless)
 
 
@@ -128,12 +128,6 @@ def _unsure(result: Result) -> Iterator[Caution]:
 
 def _name(score: Score) -> str:
     return f"{score.measure} score of {set_phrase(score.against)}"
-
-
-def _listed(names: Iterable[str], shown: int = 6) -> str:
-    names = list(names)
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(names[:shown]) + more
 
 
 def all_clear(result: Result) -> str:

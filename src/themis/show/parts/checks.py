@@ -29,7 +29,7 @@ from themis.show.words.searches import (
     scores_about,
     verdict_words,
 )
-from themis.show.words.values import count, set_text, visible
+from themis.show.words.values import count, set_text, some_of, visible
 from themis.show.words.verdicts import check_state
 
 SETS = 10  # found sets that are named
@@ -77,10 +77,9 @@ def check_details(check: CheckResult, *, everything: bool = False) -> Iterator[B
         cells = (check_point(check), drawn, check_interval(check))
         yield Table("Beside the limit", ("", axis, ""), [cells])
     if check.sets:
-        shown = check.sets if everything else check.sets[:SETS]
-        more = f"; + {len(check.sets) - len(shown)} more" if len(shown) < len(check.sets) else ""
-        names = "; ".join(map(set_text, shown))
-        yield Statement(f"{count(len(check.sets), 'minimal set')} found: {names}{more}")
+        most, sets = len(check.sets) if everything else SETS, [*map(set_text, check.sets)]
+        names = some_of(sets, most, between="; ", more="; + {} more")
+        yield Statement(f"{count(len(sets), 'minimal set')} found: {names}")
 
 
 def telling_score(check: CheckResult, result: Result) -> Score | None:

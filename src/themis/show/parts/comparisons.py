@@ -12,6 +12,7 @@ from themis.show.words.headlines import capital
 from themis.show.words.naming import in_units, kinds
 from themis.show.words.scores import failure_text
 from themis.show.words.values import (
+    COMMON,
     Rounding,
     at_most,
     confidence_text,
@@ -21,6 +22,7 @@ from themis.show.words.values import (
     points,
     set_phrase,
     set_text,
+    some_of,
     took,
     visible,
     with_followers,
@@ -141,7 +143,6 @@ def remarks(found: Differences | Replay) -> Iterator[Block]:
     yield Statement(replay_cost(found), "faint")
 
 
-NAMED = 3  # scores or sets in a headline
 CLAIMED = ("risen", "risen, tolerated", "fallen", "new", "gone")  # changes that are certain
 OTHERS: dict[TestState, str] = {  # states of tests that do not differ, or are not known to
     "fixed": "equal now",
@@ -151,7 +152,6 @@ OTHERS: dict[TestState, str] = {  # states of tests that do not differ, or are n
     "unknown": "outside the schema",
     "not run": "not run",
 }
-COMMON = 8  # characteristics shown in which the two inputs agree
 
 
 def replay_headline(replay: Replay) -> str:
@@ -206,9 +206,8 @@ def shared_values(test: ReplayedTest, *, everything: bool) -> str:
     """What the two have in common."""
     changed = _changed(test)
     common = [(name, value) for name, value in test.inputs[0].items() if name not in changed]
-    shown = common if everything else common[:COMMON]
-    text = ", ".join(f"{visible(name)} {visible(value)}" for name, value in shown)
-    return text + (f", + {len(common) - len(shown)} more" if len(shown) < len(common) else "")
+    texts = [f"{visible(name)} {visible(value)}" for name, value in common]
+    return some_of(texts, len(texts) if everything else COMMON, more=", + {} more")
 
 
 def replay_cost(replay: Replay) -> str:
@@ -255,8 +254,7 @@ def _unseen(found: Differences) -> Iterator[str]:
 
 def _named(names: list[str]) -> str:
     """The first of them, and how many more there are."""
-    more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
-    return "; ".join([*names[:NAMED], *more])
+    return some_of(names, 3, between="; ", more="; {} more")
 
 
 def _improved(found: Differences) -> Iterator[str]:

@@ -36,6 +36,7 @@ from themis.show.words.values import (
     percent,
     set_phrase,
     set_text,
+    some_of,
     visible,
 )
 from themis.show.words.wording import PLACES, Wording, is_drawn
@@ -182,7 +183,6 @@ UNKNOWN = "unknown"
 TOO_FEW = "too few to say"
 NOTHING = "–"
 RARE = 0.02  # of all: a category that an audit may leave out
-NAMED = 12  # rare categories that are named
 
 
 def observed_blocks(
@@ -341,10 +341,9 @@ def unknown_and_rare(observed: Observed, words: Wording) -> str:
     text = f"Of an unknown category: {_unknown(observed)}. "
     if not rare:
         return f"{text}No category has fewer than 2 % of {whom}."
-    named = "; ".join(_name(each, words, words).text for each in rare[:NAMED])
-    more = f" and {len(rare) - NAMED:,} more" if len(rare) > NAMED else ""
+    named = some_of([_name(each, words, words).text for each in rare], 12, between="; ")
     return (
-        f"{text}Fewer than 2 % of {whom}: {named}{more}. Local Law 144 lets an auditor leave such "
+        f"{text}Fewer than 2 % of {whom}: {named}. Local Law 144 lets an auditor leave such "
         "categories out of the impact ratios, with a reason (§ 5-301(d)); here those of too few to "
         "judge have no ratio, nor is any measured by them."
     )

@@ -32,6 +32,7 @@ from themis.show.words.values import (
     plain_phrase,
     points,
     set_phrase,
+    some_of,
     visible,
 )
 from themis.show.words.wording import Wording
@@ -227,9 +228,8 @@ def of_output(name: str) -> str:
     return f"the output {cut_name(visible(name))}"
 
 
-def _listed(values: Sequence[object], shown: int = 4) -> str:
-    texts = [cut_name(visible(each)) for each in values[:shown]]
-    return ", ".join(texts) + (f" and {len(values) - shown} more" if len(values) > shown else "")
+def _listed(values: Sequence[object]) -> str:
+    return some_of([cut_name(visible(each)) for each in values], 4)
 
 
 def outcomes_certainty(outcomes: Outcomes) -> str:
@@ -342,7 +342,6 @@ WHAT_IF = (
     "lowers it. Where nobody or everybody gets the favourable decision, no difference is left."
 )
 TOLD = 3  # characteristics with sentences of their own
-NAMED = 6  # of those without any sign
 NOT_CAUSES = (
     "Association is Cramér's V, corrected for bias: 0 is none, 1 tells the groups apart. Changed: "
     "the share of people whose decision changes with this characteristic alone. None of this says "
@@ -405,9 +404,8 @@ def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
         yield _stands_in(each, words)
     weak = [_name(each) for each in proxies if not each.may_stand_in]
     if weak:
-        more = f" and {len(weak) - NAMED} more" if len(weak) > NAMED else ""
         reason = f"(association below {FAINT:g}, or no decision changes)"
-        yield f"No sign of it for {', '.join(weak[:NAMED])}{more} {reason}"
+        yield f"No sign of it for {some_of(weak)} {reason}"
 
 
 def _stands_in(proxy: Proxy, words: Wording) -> str:

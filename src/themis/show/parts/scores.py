@@ -45,6 +45,7 @@ from themis.show.words.naming import amount, ends_of, kind_words, output_name
 from themis.show.words.scores import impact, method, seen
 from themis.show.words.searches import protection
 from themis.show.words.values import (
+    LONGEST_NAME,
     count,
     cut_name,
     cut_text,
@@ -52,12 +53,12 @@ from themis.show.words.values import (
     percent,
     set_text,
     set_with_followers,
+    some_of,
     told_apart,
     visible,
 )
 from themis.show.words.wording import PLAIN, Wording, is_drawn
 
-LONGEST_NAME = 240  # letters: a set may be made of hundreds of characteristics
 CHANGES = 3  # directions of harm in sentences
 ENDS = 5  # groups shown from either end
 WITNESSES = 2  # pairs of a score
@@ -255,7 +256,6 @@ def _directions(score: CausalScore, words: Wording) -> Iterator[str]:
         )
 
 
-COMMON = 12  # characteristics named in which the two of a pair agree
 DIFFERENCES = 24  # rows of a pair
 LINE = 4_000  # letters of an input
 
@@ -275,11 +275,8 @@ def pair_blocks(pair: Witness, score: CausalScore, words: Wording) -> Iterator[B
     yield pair_table(pair, score.output, words)
     common = [name for name in pair.inputs[0] if name not in pair.differs_in]
     if common:
-        both = ", ".join(
-            f"{visible(n)} {words.value(n, pair.inputs[0][n], LINE)}" for n in common[:COMMON]
-        )
-        more = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
-        yield Statement(f"{both}{more}", "faint", "both")
+        both = [f"{visible(n)} {words.value(n, pair.inputs[0][n], LINE)}" for n in common]
+        yield Statement(some_of(both, 12, more=", + {} more"), "faint", "both")
     if needs := joint_pair_sentence(pair, score, words):
         yield Statement(needs, "faint")
 

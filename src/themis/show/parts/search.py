@@ -26,7 +26,7 @@ from themis.show.parts.scores import common_axis, score_interval
 from themis.show.words.headlines import interval, point
 from themis.show.words.naming import amount, in_units
 from themis.show.words.searches import Names, decision_words, sets_noun, unlisted_words
-from themis.show.words.values import count, cut_text, set_text, visible
+from themis.show.words.values import count, cut_text, set_text, some_of, visible
 
 Kind = Literal["found", "undecided", "below", "pruned", "open"]
 KINDS: tuple[Kind, ...] = ("found", "undecided", "below", "pruned", "open")
@@ -199,6 +199,5 @@ def lattice(search: SearchResult, link: Callable[[Names], str] = lambda _: "") -
     yield Statement(" · ".join(legend), "faint")
     larger = [set_text(each) for each in search.found if len(each) > 2]
     if larger:
-        more = f"; and {len(larger) - FEW:,} more" if len(larger) > FEW else ""
         summary = f"{count(len(larger), 'combination')} of three or more found"
-        yield Statement(f"{summary}: {'; '.join(larger[:FEW])}{more}")
+        yield Statement(f"{summary}: {some_of(larger, FEW, between='; ', more='; and {} more')}")

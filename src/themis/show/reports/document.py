@@ -47,7 +47,7 @@ from themis.show.html import (
     upright,
 )
 from themis.show.words.headlines import capital
-from themis.show.words.values import count
+from themis.show.words.values import LONGEST_NAME, count
 
 # One style for screens, phones and paper, in light and in dark. Blue and orange are told apart by
 # all eyes; shapes and words carry the same meaning. Every colour of text keeps a contrast of 4.5 to
@@ -155,7 +155,6 @@ def fitting(render: Callable[[Space], str]) -> str:
 
 
 LONGEST = 700  # letters of a sentence
-LONGEST_NAME = 240  # of a cell: a set may be made of hundreds of characteristics
 LONGEST_LINE = 8_000  # of a command
 CLASSES = {"headline": "sentence", "plain": None, "faint": "faint", "warning": "faint",
            "remark": "remark"}  # fmt: skip

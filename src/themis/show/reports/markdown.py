@@ -30,7 +30,7 @@ from themis.show.html import cut
 from themis.show.parts.cautions import caution_blocks, cautions
 from themis.show.parts.checks import accepted, checks_table
 from themis.show.parts.outcomes import known_of_people
-from themis.show.parts.scores import pair_blocks, scores_table
+from themis.show.parts.scores import WITNESSES, pair_blocks, scores_table
 from themis.show.reports.method import RECIPE, command_again, digest, same_again
 from themis.show.words.explanations import harms, pairs_origin
 from themis.show.words.headlines import headline
@@ -43,7 +43,6 @@ from themis.show.words.wording import Wording, subject_title, wording
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
 LONGEST = 600  # characters of a cell or a sentence
-WITNESSES = 2  # pairs for each score
 TELLING = 10  # scores whose pairs are shown
 MARKS = {"calm": "✅", "grave": "❌", "undecided": "❔", "open": "☑️"}  # accepted, or known
 BOLD = ("changed", "better", "worse")

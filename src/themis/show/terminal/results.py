@@ -65,9 +65,7 @@ from themis.show.words.values import count, decimals, set_phrase, set_text, visi
 from themis.show.words.verdicts import search_lines, source_text, verdict
 from themis.show.words.wording import PLAIN, Wording, brought, subject_title, wording
 
-ROWS = 20  # of the table
-SETS = 20  # unless all are asked for
-TWO = 2  # outputs: a decision and its opposite
+SETS = 20  # and lines of a table, unless all are asked for
 
 Shown: TypeAlias = Block | RenderableType  # what a page of a terminal is made of
 
@@ -183,9 +181,9 @@ def _of_set(result: Result, against: tuple[str, ...]) -> Iterator[Block]:
 def overview_table(scores: Sequence[Score]) -> Iterator[Block]:
     """A line for each score that was measured, all bars on one scale."""
     known = [score for of_set in by_set(scores).values() for score in of_set if score.samples]
-    more = f"{len(known) - ROWS:,} more below" if len(known) > ROWS else ""
+    more = f"{len(known) - SETS:,} more below" if len(known) > SETS else ""
     if known:
-        yield scores_table(known[:ROWS], foot=more)
+        yield scores_table(known[:SETS], foot=more)
 
 
 def show_doubts(result: Result, *, everything: bool = False) -> Iterator[Block]:
@@ -212,7 +210,7 @@ def show_cost(result: Result) -> Iterator[Block]:
     if (text := how_sure_together(result)) is not None:
         yield Statement(text)
     for each in result.outputs:
-        if each.distinct > TWO:  # of two decisions the rates tell as much
+        if each.distinct > 2:  # of a decision and its opposite the rates tell as much
             yield Statement(outputs_text(each), "faint")
     if (text := precision_chosen(result)) is not None:
         yield Statement(text, "faint")

@@ -24,6 +24,7 @@ from themis.show.words.naming import (
     rate_text,
 )
 from themis.show.words.values import (
+    COMMON,
     FEW_COUNTED,
     as_saved,
     at_least,
@@ -33,6 +34,7 @@ from themis.show.words.values import (
     percent,
     set_phrase,
     share_text,
+    some_of,
     told_apart,
     visible,
     with_followers,
@@ -276,9 +278,6 @@ def placebo_sentence(score: CausalScore, words: Wording = PLAIN) -> str:
     )
 
 
-COMMON = 8  # characteristics named in which two people agree
-
-
 def harms(score: Score, *, most: int, words: Wording = PLAIN) -> Iterator[str]:
     """Who loses by which change; of groups, which one is favoured."""
     if isinstance(score, CausalScore):
@@ -322,7 +321,7 @@ def example(score: Score, words: Wording = PLAIN) -> str | None:
     ]
     common = [name for name in first if name not in changed]
     both = [f"{set_phrase([name])} {words.value(name, second[name])}" for name in common]
-    rest = f", + {len(common) - COMMON} more" if len(common) > COMMON else ""
     whose = " (generated, not anybody's row)" if witness.generated else ""
     text = f"{of}{', '.join(got)}"
-    return f"{text}; both have {', '.join(both[:COMMON])}{rest}{whose}" if both else text
+    agree = some_of(both, COMMON, more=", + {} more")
+    return f"{text}; both have {agree}{whose}" if both else text

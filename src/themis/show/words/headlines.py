@@ -13,7 +13,14 @@ from pathlib import Path
 
 from themis.inputs.columns import SHARED
 from themis.results.finding import finding, idle_favour, is_settled
-from themis.results.model import CausalScore, ExcessScore, GroupScore, Score, is_by_degrees
+from themis.results.model import (
+    ROUNDING,
+    CausalScore,
+    ExcessScore,
+    GroupScore,
+    Score,
+    is_by_degrees,
+)
 from themis.results.parts import Group, Share
 from themis.results.withheld import hidden_groups, is_told
 from themis.show.words.naming import (
@@ -51,7 +58,6 @@ from themis.show.words.wording import PLAIN, Wording
 TEMPLATES: dict[str, dict[str, tuple[str, str]]] = tomllib.loads(
     Path(__file__).with_name("headlines.toml").read_text(encoding="utf-8")
 )
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)

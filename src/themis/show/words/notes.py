@@ -40,6 +40,7 @@ from themis.show.words.values import (
     points,
     round_points,
     share_text,
+    some_of,
     told_apart,
     visible,
 )
@@ -53,7 +54,6 @@ WORDS: dict[str, dict[str, str]] = tomllib.loads(
 ENDS: dict[str, Rounding] = {"low": "down", "floor": "down", "high": "up", "explains": "up"}
 SHOWN = 3  # constraints, spellings or values that are named
 GROUPS_NAMED = 4  # of people
-COLUMNS_NAMED = 20
 _ALWAYS = {  # what the words of some sentences need, and no note has as a value
     "noise": WORDS["ended"]["noise"],
     "rates": "rates",
@@ -202,9 +202,7 @@ def _person(values: Values, name: str) -> str:
 
 
 def _columns(values: Values, name: str) -> str:
-    names = [cut_name(visible(each)) for each in values[name]]
-    more = f" and {len(names) - COLUMNS_NAMED} more" if len(names) > COLUMNS_NAMED else ""
-    return ", ".join(names[:COLUMNS_NAMED]) + more
+    return some_of([cut_name(visible(each)) for each in values[name]], 20)
 
 
 def _quantity(values: Values, name: str) -> str:
@@ -251,8 +249,7 @@ def _others(values: Values, name: str) -> str:
 
 def _rules(values: Values, name: str) -> str:
     rules = [f"{rule} ({text})" for rule, text in values[name].items()]
-    more = f" and {len(rules) - SHOWN} more" if len(rules) > SHOWN else ""
-    return "; ".join(rules[:SHOWN]) + more
+    return some_of(rules, SHOWN, between="; ")
 
 
 def _scale(values: Values, name: str) -> str:

@@ -24,14 +24,13 @@ from themis.show.words.values import (
     percent_sure,
     plain_phrase,
     points,
+    some_of,
     tokens_used,
     took,
     visible,
     with_followers,
 )
 from themis.show.words.wording import PLAIN, Wording, is_drawn
-
-MISSING_NAMED = 8  # scores named that were not measured
 
 FOR_ALL = "; for all together: --family"
 
@@ -244,13 +243,8 @@ def inconclusive(scores: Sequence[Score]) -> Iterator[str]:
         missing = [each for each in scores if not each.samples and each.stopped is stopped]
         if missing:
             reason = f"because {how_it_ended(stopped)}"
-            yield f"{len(missing)} of {total}: not measured, {reason}: {_names(missing)}"
-
-
-def _names(scores: Sequence[Score]) -> str:
-    """Which scores these are; the first of them, where they are many."""
-    more = [f"{len(scores) - MISSING_NAMED:,} more"] if len(scores) > MISSING_NAMED else []
-    return "; ".join([*map(score_words, scores[:MISSING_NAMED]), *more])
+            names = some_of([*map(score_words, missing)], 8, between="; ", more="; {} more")
+            yield f"{len(missing)} of {total}: not measured, {reason}: {names}"
 
 
 def hidden_changes(scores: Sequence[Score], words: Wording = PLAIN) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from themis.show.words.headlines import capital, idle_words, rests_on_few
 from themis.show.words.naming import ALL_RUN, amount, in_units
 from themis.show.words.notes import how_it_ended
 from themis.show.words.values import (
+    NAMED,
     at_most,
     confidence_text,
     count,
@@ -38,7 +39,6 @@ from themis.show.words.values import (
 from themis.show.words.wording import PLAIN, Wording
 
 FEW_NAMED = 3  # sets that rest on groups of few people
-AMONG = 6  # characteristics named that were searched
 
 Names = tuple[str, ...]
 TEMPLATES: dict[str, dict[str, str]] = tomllib.loads(
@@ -147,9 +147,17 @@ def _among(search: SearchResult, words: Wording) -> str:
     """Which characteristics were searched: `among sex and race, `; nothing where all were."""
     if words.inputs and words.inputs <= set(search.among):
         return ""
-    shown, more = search.among[:AMONG], len(search.among) - AMONG
-    names = plain_phrase([*shown, f"{more:,} more"] if more > 0 else shown)
-    return f"among {names}, " if search.among[1:] else f"for {names} alone, "
+    return (
+        f"among {_first(search.among)}, "
+        if search.among[1:]
+        else f"for {_first(search.among)} alone, "
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    """Characteristics in a sentence, of many the first: `race, sex and 3 more`."""
+    more = len(names) - NAMED
+    return plain_phrase([*names[:NAMED], f"{more:,} more"] if more > 0 else names)
 
 
 def _confidence(search: SearchResult) -> str:
@@ -224,8 +232,7 @@ def set_counts(search: SearchResult, words: Wording = PLAIN) -> str:
     among = count(len(search.among), "characteristic")
     text = f"{count(search.sets_total, 'combination')}{size} of {among}: {', '.join(parts)}"
     if left := sorted(words.inputs - set(search.among)):
-        named, more = left[:AMONG], len(left) - AMONG
-        text += f"; not searched: {plain_phrase([*named, f'{more:,} more'] if more > 0 else named)}"
+        text += f"; not searched: {_first(left)}"
     return text
 
 

@@ -16,6 +16,9 @@ __all__ = ["count"]
 
 FEW_COUNTED = 100  # a share of fewer is shown as counts
 LONGEST = 64  # characters of a name or value within a sentence
+LONGEST_NAME = 240  # of one that stands alone: a set may be made of hundreds of characteristics
+NAMED = 6  # things in a sentence
+COMMON = 8  # characteristics in which the two of a pair agree
 LONG_LOADING = 3.0  # seconds, from which on they are told
 LONGEST_TEXT = 120  # and of an output
 Rounding: TypeAlias = Literal["near", "down", "up"]  # ends of intervals are rounded outwards
@@ -267,6 +270,14 @@ def cut_name(text: str, most: int = LONGEST) -> str:
 def cut_text(text: str) -> str:
     """The start of a text that is longer than a sentence can bear, with its size."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… {length_text(text)}"
+
+
+def some_of(
+    items: Sequence[str], most: int = NAMED, *, between: str = ", ", more: str = " and {} more"
+) -> str:
+    """The first of many, and how many more there are: `race, sex and 3 more`."""
+    hidden = len(items) - most
+    return between.join(items[:most]) + (more.format(f"{hidden:,}") if hidden > 0 else "")
 
 
 def all_of(values: Iterable[str | float]) -> str:

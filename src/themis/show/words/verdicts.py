@@ -45,18 +45,19 @@ from themis.show.words.searches import (
     verdict_words,
 )
 from themis.show.words.values import (
+    NAMED,
     at_least,
     at_most,
     count,
     percent,
     plain_phrase,
     set_phrase,
+    some_of,
     visible,
 )
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
 VIOLATIONS = 3  # that are named
-NAMED = 6  # sets named in a verdict
 STATES: dict[str, State] = {  # of checks; others are open
     "violated": "grave",
     "violated, not decided in the baseline": "grave",
@@ -142,8 +143,7 @@ def search_lines(result: Result, words: Wording) -> Iterator[str]:
 
 def _named(found: Sequence[tuple[str, ...]]) -> str:
     """Sets by name, and how many more there are: `race and sex; age; 3 more`."""
-    more = [f"{len(found) - NAMED:,} more"] if found[NAMED:] else []
-    return "; ".join([*map(plain_phrase, found[:NAMED]), *more])
+    return some_of([*map(plain_phrase, found)], between="; ", more="; {} more")
 
 
 def _of_searches(result: Result, words: Wording) -> Verdict:

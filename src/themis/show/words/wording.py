@@ -16,12 +16,11 @@ from themis.inputs.columns import SHARED
 from themis.results.model import GroupScore, Result, Score, SearchResult
 from themis.results.notes import Note
 from themis.results.parts import ABOUT, HIGHER, LOWER, RARE, Group, Naming, Region, Unnamed
-from themis.show.words.values import LONGEST, count, cut_name, visible
+from themis.show.words.values import LONGEST, LONGEST_NAME, count, cut_name, visible
 
 # Values that say nothing without the name of their characteristic.
 VAGUE = {"yes", "no", "true", "false", "none", "other", "unknown", "missing", LOWER, HIGHER, *RARE}
 EQUALS, LISTS = (" = ", " ≠ "), (" is one of ", " is none of ")  # in conditions
-LONGEST_TITLE = 240
 PLACES = {"rows": "in the rows", "profile": "in the profile"}
 
 
@@ -207,4 +206,4 @@ def named_title(naming: Naming) -> str:
     """The name and version of what is tested; empty where it has none."""
     name = naming.name or naming.program
     version = f", version {naming.version}" if name and naming.version else ""
-    return cut_name(visible(f"{name}{version}"), LONGEST_TITLE) if name else ""
+    return cut_name(visible(f"{name}{version}"), LONGEST_NAME) if name else ""
