@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 from themis.results.model import (
@@ -114,13 +115,10 @@ def _of_changes(score: Score) -> Kind:
         return "noise" if noisy else "seen"
     if score.high == 0:
         return "never"
-    if score.unknown and (score.high >= 1 if score.method == "exact" else _is_all_unknown(score)):
+    is_all = score.high >= 1 if score.method == "exact" else score.unknown >= score.samples
+    if score.unknown and is_all:
         return "unknown"
     return "none" if is_settled(score) else "undecided"
-
-
-def _is_all_unknown(score: Score) -> bool:
-    return score.unknown >= score.samples
 
 
 def _of_rates(score: GroupScore) -> Kind:
@@ -312,8 +310,9 @@ def known(result: Result, quantity: Quantity) -> Bounds | None:
 
     Which interval speaks is settled before looking at any, so that only its own error counts.
     """
-    parts = (*_from_scores(result, quantity), *_from_searches(result, quantity))
-    return next(iter(parts), None)
+    scores = (e for e in result.scores if e.samples and Quantity.of(e) == quantity)
+    parts = chain((bounds_of(result, e) for e in scores), _from_searches(result, quantity))
+    return next(parts, None)
 
 
 def was_searched(result: Result, quantity: Quantity) -> bool:
@@ -331,12 +330,6 @@ def total_error(result: Result) -> float:
     errors += [_error(each) for each in result.searches]
     together = 1.0 if result.family is None else max(errors, default=0.0)  # of a family, at most so
     return min(sum(errors), together, 1.0)
-
-
-def _from_scores(result: Result, quantity: Quantity) -> Iterator[Bounds]:
-    for score in result.scores:
-        if score.samples and Quantity.of(score) == quantity:
-            yield bounds_of(result, score)
 
 
 def bounds_of(result: Result, score: Score) -> Bounds:

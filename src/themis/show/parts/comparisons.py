@@ -139,7 +139,8 @@ def remarks(found: Differences | Replay) -> Iterator[Block]:
             yield Commands((failure["reproduce"],))
     if noise := random_answers(found):
         yield Statement(noise, "warning")
-    yield from (Statement(note, "faint", "note") for note in other_notes(found))
+    others = (str(each) for each in found.notes if each.code != AT_RANDOM)
+    yield from (Statement(each, "faint", "note") for each in others)
     yield Statement(replay_cost(found), "faint")
 
 
@@ -175,11 +176,6 @@ def _numbers(replay: Replay, words: Mapping[TestState, str]) -> str:
 def random_answers(replay: Replay) -> str | None:
     """That the subject seems to answer at random, where a note of the replay says so."""
     return next((f"{capital(str(each))}." for each in replay.notes if each.code == AT_RANDOM), None)
-
-
-def other_notes(replay: Replay) -> Iterator[str]:
-    """What else the notes of a replay say."""
-    yield from (str(each) for each in replay.notes if each.code != AT_RANDOM)
 
 
 def pair_outcome(test: ReplayedTest, words: Wording = PLAIN) -> str:

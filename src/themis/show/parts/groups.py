@@ -111,7 +111,7 @@ def group_table(score: GroupScore, words: Wording, *, most: int) -> Table:
     axis = Axis.reaching(max((each.high for each in shown), default=1.0))
     axis = Axis(axis.end, is_share=not means)
     heads: list[Head] = ["Group", axis, Number("Mean" if means else "Rate"), Number("Interval"),
-                         Number(tested_head(score))]  # fmt: skip
+                         Number("Draws" if is_drawn(score) else "Tested")]  # fmt: skip
     rows: list[Sequence[Content]] = [
         (
             Cell(words.label(each.values), few_words(each, words)),
@@ -167,11 +167,6 @@ def ratio_cell(ratio: Ratio) -> Cell:
         return Cell("–", STANDINGS["few"])
     above = ratio.ratio == 1.0 or ratio.place == "above"
     return Cell(ratio_text(ratio.ratio), "" if above else STANDINGS[ratio.place])
-
-
-def tested_head(score: GroupScore) -> str:
-    """What the numbers of a table are that say how many were tested."""
-    return "Draws" if is_drawn(score) else "Tested"
 
 
 def rate_interval(score: GroupScore, group: Group) -> str:

@@ -366,12 +366,9 @@ def proxy_row(proxy: Proxy) -> tuple[str, ...]:
 
 def by_lowering(proxies: Sequence[Proxy]) -> list[Proxy]:
     """Those with a difference to lower, the one whose redrawing lowers it most first."""
-    known = [each for each in proxies if each.difference is not None and _has_what_if(each)]
+    tried = (e for e in proxies if e.lowered is not None or e.extremes is not None)
+    known = [each for each in tried if each.difference is not None]
     return sorted(known, key=lambda each: -1.0 if each.lowered is None else -each.lowered)
-
-
-def _has_what_if(proxy: Proxy) -> bool:
-    return proxy.lowered is not None or proxy.extremes is not None
 
 
 def what_if_row(proxy: Proxy) -> tuple[str, ...]:

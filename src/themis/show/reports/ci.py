@@ -63,11 +63,6 @@ class Finding:
     accepted: Accepted | None = None
     output: str | None = None
 
-    @property
-    def is_known(self) -> bool:
-        """Whether a baseline knows it already."""
-        return self.check is not None and self.check.baseline == "known"
-
 
 def findings(result: Result) -> Iterator[Finding]:
     """All of a result, the worst first within each check."""
@@ -344,7 +339,8 @@ def render_annotations(result: Result) -> str:
 
 
 def _level(finding: Finding) -> str:
-    return "notice" if finding.is_known else ANNOTATIONS[finding.kind]
+    known = finding.check is not None and finding.check.baseline == "known"
+    return "notice" if known else ANNOTATIONS[finding.kind]
 
 
 def _command(finding: Finding, result: Result) -> str:

@@ -272,7 +272,15 @@ def scale(axis: Axis, unit: str = " %") -> Html:
 
 def picture(shown: Interval, axis: Axis, marks: Sequence[Mark] = ()) -> Html:
     """One interval on an axis, with its marks; the ticks are drawn by the style."""
-    return _drawing(_parts(shown, axis, marks), f"interval {shown.kind}", shown.label)
+    return tag(
+        "svg",
+        *_parts(shown, axis, marks),
+        class_=f"interval {shown.kind}",
+        height=HEIGHT,
+        width="100%",
+        role="img",
+        aria_label=shown.label,
+    )
 
 
 def _parts(shown: Interval, axis: Axis, marks: Sequence[Mark]) -> Iterator[Html]:
@@ -298,25 +306,17 @@ def dots(number: int, limit: int | None, label: str) -> Html:
     every = DOTS * DOTS
     parts = [("limit", range(limit or 0)), ("on", range(number)), ("rest", range(number, every))]
     drawn = [
-        empty("path", d="".join(f"M{x * 10 + 5} {y * 10 + 5}h0" for y, x in map(_row_of, places)),
-              class_=kind)
-        for kind, places in parts
-        if places
-    ]  # fmt: skip
+        empty("path", d="".join(map(_dot, places)), class_=kind) for kind, places in parts if places
+    ]
     size = 10 * DOTS
     return tag(
         "svg", *drawn, class_="dots", viewBox=f"0 0 {size} {size}", role="img", aria_label=label
     )
 
 
-def _row_of(place: int) -> tuple[int, int]:
-    return divmod(place, DOTS)
-
-
-def _drawing(parts: Iterator[Html] | Sequence[Html], kind: str, label: str) -> Html:
-    return tag(
-        "svg", *parts, class_=kind, height=HEIGHT, width="100%", role="img", aria_label=label
-    )
+def _dot(place: int) -> str:
+    row, column = divmod(place, DOTS)
+    return f"M{column * 10 + 5} {row * 10 + 5}h0"
 
 
 def _place(axis: Axis, share: float) -> str:

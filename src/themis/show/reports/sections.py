@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from themis.results.finding import finding
 from themis.results.model import CausalScore, GroupScore, Result, Score, SearchResult
+from themis.results.outcomes import Errors, Outcomes, Proxy
 from themis.results.parts import Witness
 from themis.show.blocks import Block, Fold, Part, Points, Statement, Table
 from themis.show.html import Html, tag
@@ -173,22 +174,21 @@ def outcomes_section(result: Result, space: Space) -> Html:
     """A part for each set whose outcomes are known."""
     words = wording(result)
 
-    def show(known: Any) -> Part:
-        causal = beside_causal(known, result, words)
-        blocks: list[Block] = [Statement(causal)] if causal else []
-        blocks += outcome_blocks(known, words, most=space.groups)
+    def show(known: Outcomes) -> Part:
+        causal = filter(None, [beside_causal(known, result, words)])
+        blocks = [*map(Statement, causal), *outcome_blocks(known, words, most=space.groups)]
         return Part(set_text(known.against), blocks)
 
-    return _parts("outcomes", "Known outcomes", NO_VERDICT, result.outcomes, show,
-                  most=space.people)  # fmt: skip
+    most = space.people
+    return _parts("outcomes", "Known outcomes", NO_VERDICT, result.outcomes, show, most=most)
 
 
 def errors_section(result: Result, space: Space) -> Html:
     """A part for each set beside known numbers."""
 
-    def show(errors: Any) -> Part:
-        blocks = [*error_blocks(errors, wording(result), most=space.groups)]
-        return Part(set_text(errors.against), blocks)
+    def show(errors: Errors) -> Part:
+        blocks = error_blocks(errors, wording(result), most=space.groups)
+        return Part(set_text(errors.against), [*blocks])
 
     return _parts("errors", "Known numbers", NO_VERDICT, result.errors, show, most=space.people)
 
@@ -196,9 +196,9 @@ def errors_section(result: Result, space: Space) -> Html:
 def proxies_section(result: Result, space: Space) -> Html:
     """What may stand in for each set; nothing where that was not asked."""
 
-    def show(proxies: Any) -> Part:
-        blocks = [*proxy_blocks(proxies, wording(result), most=space.inputs)]
-        return Part(set_text(proxies[0].against), blocks)
+    def show(proxies: Sequence[Proxy]) -> Part:
+        blocks = proxy_blocks(proxies, wording(result), most=space.inputs)
+        return Part(set_text(proxies[0].against), [*blocks])
 
     intro = "Characteristics of the given people that go together with a set."
     sets = by_proxied_set(result.proxies)

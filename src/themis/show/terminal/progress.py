@@ -31,11 +31,6 @@ FEWEST = 20  # tests, or a tenth of all: before, starting up may be most of the 
 LOG_SECONDS, LOG_SELDOM = 10.0, 60.0  # until the first line about a run there; between two, at most
 
 
-def reading_words(event: RowsRead) -> str:
-    """How much of a file was read: `read 120 MB of 500 MB`."""
-    return f"read {event.done / 1e6:,.0f} MB of {event.total / 1e6:,.0f} MB"
-
-
 def activity_words(activity: Activity) -> list[str]:
     """What a run does beside sampling, and at most how much of this step is left; else nothing."""
     words = {"noise": "checking for noise", "explanations": "explaining"}.get(activity.purpose)
@@ -85,7 +80,8 @@ class ProgressLine:
             case SearchProgress():
                 self._search = event
             case RowsRead():
-                self._aside = reading_words(event) if event.done < event.total else None
+                read = f"read {event.done / 1e6:,.0f} MB of {event.total / 1e6:,.0f} MB"
+                self._aside = read if event.done < event.total else None
             case InputsReplayed():
                 self._aside = f"replay · {event.done:,} of {count(event.total, 'input')}"
             case StepBegun():

@@ -221,9 +221,10 @@ class _Parts:
 def _parts(score: Score, words: Wording) -> _Parts:
     both: dict[str, Callable[[], str]] = {
         "which": lambda: score_words(score),
-        "ended": lambda: how_it_ended(score.stopped),
         "not_given": lambda: not_given([score]),
-        "unfinished": lambda: _unfinished(score),
+        "unfinished": lambda: (
+            "" if score.conclusive else f": {how_it_ended(score.stopped)} before it was measured"
+        ),
         "set": lambda: plain_set(score),
         "where": lambda: where(score),
         "how": lambda: how(score),
@@ -252,11 +253,6 @@ def not_given(scores: Sequence[Score]) -> str:
     return f"{plain_phrase(names)} {is_no_input} of this program: {why}"
 
 
-def _unfinished(score: Score) -> str:
-    why = how_it_ended(score.stopped)
-    return "" if score.conclusive else f": {why} before it was measured"
-
-
 def _table(score: CausalScore) -> str:
     within = score.counterfactuals == "within"
     if not is_told(score):
@@ -277,7 +273,9 @@ def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], st
         "whom": lambda: whom,
         "for_whom": lambda: "" if score.population == "inputs" else f" for {whom}",
         "tried": lambda: words.tested(score.samples, score),
-        "unchanged": lambda: _unchanged(score, words),
+        "unchanged": lambda: (
+            f"changed{beyond(score)} for none of {words.tested(score.samples, score)}"
+        ),
         "no_effect": lambda: _no_effect(score),
         "effect": lambda: share(percent(score.score)),
         "effect_past": lambda: share(percent(score.score), past=True),
@@ -287,10 +285,6 @@ def _of_changes(score: CausalScore, words: Wording) -> dict[str, Callable[[], st
         "set_with": lambda: set_with_followers(score.against, score.followed),
         "counterpart": lambda: _counterpart(score),
     }
-
-
-def _unchanged(score: CausalScore, words: Wording) -> str:
-    return f"changed{beyond(score)} for none of {words.tested(score.samples, score)}"
 
 
 def _no_effect(score: CausalScore) -> str:

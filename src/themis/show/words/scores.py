@@ -251,13 +251,13 @@ def hidden_changes(scores: Sequence[Score], words: Wording = PLAIN) -> str | Non
     """What only both scores of a set show: equal rates that hide changed decisions."""
     causal = [each for each in scores if isinstance(each, CausalScore)]
     group = [each for each in scores if isinstance(each, GroupScore)]
-    pairs = ((one, other) for one in causal for other in group if _of_the_same(one, other))
-    return next(filter(None, (masked(one, other, words) for one, other in pairs)), None)
-
-
-def _of_the_same(one: Score, other: Score) -> bool:
-    """Whether two scores are about the same output of the same people."""
-    return (one.output, one.population) == (other.output, other.population)
+    remarks = (
+        masked(one, other, words)
+        for one in causal
+        for other in group
+        if (one.output, one.population) == (other.output, other.population)
+    )
+    return next(filter(None, remarks), None)
 
 
 def by_set(scores: Sequence[Score]) -> dict[tuple[str, ...], list[Score]]:
