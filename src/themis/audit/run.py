@@ -40,9 +40,7 @@ from themis.results.outcomes import (
     Observed,
     Outcomes,
     Proxy,
-    observed_of_noise,
-    outcomes_of_noise,
-    proxy_of_noise,
+    of_noise,
 )
 from themis.results.parts import Account, Naming
 from themis.results.withheld import withheld
@@ -253,16 +251,10 @@ class Work:
             account=account_of(spent),
             report=naming,
             outputs=tuple(inventories(runner, self._shared())),
-            observed=tuple(
-                observed_of_noise(each) if self._is_noisy(each) else each for each in self.observed
-            ),
-            outcomes=tuple(
-                outcomes_of_noise(each) if self._is_noisy(each) else each for each in self.outcomes
-            ),
+            observed=tuple(of_noise(e) if self._is_noisy(e) else e for e in self.observed),
+            outcomes=tuple(of_noise(e) if self._is_noisy(e) else e for e in self.outcomes),
             errors=self.errors,
-            proxies=tuple(
-                proxy_of_noise(each) if self._is_noisy(each) else each for each in self.proxies
-            ),
+            proxies=tuple(of_noise(e) if self._is_noisy(e) else e for e in self.proxies),
         )
         if failed:
             problem = self._problem or runner.failure_message()

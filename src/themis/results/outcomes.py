@@ -7,7 +7,7 @@ These are observations. No verdict rests on them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from themis.inputs.characteristics import Value
@@ -226,35 +226,6 @@ def _difference(setting: Setting) -> float:
     return setting.difference
 
 
-def outcomes_of_noise(outcomes: Outcomes) -> Outcomes:
-    """The rates of a subject that does not always decide the same, without their intervals.
-
-    People with the same values share one answer, so that chance moves them together.
-    """
-    groups = (replace(each, **_endless_rates(each)) for each in outcomes.groups)
-    gaps = (replace(_endless(each), ratio_low=None, ratio_high=None) for each in outcomes.gaps)
-    return replace(outcomes, groups=tuple(groups), gaps=tuple(gaps), confidence=None, noisy=True)
-
-
-def _endless_rates(group: OutcomeGroup) -> dict[str, Any]:
-    return {name: _endless(rate) for name, rate in group.rates()}
-
-
-def proxy_of_noise(proxy: Proxy) -> Proxy:
-    """The same of what may stand in for a set."""
-    settings = tuple(map(_endless, proxy.settings))
-    redrawn = proxy.redrawn and _endless(proxy.redrawn)
-    endless = replace(_endless(proxy), settings=settings, redrawn=redrawn)
-    return replace(endless, confidence=None, noisy=True)
-
-
-Ended = TypeVar("Ended", Rate, Gap, Setting, Proxy)
-
-
-def _endless(part: Ended) -> Ended:
-    return replace(part, low=None, high=None)
-
-
 @dataclass(frozen=True)
 class Category:
     """One category and what it got; a value of None is an unknown one."""
@@ -311,17 +282,24 @@ class Observed:
             yield from table.categories
 
 
-def observed_of_noise(observed: Observed) -> Observed:
-    """The rates of a subject that does not always decide the same, without their intervals.
+Part = TypeVar("Part", Outcomes, Proxy, Observed)
+ENDS = ("low", "high", "ratio_low", "ratio_high")
 
-    Inputs that were drawn twice share one answer, so that chance moves them together.
+
+def of_noise(part: Part) -> Part:
+    """The same of a subject that does not always decide the same, without its intervals.
+
+    People with the same values, and inputs that were drawn twice, share one answer, so that chance
+    moves them together.
     """
-    tables = (
-        replace(table, categories=tuple(map(_without_ends, table.categories)))
-        for table in observed.tables
-    )
-    return replace(observed, tables=tuple(tables), confidence=None, noisy=True)
+    shown: Part = replace(_without_ends(part), confidence=None, noisy=True)
+    return shown
 
 
-def _without_ends(category: Category) -> Category:
-    return replace(category, low=None, high=None, ratio_low=None, ratio_high=None)
+def _without_ends(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return tuple(map(_without_ends, part))
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    inner = {each.name: _without_ends(getattr(part, each.name)) for each in fields(part)}
+    return replace(part, **inner | {name: None for name in ENDS if name in inner})
