@@ -51,12 +51,6 @@ def test_no_name_of_a_group_is_cut_in_a_narrow_terminal(width: int) -> None:
     assert (gaps.count("female"), gaps.count("male")) == (named, named)
 
 
-def test_wide_terminals_keep_the_tables() -> None:
-    text = render_result(known(), file=io.StringIO(), width=80, everything=True)
-    assert re.search("selection +true +false", text)
-    assert re.search("characteristic +association +changed", text)
-
-
 def test_their_rows_become_blocks_on_narrow_screens() -> None:
     page = render_page(known())
     tables = re.findall("<table[^>]*>", page[page.index('id="outcomes"') :])

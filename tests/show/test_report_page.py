@@ -38,20 +38,7 @@ LIGHT, DARK = (
 )
 VOID = {"meta", "wbr", "link", "line", "circle", "rect", "polygon", "path"}
 TAGS = {
-    *(
-        "html",
-        "wbr",
-        "head",
-        "meta",
-        "title",
-        "link",
-        "style",
-        "body",
-        "header",
-        "main",
-        "nav",
-        "footer",
-    ),
+    *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "nav", "footer"),
     *("h1", "h2", "h3", "h4", "section", "div", "p", "span", "a", "b", "i", "bdi", "strong"),
     *("small", "mark", "code", "pre", "ul", "ol", "li", "dl", "dt", "dd", "details", "summary"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td"),

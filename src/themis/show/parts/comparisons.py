@@ -30,7 +30,6 @@ from themis.show.words.values import (
 from themis.show.words.wording import PLAIN, Wording
 
 ROWS = 200  # of a table
-EXAMPLES = 8
 CHANGES = {"risen": "grave", "risen, tolerated": "open", "new": "grave",
            "fallen": "calm", "gone": "calm"}  # first in a table  # fmt: skip
 OUTCOMES = {"still": "grave", "new": "grave", "fixed": "calm", "failed": "open"}
@@ -118,7 +117,7 @@ def _examples(replay: Replay, words: Wording, *, everything: bool) -> Table:
             pair_outcome(each, words),
             shared_values(each, everything=everything),
         )
-        for each in (shown if everything else shown[:EXAMPLES])
+        for each in (shown if everything else shown[:8])
     ]
     return Table("Examples", ("State", "Pair", "Both have"), rows)
 

@@ -341,7 +341,6 @@ WHAT_IF = (
     "chance, as often as these people have them. Characteristics are ranked by how much that "
     "lowers it. Where nobody or everybody gets the favourable decision, no difference is left."
 )
-TOLD = 3  # characteristics with sentences of their own
 NOT_CAUSES = (
     "Association is Cramér's V, corrected for bias: 0 is none, 1 tells the groups apart. Changed: "
     "the share of people whose decision changes with this characteristic alone. None of this says "
@@ -397,7 +396,7 @@ def what_if_title(proxies: Sequence[Proxy]) -> str:
 def proxy_sentences(proxies: Sequence[Proxy], words: Wording) -> Iterator[str]:
     """What the table says, without full stops: the strongest, then those without any sign."""
     strong = [each for each in proxies if each.may_stand_in]
-    for each in strong[:TOLD]:
+    for each in strong[:3]:
         yield _stands_in(each, words)
     weak = [_name(each) for each in proxies if not each.may_stand_in]
     if weak:

@@ -44,7 +44,6 @@ SIGNS: dict[Kind, str] = {
     "open": "",
 }
 FEW = 31  # so many sets are all shown with their reasons
-OPEN = 10  # undecided sets that are named
 MATRIX = 24  # characteristics on each side
 
 
@@ -80,7 +79,7 @@ def _more(hidden: int) -> str:
     return f"{hidden:,} more: -v" if hidden > 0 else ""
 
 
-def undecided_blocks(search: SearchResult, *, most: int = OPEN) -> Iterator[Block]:
+def undecided_blocks(search: SearchResult, *, most: int = 10) -> Iterator[Block]:
     """What could not be decided, and why."""
     if not search.undecided:
         return

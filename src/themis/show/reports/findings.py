@@ -32,8 +32,6 @@ OVER, WITHIN, ACCEPTED = "over the limit", "within the limit", "accepted"
 KINDS = {0: "protected", 1: "protected, with others", 2: "not protected"}
 ORDINARY = 2
 IN_VIEW = 10  # sets of the table; the others are folded
-RATES = 3  # groups of a card, from either end
-REGIONS = 2  # of a card
 
 
 def findings_section(result: Result, space: Space) -> Html:
@@ -177,7 +175,7 @@ def _said(scores: Sequence[Score], words: Wording) -> Iterator[Block]:
         if isinstance(score, CausalScore) and finding(score).state == "grave":
             yield from (Statement(text, "remark") for text in joint_sentences(score, words))
             if losing := [*harms(score, most=1, words=words)]:
-                places = (region_sentence(each, score, words) for each in score.regions[:REGIONS])
+                places = (region_sentence(each, score, words) for each in score.regions[:2])
                 yield Statement("Who loses:", "faint")
                 yield Points([*losing, *places])
 
@@ -203,7 +201,7 @@ def _pictures(scores: Sequence[Score], result: Result, words: Wording) -> Iterat
         if isinstance(score, CausalScore) and not is_by_degrees(score):
             yield _share(score, _of_whom(score, words, several=several), result)
         elif isinstance(score, GroupScore) and is_main and len(score.groups) > 1:
-            yield rates_table(score, words, most=RATES)
+            yield rates_table(score, words, most=3)
 
 
 def _of_whom(score: Score, words: Wording, *, several: bool) -> str:

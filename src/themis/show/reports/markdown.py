@@ -43,7 +43,6 @@ from themis.show.words.wording import Wording, subject_title, wording
 LIMIT = 65_000  # characters; GitHub takes 65,536
 ROWS = 40  # of a table
 LONGEST = 600  # characters of a cell or a sentence
-TELLING = 10  # scores whose pairs are shown
 MARKS = {"calm": "✅", "grave": "❌", "undecided": "❔", "open": "☑️"}  # accepted, or known
 BOLD = ("changed", "better", "worse")
 
@@ -94,7 +93,7 @@ def _worst(result: Result) -> list[Score]:
         for each in result.scores
         if finding(each).state == "grave"
     }
-    return sorted(known.values(), key=by_size)[:TELLING]
+    return sorted(known.values(), key=by_size)[:10]
 
 
 def _people(score: Score, words: Wording) -> Iterator[Block]:

@@ -160,11 +160,8 @@ def started_on(result: Result) -> str:
 
 def facts_table(result: Result) -> Table:
     """The facts, one below the other."""
-    rows = [(name, cut_name(each, LONGEST_FACT)) for name, each in facts(result)]
+    rows = [(name, cut_name(each, 400)) for name, each in facts(result)]
     return Table("Where the result comes from", ("", ""), rows, shape="plain")
-
-
-LONGEST_FACT = 400
 
 
 def inputs_blocks(result: Result, space: Space) -> Iterator[Block]:

@@ -64,7 +64,6 @@ from themis.show.words.wording import Wording, wording
 TEXTS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("texts.toml").read_text(encoding="utf-8")
 )
-OPEN_SCORES = 8  # more of them are folded away
 FEW = 3  # scores, of which more pairs are shown
 PAIRS = (
     "Each card shows a pair that differs only in the set but gets different outputs. The favoured "
@@ -130,7 +129,7 @@ def scores_section(result: Result, space: Space) -> Html:
         title, within = "Within the rows: compared with each other only", among_rows[: space.scores]
         table = described(scores_table(within, result, title=title), within, words)
         blocks.append(Fold(title, [table]))
-    folds = len(measured) > OPEN_SCORES or bool(result.searches)
+    folds = len(measured) > 8 or bool(result.searches)
     return section("scores", "Statistics", drawn(blocks), fold=folds)
 
 

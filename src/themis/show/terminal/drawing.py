@@ -69,7 +69,6 @@ STATES = {
 }
 BARS = {"grave": "red", "calm": "green", "open": WARNING, "few": WARNING}
 PICTURE = {"ratio": 1, "min_width": 8}
-WIDEST_NUMBER = 32
 
 
 Thing = TypeVar("Thing")
@@ -165,7 +164,7 @@ def _column(table: Table, place: int) -> dict[str, Any]:
     if not isinstance(head, Number):
         return dict(FOLDED)
     widths = (cell_len(text_of(row[place])) for row in table.rows)
-    return {**FOLDED, **NUMBER, "min_width": min(max(widths, default=0), WIDEST_NUMBER)}
+    return {**FOLDED, **NUMBER, "min_width": min(max(widths, default=0), 32)}
 
 
 def _head(head: Head) -> RenderableType:

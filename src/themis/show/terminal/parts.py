@@ -22,7 +22,6 @@ from themis.show.blocks import WHOLE, Axis
 from themis.show.words.values import NO_BREAK, unbroken
 
 WIDEST = 100  # longer lines are hard to read
-UNLIMITED = 10_000  # columns, to learn how many a table wants
 WORD = 24  # letters that a table does not break
 SURE, POSSIBLE, REST, LIMIT = "█", "▒", "·", "┃"
 HEADLINE = "bold"
@@ -206,7 +205,7 @@ class Fitting:
     lines: tuple[RenderableType, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        unlimited = options.update(max_width=UNLIMITED)
+        unlimited = options.update(max_width=10_000)
         for table in self.tables:
             least = Measurement.get(console, unlimited, table).minimum
             for width in range(options.max_width, least - 1, -1):  # columns may be given too much

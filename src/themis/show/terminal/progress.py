@@ -26,7 +26,6 @@ from themis.show.terminal.parts import make_console
 from themis.show.words.values import count, duration, percent, visible
 
 DELAY_SECONDS = 0.5  # shorter runs show nothing
-REFRESHES = 8  # per second
 FEWEST = 20  # tests, or a tenth of all: before, starting up may be most of the time
 LOG_SECONDS, LOG_SELDOM = 10.0, 60.0  # until the first line about a run there; between two, at most
 
@@ -129,7 +128,7 @@ class ProgressLine:
                 get_renderable=self.line,
                 console=make_console(sys.__stderr__),
                 transient=True,
-                refresh_per_second=REFRESHES,
+                refresh_per_second=8,
                 redirect_stdout=False,
                 redirect_stderr=False,
             )

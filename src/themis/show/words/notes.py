@@ -53,7 +53,6 @@ WORDS: dict[str, dict[str, str]] = tomllib.loads(
 )
 ENDS: dict[str, Rounding] = {"low": "down", "floor": "down", "high": "up", "explains": "up"}
 SHOWN = 3  # constraints, spellings or values that are named
-GROUPS_NAMED = 4  # of people
 _ALWAYS = {  # what the words of some sentences need, and no note has as a value
     "noise": WORDS["ended"]["noise"],
     "rates": "rates",
@@ -175,7 +174,7 @@ def _amounts(values: Values, _: str) -> str:
 def _no_decision(values: Values, _: str) -> str:
     """How often each group got no decision; the extreme ones, where there are many."""
     groups = sorted(values["groups"], key=lambda each: each["rate"], reverse=True)
-    shown = groups if len(groups) <= GROUPS_NAMED else [groups[0], groups[-1]]
+    shown = groups if len(groups) <= 4 else [groups[0], groups[-1]]
     parts = "; ".join(map(_no_decision_of, shown))
     if "confidence" not in values:
         return parts

@@ -19,7 +19,6 @@ LONGEST = 64  # characters of a name or value within a sentence
 LONGEST_NAME = 240  # of one that stands alone: a set may be made of hundreds of characteristics
 NAMED = 6  # things in a sentence
 COMMON = 8  # characteristics in which the two of a pair agree
-LONG_LOADING = 3.0  # seconds, from which on they are told
 LONGEST_TEXT = 120  # and of an output
 Rounding: TypeAlias = Literal["near", "down", "up"]  # ends of intervals are rounded outwards
 ROOMY = Context(60)
@@ -183,7 +182,7 @@ def duration(seconds: float) -> str:
 def took(timing: Mapping[str, Any]) -> str:
     """How long it took to measure, and to load rows and subject if somebody waited for that."""
     loading = timing.get("loading", 0.0)
-    before = f" after {duration(loading)} of loading" if loading >= LONG_LOADING else ""
+    before = f" after {duration(loading)} of loading" if loading >= 3.0 else ""
     return f"{duration(timing['seconds'])}{before}"
 
 

@@ -57,7 +57,6 @@ from themis.show.words.values import (
 )
 from themis.show.words.wording import PLACES, Wording, is_drawn, wording
 
-VIOLATIONS = 3  # that are named
 STATES: dict[str, State] = {  # of checks; others are open
     "violated": "grave",
     "violated, not decided in the baseline": "grave",
@@ -112,7 +111,7 @@ def _violations(result: Result) -> Iterator[str]:
     """What is above its limit, the first few."""
     words = wording(result)
     violated = [each for each in result.checks if each.verdict == "violated"]
-    for check in violated[:VIOLATIONS]:
+    for check in violated[:3]:
         score = scores_about(result, check).get(check.against or ())
         if score is not None:
             limit = f"the limit is {amount(check.max_score, check)}"
