@@ -100,7 +100,8 @@ def codes_in(module: str, calls: Calls, shared: dict[str, int]) -> Iterator[str]
     own = shared | helpers(calls)
     for function, name, call in calls:
         is_maker = MAKER.fullmatch(name) is not None
-        given = code_argument(call, own.get(name, 0)) if is_maker or name in own else None
+        place = own.get(name, own.get(name.rpartition(".")[2]))
+        given = code_argument(call, place or 0) if is_maker or place is not None else None
         if given is not None:
             yield from literal(module, function, given)
         if is_maker:  # and what is meant where a helper is given no code
