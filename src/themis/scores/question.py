@@ -26,7 +26,7 @@ from themis.inputs.streams import BaseInputs
 from themis.results.model import Measure, Score, SearchResult
 from themis.results.notes import Ending, Note, ended_early
 from themis.results.parts import Account
-from themis.scores.explanations.witnesses import FlipPool, Flips
+from themis.scores.explanations.witnesses import FlipPool
 from themis.settings import Settings
 from themis.statistics.intervals import Floats
 from themis.statistics.proportions import Interval
@@ -136,15 +136,10 @@ class GroupInputs:
 
 
 class Scored(NamedTuple):
-    """A score, and what it rests on, to be run again."""
+    """A score, and what it rests on, to be run again: flips, or inputs of two groups."""
 
     score: Score
     finding: FlipPool | GroupInputs | None = None
-
-    @property
-    def rests_on(self) -> Flips | GroupInputs | None:
-        """The flips, or the inputs of two groups."""
-        return self.finding.flips if isinstance(self.finding, FlipPool) else self.finding
 
     def then(self, change: Callable[[Any], Score]) -> Scored:
         """The same with a score that was changed."""

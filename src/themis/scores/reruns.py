@@ -24,7 +24,7 @@ from themis.inputs.streams import RERUNS
 from themis.results.model import CausalScore, GroupScore, Score
 from themis.results.notes import Note
 from themis.results.parts import Reruns, exceeds
-from themis.scores.explanations.witnesses import Flips
+from themis.scores.explanations.witnesses import FlipPool
 from themis.scores.group import KEPT_ROWS
 from themis.scores.question import GroupInputs, Scored, metered, passes
 from themis.settings import Settings
@@ -49,7 +49,7 @@ MIXED_CALLS = 7  # for inputs that are run again: one coin for each call rarely 
 GROUP_INPUTS, GROUP_MOST = 40, 5_000  # of each extreme group; of pairs at most as many
 ENOUGH = 300  # inputs run again where noise was found, or where that costs next to nothing
 
-Finding = Flips | GroupInputs  # what a score rests on
+Finding = FlipPool | GroupInputs  # what a score rests on
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class Rerunner:
         return metered(self._runner, lambda: self._confirm(measured, settings, limit))
 
     def _confirm(self, measured: Scored, settings: Settings, limit: float | None) -> Score:
-        score, finding = measured.score, measured.rests_on
+        score, finding = measured.score, measured.finding
         if self.trusted:
             return replace(score, reruns=Reruns(0, 0, 0.0, trusted=True))
         if not settings.looks_for_noise or score.score <= 0 or not score.samples:
@@ -290,7 +290,7 @@ class Rerunner:
         return None
 
     def _planned(
-        self, flips: Flips, score: float, low: float, alpha: float, limit: float | None = None
+        self, flips: FlipPool, score: float, low: float, alpha: float, limit: float | None = None
     ) -> int | None:
         """How many flips to run again until noise explains at most a share of them."""
         if not len(flips.pairs):
@@ -302,7 +302,7 @@ class Rerunner:
         return None if planned < fewest_reruns(alpha / 2) else planned
 
     def _rerun_flips(
-        self, flips: Flips, score: float, alpha: float, planned: int, calls: int
+        self, flips: FlipPool, score: float, alpha: float, planned: int, calls: int
     ) -> Reruns:
         """Run so many flips again, in so many calls where few are to be made.
 
@@ -316,7 +316,9 @@ class Rerunner:
                 made, differing = self._rerun_pairs(flips, more, calls, first=False)
         return Reruns(made, differing, score * explained_by_noise(differing, made, alpha / 2))
 
-    def _rerun_pairs(self, flips: Flips, count: int, calls: int, *, first: bool) -> tuple[int, int]:
+    def _rerun_pairs(
+        self, flips: FlipPool, count: int, calls: int, *, first: bool
+    ) -> tuple[int, int]:
         """Run so many pairs again, mixed: how many got answers, and how many of them others.
 
         A pair counts as noise when one of the two is as far from what it was before as half the

@@ -217,7 +217,7 @@ class CausalDecider(Decider):
         return own not in self._decided and self._way(own, delta).takes_proofs()
 
     def finding(self, mask: int) -> Finding:
-        return self.book.flips_of(self._own(mask)).flips
+        return self.book.flips_of(self._own(mask))
 
     def _own(self, mask: int) -> int:
         """A set of the search as one of the book, which has all columns."""

@@ -133,7 +133,7 @@ class KnownScores:
         tested = None if found is None else self.decision(mask, found)
         if found is None or tested is None:
             return None
-        return found if tested.decision == "below" or found.rests_on is not None else None
+        return found if tested.decision == "below" or found.finding is not None else None
 
     def decision(self, mask: int, known: Scored) -> TestedSet | None:
         """What a score decides of a set; None where failed executions leave it open."""

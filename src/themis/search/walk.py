@@ -264,7 +264,7 @@ class Search:
 
     def _finding(self, mask: int) -> Finding:
         known = self._exactly(mask)
-        own = None if known is None else known.rests_on
+        own = None if known is None else known.finding
         return self.decider.finding(mask) if own is None else own
 
     def _exactly(self, mask: int) -> Scored | None:

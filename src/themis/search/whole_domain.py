@@ -170,14 +170,14 @@ class ExactDecider(Decider):
         question = self.request.question(mask)
         sampler, assignments = question.sampler, question.assignments
         if self.request.measure == "group":
-            found = exact_group(question, Pieces.of(sampler, assignments, self.domain)).rests_on
+            found = exact_group(question, Pieces.of(sampler, assignments, self.domain)).finding
             assert found is not None
             return found
         flips = SomeFlips(KEPT, np.random.default_rng(sampler.seed))
         flips.add(*self._table(assignments))
         pool = FlipPool(assignments, sampler.reading)
         flips.put_into(pool, all_variants(assignments))
-        return pool.flips
+        return pool
 
     def _table(self, assignments: Assignments) -> tuple[Table, NDArray[np.int8]]:
         """All variants of a set, and which of their rows flip."""

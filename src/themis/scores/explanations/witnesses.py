@@ -51,15 +51,6 @@ def joined(*parts: Pairs) -> Pairs:
     return Pairs(codes, np.concatenate([each.outputs for each in parts]))
 
 
-@dataclass(frozen=True)
-class Flips:
-    """A random sample of the flips that a causal score rests on."""
-
-    pairs: Pairs
-    weights: Floats
-    reading: Reading
-
-
 @dataclass
 class FlipPool:
     """The first flips of a run: some are shown, the most different ones, and some run again.
@@ -120,21 +111,21 @@ class FlipPool:
         return self.witnesses(self.most_different(count))
 
     @property
-    def flips(self) -> Flips:
-        """All flips that were kept, to be run again."""
-        pairs = self._all()
-        return Flips(pairs, np.concatenate([*self._weights, np.empty(0)]), self.reading)
-
-    def _all(self, most: int | None = None) -> Pairs:
-        """The pairs that were kept, or so many of them."""
+    def pairs(self) -> Pairs:
+        """The pairs that were kept."""
         if not self._pairs:
             none = np.empty((0, 2, len(self.schema)), self.schema.dtype)
             return Pairs(none, np.empty((0, 2), np.int8))
-        return joined(*self._pairs).take(slice(most))
+        return joined(*self._pairs)
+
+    @property
+    def weights(self) -> Floats:
+        """What each of them weighs."""
+        return np.concatenate([*self._weights, np.empty(0)])
 
     def most_different(self, count: int) -> Pairs:
         """So many pairs, each as far as possible from those before it."""
-        pairs = self._all(POOL)
+        pairs = self.pairs.take(slice(POOL))
         if not len(pairs):
             return pairs
         return pairs.take(_most_different(pairs.codes[:, 0], pairs.codes[:, 1], count))
