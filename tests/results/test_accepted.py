@@ -156,21 +156,17 @@ def remarks(*all_: Acceptance, answers: list[CheckResult]) -> list[str]:
     return [str(each) for each in acceptance_notes(answers, accepting(*all_))]
 
 
-def test_acceptance_without_a_check_is_remarked() -> None:
-    (text,) = remarks(acceptance("sex", line=9), answers=[judged(0.1, accepting())])
-    assert "causal sex (line 9) matches no check" in text
-
-
-def test_acceptance_that_is_not_needed_is_remarked() -> None:
-    (text,) = remarks(acceptance(), answers=[judged(0.3, accepting(acceptance()))])
-    assert "is not needed: no such finding was made" in text
+def test_an_acceptance_that_does_nothing_is_remarked() -> None:
+    open_, met = judged(0.1, accepting()), judged(0.3, accepting(acceptance()))
     gone = searched(accepting(), found=(), minimal_sets=())
-    assert "is not needed" in remarks(acceptance("sex"), answers=[gone])[0]
-
-
-def test_ended_acceptance_is_remarked() -> None:
-    (text,) = remarks(acceptance(until=EARLIER), answers=[judged(0.1, accepting())])
-    assert "ended on 2020-01-01 and counts no longer" in text
+    for idle, answer, said in (
+        (acceptance("sex", line=9), open_, "causal sex (line 9) matches no check"),
+        (acceptance(), met, "is not needed: no such finding was made"),
+        (acceptance("sex"), gone, "is not needed: no such finding was made"),
+        (acceptance(until=EARLIER), open_, "ended on 2020-01-01 and counts no longer"),
+    ):
+        (text,) = remarks(idle, answers=[answer])
+        assert said in text
 
 
 # In the file ------------------------------------------------------------------------------

@@ -53,13 +53,6 @@ def search_verdict(**changes: Any) -> str:
 
 
 # Verdicts ---------------------------------------------------------------------------------
-def test_verdict_needs_the_whole_interval_on_one_side() -> None:
-    assert verdict(0.1) == "violated"
-    assert verdict(0.25) == "holds"
-    assert verdict(0.2) == "not enough evidence"
-    assert verdict(0.15) == "not enough evidence"
-
-
 def test_nothing_run_is_no_evidence() -> None:
     assert verdict(0.1, samples=0, low=0.0, high=0.0) == "not enough evidence"
     assert judge_score(check(0.1, "race"), replace(SCORE, samples=0), 0.99).score is None
