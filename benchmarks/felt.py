@@ -41,7 +41,7 @@ import numpy as np
 from speed import SCHEMA, SIZES, Recorder, in_one_go, seconds, tree, vectorised
 
 import themis
-from themis.audit.given import profile_of
+from themis.audit.given import Described
 from themis.config.from_rows import draft_from_data
 from themis.config.reader import read_config
 from themis.inputs.tables import read_table
@@ -323,7 +323,7 @@ def people_lines(count: int) -> Iterator[str]:
         file.write_text(draft.text(), "utf-8")
         spent = {"init": process_time() - start}
         start, config = process_time(), read_config(file)
-        people = profile_of(config)
+        people = Described(config).people()
         assert people is not None
         np.stack([each.column(people.codes[:, c]) != "" for c, each in enumerate(people.schema)])
         spent["profile"] = process_time() - start

@@ -259,7 +259,11 @@ def spots() -> Iterator[str]:
         subject = case.subject()
         for names in sets:
             plain = searches.audit(case, subject, 1, deterministic=True, probe=0).causal(names)
-            searcher = searches.audit(case, subject, 1, deterministic=True)._views.of(None).searcher
+            searcher = (
+                searches.audit(case, subject, 1, deterministic=True)
+                .apparatus.views.of(None)
+                .searcher
+            )
             columns = searcher.sampler.population.schema.columns_of(names.split(","))
             mask = sum(1 << column for column in columns)
             settings = Settings(confidence=0.99, error=0.05)

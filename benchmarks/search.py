@@ -203,7 +203,7 @@ def search(
     zone = [t for t in result.tested if t.estimate is not None and t.samples
             and abs(t.estimate - threshold) <= 0.05]  # fmt: skip
     tested = [t for t in result.tested if t.samples]
-    lattice = mine._views.of(None).searcher._lattice(
+    lattice = mine.apparatus.views.of(None).searcher._lattice(
         mine._among(case.among), result.max_size, "causal", mine.settings
     )
     ratios = []

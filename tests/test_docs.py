@@ -21,14 +21,12 @@ from GENERATED.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib.util
 import inspect
 import io
 import itertools
 import json
 import os
-import random
 import re
 import runpy
 import shlex
@@ -54,14 +52,13 @@ from tests import diagrams
 from tests.browser import Browser, opened
 from tests.test_architecture import rooms_table
 from tests.web.serving import until
-from themis.audit.checker import run_checks
 from themis.cli import app
 from themis.config import format as file_format
-from themis.config import tables as file_tables
+from themis.config import tables
 from themis.config.reader import read_config
 from themis.errors import ThemisError
 from themis.inputs.tables import rows_of
-from themis.results.verdicts import Acceptance, Acceptances, Check
+from themis.results.saved import result_schema
 from themis.show.reports.formats import COLUMNS, FORMATS
 from themis.show.words.notes import known_codes
 from themis.subjects.http.subject import HttpSubject
@@ -89,18 +86,8 @@ BASE = {
     ),
 }
 
-LONG = (
-    "command-line.md",
-    "formats.md",
-    "language-models.md",
-    "models.md",
-    "pytest.md",
-    "python-api.md",
-    "realistic-inputs.md",
-    "search.md",
-    "subjects.md",
-    "tutorial.md",
-)
+LONG = "command-line formats language-models models pytest python-api realistic-inputs search"
+LONG += " subjects tutorial"
 
 ids = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -327,7 +314,7 @@ def check_toml(text: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name, marks=pytest.mark.slow if page.name in LONG else [])
+        pytest.param(page, id=name, marks=pytest.mark.slow if page.stem in LONG.split() else [])
         for page, name in zip(PAGES, ids, strict=True)
     ],
 )
@@ -368,17 +355,12 @@ def test_an_output_that_is_not_shown_truly_is_noticed(tmp_path: Path) -> None:
     assert [each.shown for each in session.differences] == ["themis 0.0\n"]
 
 
-def test_a_block_that_needs_what_is_not_here_is_left_out(tmp_path: Path) -> None:
-    session = Session(tmp_path)
-    session.run("<!-- needs: no-such-program -->\n```console\n$ no-such-program\n```\n")
-    assert session.missing == {"no-such-program"}
-
-
-def test_the_output_of_a_snippet_that_was_left_out_is_left_out(tmp_path: Path) -> None:
+def test_a_block_that_needs_what_is_not_here_is_left_out_with_its_output(tmp_path: Path) -> None:
     session = Session(tmp_path)
     session.run("```python\nprint(1)\n```\n")
     session.run("<!-- needs: no-such-program -->\n```python\nprint(2)\n```\n")
     session.run("<!-- output -->\n```text\n2\n```\n")
+    assert session.missing == {"no-such-program"}
     assert not session.differences
 
 
@@ -398,11 +380,11 @@ def file_reference() -> str:
     """Every key of `themis.toml` that this version can use, as tables."""
     parts = [
         _table("The top of the file", file_format.File),
-        _table("`[subject]`, all kinds", file_tables.Subject),
+        _table("`[subject]`, all kinds", tables.Subject),
     ]
     for kind in runnable_kinds():
         model = file_format.SUBJECTS[kind]
-        common = (*file_tables.Subject.model_fields, "kind")
+        common = (*tables.Subject.model_fields, "kind")
         parts.append(_table(f'`[subject]` with `kind = "{kind}"`', model, without=common))
         inner = {key: model.inner(key) for key in model.model_fields}
         parts += [_table(f"`[subject.{key}]`", each) for key, each in inner.items() if each]
@@ -580,15 +562,6 @@ def test_every_key_of_the_file_format_is_in_the_reference() -> None:
     assert not {name for name in names if f"`{name}`" not in text and f"`{name} " not in text}
 
 
-def test_the_reference_names_every_value_of_a_key_that_has_only_a_few() -> None:
-    rows = page("the-file.md").splitlines()
-    for kind in runnable_kinds():
-        for name, info in file_format.SUBJECTS[kind].model_fields.items():
-            own = [row for row in rows if row.startswith(f"| `{info.alias or name}` |")]
-            for value in filter(lambda each: isinstance(each, str), _literals(info.annotation)):
-                assert name == "kind" or any(value in row for row in own), (kind, name, value)
-
-
 def test_every_command_has_a_section() -> None:
     group = typer.main.get_command(app)
     commands = group.commands  # type: ignore[attr-defined]
@@ -602,40 +575,26 @@ def test_every_public_name_is_in_the_python_guide() -> None:
     assert not [name for name in names if not re.search(rf"`(themis\.)?{name}\b", text)]
 
 
-OPAQUE = ("schema.inputs", "schema.constraints", "failures", "timing")  # keys are the user's
-USERS = (
-    "values",
-    "value",
-    "alone",
-    "loses",
-    "change_from",
-    "change_to",
-    "input",
-    "inputs[]",
-    "pair[]",
-    "lowest",
-    "highest",
+OPEN = ("data", "failures", "schema", "source", "subject", "timing")  # mappings without a schema
+SAID_ONCE = re.compile(  # at the beginning of the page, or as a table of their own
+    r"[._](low|high)$|(scores\[\]|search)\.account\.|_rate\.\w+$|(precision|accuracy)\.\w+$"
+    r"|(within|across|gap)\.score$|redrawn\.|versions\.|(notes|reasons)\[\]\.(code|values)$"
+    r"|^report\.|^search\[\]\."
 )
 
 
-def paths_in(value: Any, path: str = "") -> Iterator[str]:
-    """Every field of a JSON value, as `scores[].against`."""
-    if isinstance(value, list):
-        if not any(isinstance(each, dict | list) for each in value):
-            return
-        for each in value:
-            yield from paths_in(each, f"{path}[]")
-    elif isinstance(value, dict) and value.keys() == {"code", "values"}:
-        return  # a note: its codes are a table of their own
-    elif isinstance(value, dict) and path.split(".")[-1] not in USERS:
-        for key, each in value.items():
-            inner = f"{path}.{key}" if path else key
-            if path == "failures":
-                yield from paths_in(each, "failures.KIND")
-                continue
-            yield inner
-            if inner not in ("schema.inputs", "schema.constraints"):
-                yield from paths_in(each, inner)
+def fields_of(schema: Any, kinds: Any, path: str = "") -> Iterator[str]:
+    """Every field of what a JSON Schema describes, as `scores[].against`."""
+    if "$ref" in schema:
+        yield from fields_of(kinds[schema["$ref"].rpartition("/")[2]], kinds, path)
+    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from fields_of(each, kinds, path)
+    if "items" in schema:
+        yield from fields_of(schema["items"], kinds, f"{path}[]")
+    for key, each in schema.get("properties", {}).items():
+        inner = f"{path}.{key}" if path else key
+        yield inner
+        yield from fields_of(each, kinds, inner)
 
 
 FIELDS = re.compile(r"^\* ((?:`[\w\[\].]+`(?:, )?)+): ", re.MULTILINE)
@@ -652,85 +611,25 @@ def beside(before: str, name: str) -> str:
     return before.rpartition(".")[0] + name if name.startswith(".") else name
 
 
-RECURRING = re.compile(  # said once, at the beginning of the page
-    r"[._](low|high)$|(scores\[\]|search)\.account\.|_rate\.\w+$|(precision|accuracy)\.\w+$"
-    r"|(within|across|gap)\.score$|redrawn\.|versions\."
-)
-
-
-OPTIONAL = {  # fields that a run may have
-    "timing.loading",
-    "timing.notes",
-    "timing.calls",
-    "timing.ahead",
-    *(f"timing.{each}" for each in ("tokens_in", "tokens_out", "tokens_estimated", "spend")),
-    *(
-        f"scores[].direction[].{each}_{end}"
-        for each in ("lost", "gained")
-        for end in ("low", "high")
-    ),
-    *("scores[].regions[].share_low", "scores[].regions[].share_high"),
-    "data.reasons[].examples[].line",
-    *("search.scale", "checks[].scale", "checks[].statistic"),  # of means
-    *("scores[].groups[].above_median", "scores[].groups[].answers"),
-    *(f"scores[].witnesses[].{each}" for each in ("joint", "rare", "rare_outputs")),
-    "scores[].regions[].loses",
-    *("source", "source.file", "source.sha256", "source.lines", "source.checks", "source.command"),
-    *("search.ties", "search.decide_only", "search.output", "search.distance", "search.statistic"),
-    "search.favours",
-    "scores[].of_few",
-    *(f"outputs[].{each}" for each in ("output", "lowest", "mean", "highest", "counts[].rare")),
-}
-
-
-def real_fields() -> set[str]:
-    """The fields of a result of a subject in this process, and of one outside."""
-
-    def loan(person: dict[str, Any]) -> bool:
-        if person["savings"] == 7:
-            raise ValueError("no savings of 7")
-        return bool(person["savings"] > (50 if person["race"] == "green" else 60))
-
-    schema = themis.Schema(race=["green", "purple"], savings=range(100)).where("savings != 3")
-    small = themis.Schema(race=["green", "purple"], savings=range(5, 9))
-    shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
-    tied = themis.Schema(a=[0, 1], b=themis.derived("a", {0: False, 1: True}))
-    limit = Check(against=("race",), max_score=0.05, name="race")
-    passes = Acceptance(against=("race",), reason="ticket 12", until=date.max)
-    command = CommandSubject(small, ["sh", "-c", shell, "decide"])
-    rows = {"race": ["green", "purple", "green"], "savings": [6, 6, 9], "count": [1, 0, 1]}
-    known = {"race": ["green", "purple"], "savings": [6, 6], "repaid": [True, False]}
-    given = [{"race": ("green", "purple")[n % 2], "savings": n} for n in range(10, 60)]
-    results = [
-        themis.Audit(loan, schema, max_failures=0.1).score([["race"]]),
-        themis.Audit(command, small, max_failures=0.5).score([["race"]]),
-        themis.Audit(lambda person: person["savings"] > 6, small, family=True).search_all(0.1),
-        run_checks(
-            themis.Audit(loan, small, max_failures=0.5), [limit], accepted=Acceptances((passes,))
-        ),
-        run_checks(themis.Audit(loan, small, max_failures=0.5, family=True), [limit, limit]),
-        themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]]),
-        themis.Audit(lambda _: random.random() < 0.5, schema).score([["race"]], ["excess"]),
-        themis.Audit(lambda person: person["savings"] % 3, small).score([["savings"]]),
-        themis.Audit(loan, small, max_failures=0.5).apparent(rows, "race", weights="count"),
-        themis.Audit(lambda person: person["b"], tied).score([["a"]]),
-        themis.Audit(lambda person: person["savings"] > 6, small).score([["race", "savings"]]),
-        themis.Audit(loan, small, max_failures=0.5).apparent(
-            known, "race", label="repaid", proxies=True
-        ),
-        themis.Audit(lambda person: person["race"] == "green", schema, profile=given).search_all(0),
-        themis.Audit(
-            lambda person: 2.0 * person["savings"], small, outputs=themis.Output(min=0, max=20)
-        ).apparent(known | {"repaid": [11.5, 12.5]}, "race", label="repaid"),
-        themis.Audit(loan, small, max_failures=0.5).apparent(rows_of(rows), "race", unknown="drop"),
-    ]
-    fields = [set(paths_in(json.loads(json.dumps(each.to_dict())))) for each in results]
-    return set().union(*fields)
-
-
 def test_every_field_of_the_json_result_is_documented_and_no_other() -> None:
-    real = {each for each in real_fields() if not RECURRING.search(each)}
-    assert documented_fields() - OPTIONAL == real - OPTIONAL
+    schema = result_schema()
+    typed = {each for each in fields_of(schema, schema["$defs"]) if not SAID_ONCE.search(each)}
+    of_types = {each for each in documented_fields() if each.partition(".")[0] not in OPEN}
+    assert of_types | {*OPEN} == typed
+
+
+def test_the_keys_of_mappings_without_a_schema_are_documented() -> None:
+    schema = themis.Schema(race=["green", "purple"], savings=range(5, 9)).where("savings != 5")
+    shell = 'test "$2" = 7 && exit 3; test "$1" = green && echo 1 || echo 0'
+    command = CommandSubject(schema, ["sh", "-c", shell, "decide"])
+    rows = {"race": ["green", "blue", "green"], "savings": [6, 6, 8], "count": [1, 0, 1]}
+    audit = themis.Audit(command, schema, max_failures=0.5)
+    data = audit.apparent(rows_of(rows), "race", weights="count", unknown="drop").to_dict()
+    (failed,) = data["failures"].values()
+    keys = {f"{name}.{key}" for name in OPEN if name != "failures" for key in data[name] or ()}
+    keys |= {f"failures.KIND.{key}" for key in failed}
+    keys |= {f"data.reasons[].{key}" for each in data["data"]["reasons"] for key in each}
+    assert keys <= documented_fields()
 
 
 @pytest.mark.slow
@@ -876,38 +775,12 @@ def rewrite(path: Path) -> None:
             actual = each.actual
             if pass_ is snippet_differences:
                 actual = re.sub(r"(< )?\d[\d.]* (s|ms|µs)\b", "…", actual).rstrip() + "\n"
-                if any(is_gap(line) for line in each.shown.splitlines()):
-                    actual = excerpt(each.shown, actual)
-                    print(f"{path.name}:{each.line}: an excerpt, look at it:\n{actual}")
+            if any(line.strip() == "…" for line in each.shown.splitlines()):
+                print(f"{path.name}:{each.line}: an excerpt, which is left to you, of\n{actual}")
+                continue
             print(f"{path.name}:{each.line}: rewritten")
             text = text[: each.start] + actual + text[each.start + len(each.shown) :]
         path.write_text(text, encoding="utf-8")
-
-
-def is_gap(line: str) -> bool:
-    """Whether it stands for any lines."""
-    return line.strip() == "…"
-
-
-def excerpt(shown: str, actual: str) -> str:
-    """Of what there is now, the lines that are most like those that were shown, in order."""
-    lines, taken, at = actual.splitlines(), [], 0
-    for gap, part in itertools.groupby(shown.splitlines(), key=is_gap):
-        old = list(part)
-        if gap:
-            taken += old
-            continue
-        starts = range(at, max(len(lines) - len(old), at) + 1)
-        likeness = {
-            start: difflib.SequenceMatcher(
-                None, "\n".join(old), "\n".join(lines[start : start + len(old)]), autojunk=False
-            ).ratio()
-            for start in starts
-        }
-        best = max(starts, key=likeness.__getitem__)
-        taken += lines[best : best + len(old)]
-        at = best + len(old)
-    return "\n".join(taken) + "\n"
 
 
 def snippet_differences(text: str) -> list[Difference]:
@@ -918,5 +791,5 @@ def snippet_differences(text: str) -> list[Difference]:
 
 
 if __name__ == "__main__":
-    for each in itertools.chain(PAGES):
+    for each in PAGES:
         rewrite(each)

@@ -65,6 +65,13 @@ class MistakesError(ThemisError):
         """The error of a single mistake."""
         return cls([Mistake(code, where, problem, remedy)])
 
+    @classmethod
+    def refuse(cls, mistakes: Iterable[Mistake]) -> None:
+        """Raise all of these at once, if there are any."""
+        found = tuple(mistakes)
+        if found:
+            raise cls(found)
+
 
 class SchemaError(MistakesError):
     """The schema or one of its constraints is wrong."""

@@ -157,8 +157,7 @@ class Settings:
         if "seed" in changes:
             problem, remedy = "the seed belongs to the whole audit", "give it to Audit(…, seed=…)"
             mistakes.append(Mistake("seed", "seed", problem, remedy))
-        if mistakes:
-            raise RequestError(mistakes)
+        RequestError.refuse(mistakes)
         return replace(self, **changes)
 
     def __post_init__(self) -> None:
@@ -166,8 +165,7 @@ class Settings:
         if self.exact is True and self.stopping == Stopping.PAPER:
             problem = 'contradicts stopping = "paper", whose procedures sample'
             mistakes.append(Mistake("setting", "exact", problem, "leave one of them out"))
-        if mistakes:
-            raise RequestError(mistakes)
+        RequestError.refuse(mistakes)
         object.__setattr__(self, "stopping", Stopping(self.stopping))  # it may be given as text
 
 

@@ -84,27 +84,6 @@ def test_a_difference_of_the_set_itself_gets_no_such_note(
     assert not notes(result)
 
 
-@pytest.mark.parametrize(("parts", "is_said"), [(5, False), (40, True)])
-def test_a_set_that_also_matters_by_itself_is_spoken_of_only_near_0(
-    parts: int, is_said: bool
-) -> None:
-    """By the years, and by the age for one part of the inputs."""
-    schema = themis.Schema(
-        age=themis.Integers(18, 65, bins=[30, 45]), years=range(0, 50), part=range(parts)
-    ).where(adult="age - years >= 16")
-
-    def both(person: Any) -> bool:
-        return by_age(person) if person["part"] == 0 else by_years(person)
-
-    result = themis.Audit(both, schema, error=0.02).score([["age"]])
-    causal, group = result.scores
-    assert causal.score > 0
-    assert 2 * causal.high <= group.low
-    assert [str(each).count("the difference may come from") for each in notes(result)] == [
-        1
-    ] * is_said
-
-
 @pytest.mark.parametrize(
     ("seen", "changed", "apart", "is_said"),
     [

@@ -67,13 +67,6 @@ def test_scores_that_the_budget_does_not_reach_are_named_and_end_with_4(
         assert name in quiet
 
 
-def test_a_page_is_not_calm_while_scores_are_missing() -> None:
-    result = _fair_and_unmeasured()
-    found = verdict(result)
-    assert (found.state, found.word) == ("open", "undecided")
-    assert "1 further score was not measured." in found.behind
-
-
 # What is exact, and what is not -----------------------------------------------------------
 CHECKS = """
 [[checks]]

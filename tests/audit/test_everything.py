@@ -125,7 +125,7 @@ def test_the_parts_of_a_forecast_add_up(case: str, repeats: int) -> None:
         "sampled, then exact": [False, True],
     }[case]
     if forecast.parts[1].exact and repeats == 1:  # what is known is not run twice
-        size = audit.all_inputs.size
+        size = audit.apparatus.views.whole.population.size
         assert sum(part.executions for part in forecast.parts) == size
 
 
@@ -157,7 +157,7 @@ def test_no_score_of_an_audit_is_there_twice_and_a_saved_one_is_the_same() -> No
 def test_the_confidence_is_divided_among_all_scores_and_the_search() -> None:
     plan = Everything.of(TWO, ())
     audit = Audit(SUBJECTS["no effect"][0], TWO, family=True)
-    family = plan.family(audit.settings, audit._views)
+    family = plan.family(audit.settings, audit.apparatus.views)
     # Three sets with one causal statement and two of groups each; two for the searches.
     assert family.parts == 3 * 3 + 2
     assert family.settings.confidence == pytest.approx(1 - 0.01 / 11)

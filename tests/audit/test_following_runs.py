@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import themis
-from tests.external import write_command
 from tests.projects import run, write_project
 from themis.config.reader import read_config
 
@@ -50,58 +49,23 @@ def decide(person: dict[str, Any]) -> int:
     return int(person["relationship"] == "Husband" and person["hours"] > 3)
 
 
-class Arrivals:
-    """The couples that a subject was asked about, as it was asked."""
+@pytest.mark.parametrize("name", ["sex", "relationship"])
+def test_variants_arrive_with_what_follows_the_set_and_else_as_it_says(name: str) -> None:
+    seen = []
 
-    def __init__(self, tmp_path: Path) -> None:
-        self.seen: list[dict[str, Any]] = []
-        self.folder = tmp_path
+    def subject(person: dict[str, Any]) -> int:
+        seen.append((person["sex"], person["relationship"], person["title"]))
+        return decide(person)
 
-    def row(self, names: list[str]) -> themis.CausalScore:
-        def subject(person: dict[str, Any]) -> int:
-            self.seen.append(dict(person))
-            return decide(person)
-
-        return self._measure(subject, names)
-
-    def _measure(self, subject: Any, names: list[str]) -> themis.CausalScore:
-        score = themis.Audit(subject, schema(), seed=1).causal(*names)
-        assert score.method == "exact"
-        return score
-
-    def command(self, names: list[str]) -> themis.CausalScore:
-        test = '[ "$2" = Husband -a "$4" -gt 3 ]'
-        config = write_command(self.folder, decide=f"if {test}; then echo 1; else echo 0; fi")
-        text = config.read_text()
-        start, end = text.index("[inputs]"), text.find("\n[", text.index("[inputs]"))
-        head, tail = text[:start], text[end:] if end > 0 else ""
-        config.write_text(f"{head}[inputs]\n{INPUTS}{tail}")
-        score = themis.Audit.from_file(config, cache=None).causal(*names)
-        for line in (self.folder / "loan.sh.log").read_text().splitlines():
-            values = line.split()
-            self.seen.append(dict(zip(schema().names, [*values[:3], int(values[3])], strict=True)))
-        return score
-
-    @property
-    def couples(self) -> set[tuple[Any, ...]]:
-        return {(each["sex"], each["relationship"], each["title"]) for each in self.seen}
-
-
-@pytest.mark.parametrize("how", ["row", "command"])
-def test_the_variants_of_a_leader_arrive_with_their_followers(how: str, tmp_path: Path) -> None:
-    arrivals = Arrivals(tmp_path)
-    score = getattr(arrivals, how)(["sex"])
+    score = themis.Audit(subject, schema(), seed=1).causal(name)
+    assert score.method == "exact"
+    if name == "relationship":
+        assert {*seen} == COUPLES | {("Female", "Husband", "Ms"), ("Male", "Wife", "Mr")}
+        return
+    assert {*seen} == COUPLES
     assert score.low <= 0.4 <= score.high  # two of three are couples, six of ten work enough
-    assert {tuple(witness.differs_in) for witness in score.witnesses} == {
-        ("sex", "relationship", "title")
-    }
-    assert arrivals.couples == COUPLES
-
-
-def test_a_follower_in_the_set_arrives_as_the_assignment_says(tmp_path: Path) -> None:
-    arrivals = Arrivals(tmp_path)
-    arrivals.row(["relationship"])
-    assert arrivals.couples == COUPLES | {("Female", "Husband", "Ms"), ("Male", "Wife", "Mr")}
+    differing = {tuple(witness.differs_in) for witness in score.witnesses}
+    assert differing == {("sex", "relationship", "title")}
 
 
 def test_rows_need_no_column_of_what_is_derived() -> None:
@@ -160,24 +124,6 @@ def test_the_tests_of_a_suite_differ_in_the_set_and_what_follows(
     assert replay.count("new", "fixed", "unknown") == 0
     followed = {each.against: each.followed for each in replay.sets}
     assert followed[("sex",)] == ("relationship", "title")
-
-
-def test_witnesses_are_replayed_with_their_followers(tmp_path: Path) -> None:
-    result = themis.Audit(decide, schema(), seed=1).score([["sex"]], ["causal"])
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps(result.to_dict()))
-    replay = themis.Audit(decide, schema(), seed=1).replay(path)
-    assert replay.count("still") == len(result.scores[0].witnesses) == replay.tests
-    assert replay.to_dict()["sets"][0]["followed"] == ["relationship", "title"]
-    assert themis.read_result(path).scores[0].followed == ("relationship", "title")
-
-
-@pytest.mark.parametrize("names", ["title", "hours,title"])
-def test_a_derived_characteristic_is_no_set_of_the_command(names: str, tmp_path: Path) -> None:
-    config = str(write_project(tmp_path, BODY, inputs=INPUTS))
-    result = run("score", config, "--against", names)
-    assert result.exit_code == 2
-    assert "name 'sex' instead" in " ".join(result.output.split())
 
 
 def test_a_file_may_have_a_leader_that_is_missing(tmp_path: Path) -> None:

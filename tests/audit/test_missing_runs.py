@@ -46,18 +46,6 @@ def test_a_suite_is_written_read_and_replayed(suffix: str, tmp_path: Path) -> No
     assert (changed.count("still"), changed.count("fixed")) == (0, 8 + 8)
 
 
-def test_a_suite_never_mixes_values_and_no_value_in_a_test(tmp_path: Path) -> None:
-    path = tmp_path / "suite.jsonl"
-    with themis.Audit(decide, SCHEMA, seed=1, suite=path) as audit:
-        audit.causal("race")
-    tests: dict[Any, set[bool]] = {}
-    for row in read(path):
-        if row["test"] is not None:
-            tests.setdefault(row["test"], set()).add(row["race"] is None)
-    assert tests
-    assert all(len(kinds) == 1 for kinds in tests.values())
-
-
 def test_no_value_in_a_suite_is_no_empty_text(tmp_path: Path) -> None:
     schema = themis.Schema(a=themis.Values(["", "x"], missing=0.3), b=range(4))
 

@@ -1,7 +1,9 @@
-"""Odd circumstances of a command: closed streams, outputs and files beyond all measure."""
+"""Odd circumstances: closed streams, outputs beyond all measure, narrow terminals, slow loading."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +15,9 @@ import pytest
 import themis
 from tests.external import finish, start
 from tests.projects import SMALL, enter, run, write_project
+from tests.show.test_display import Terminal
 from themis.cli.options import Options
+from themis.cli.printing import say
 from themis.cli.session import Session
 
 
@@ -98,3 +102,50 @@ def test_what_takes_long_says_so_even_if_it_is_to_be_quiet(
         if expected:
             heard.wait(60)
     assert said[:1] == expected
+
+
+LONG = "error: themis.toml:4: inputs.age: minimum 90 exceeds maximum 18 by 72.0 %; swap them"
+
+
+def said(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, message: str, **more: str) -> str:
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "40")
+    say(message, **more)
+    return stream.getvalue()
+
+
+def test_a_message_on_a_terminal_is_wrapped_and_indented(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = said(monkeypatch, Terminal(), LONG).splitlines()
+    assert first == "error: themis.toml:4: inputs.age:"
+    assert others
+    assert all(len(line) <= 40 and line[:8].strip() == line[7] for line in others)
+    assert " ".join([first, *map(str.strip, others)]) == LONG
+    assert not any(line.strip().startswith("%") for line in others)
+
+
+def test_a_code_does_not_indent_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = LONG.replace("error:", "error[min-max]:")
+    assert said(monkeypatch, Terminal(), told).splitlines()[1].startswith("       inputs.age")
+
+
+def test_no_path_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/{'long/' * 20}name.toml"
+    assert path in said(monkeypatch, Terminal(), f"error: {path}: there is no such file")
+
+
+def test_a_command_to_be_copied_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "themis score --against race --against sex --no-cache"
+    shown = said(monkeypatch, Terminal(), "interrupted; run it again", command=command)
+    assert shown == f"interrupted; run it again\n  $ {command}\n"
+    shown = said(monkeypatch, io.StringIO(), "interrupted; run it again", command=command)
+    assert shown == f"interrupted; run it again: {command}\n"
+
+
+def test_the_time_of_loading_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+    write_project(tmp_path, inputs=SMALL)
+    with next(tmp_path.glob("project_*.py")).open("a") as module:
+        module.write("time.sleep(0.2)\n")
+    timing = json.loads(run("score", "--against", "race", "--json").stdout)["timing"]
+    assert timing["loading"] >= 0.2
+    assert timing["seconds"] >= 0

@@ -1,4 +1,4 @@
-"""Do commands share options without repeating them, and does no command hide a module?"""
+"""Options that commands share, contradictions, exit codes, and what codes mean."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import typer
 from typer.testing import CliRunner
 
 from tests.projects import run
+from themis.cli import app
 from themis.cli.options import Options, with_options
 from themis.cli.printing import ends_properly
 from themis.errors import Exit
+from themis.show.words.notes import known_codes
 
 
 def test_an_option_that_is_not_offered_is_unknown_and_keeps_its_default() -> None:
@@ -57,3 +59,40 @@ def test_exit_codes_are_those_of_the_documentation() -> None:
     page = Path(__file__).parents[2] / "docs" / "command-line.md"
     documented = re.findall(r"^\| (\d+) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(each) for each in documented] == [*sorted({*Exit} - {Exit.BROKEN_PIPE})]
+
+
+def explain(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["explain", *arguments], prog_name="themis")
+    return done.exit_code, done.output
+
+
+def test_a_mistake_is_explained() -> None:
+    assert explain("unknown-key") == (
+        0,
+        "unknown-key (mistakes in the file)\n"
+        "There is no such key here: it is misspelt, or belongs to another table or kind of "
+        "subject.\n"
+        "What helps: Use the name that the message suggests, or move the key.\n"
+        "More: docs/the-file.md\n",
+    )
+
+
+def test_a_note_is_explained_beside_the_names_of_its_values() -> None:
+    code, said = explain("groups-not-listed")
+    assert code == 0
+    assert "In JSON: groups, listed, span\n" in said
+    assert "What helps" not in said
+
+
+def test_an_unknown_code_is_a_mistake_that_suggests_the_nearest() -> None:
+    problem = "CODE: there is no code 'unknown-kee'; did you mean 'unknown-key'?"
+    assert explain("unknown-kee") == (2, f"error[unknown-code]: {problem}\n")
+
+
+def test_without_a_code_every_one_has_a_line_below_its_group() -> None:
+    lines = explain()[1].splitlines()
+    assert lines[0] == "Mistakes in the file:"
+    assert len([each for each in lines if each.startswith("  ")]) == len(known_codes())
+    assert len([each for each in lines if each.endswith(":")]) == len(
+        {each.group for each in known_codes()}
+    )

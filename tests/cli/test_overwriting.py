@@ -57,11 +57,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_what_is_read_is_never_overwritten(folder: Path, command: str, words: str) -> None:
     (subject,) = folder.glob("project_*.py")
+    refused(folder, command.replace("SUBJECT", subject.name), words, "; name another file")
+
+
+def refused(folder: Path, command: str, words: str, remedy: str) -> None:
+    """Run a command that ends with these words, and leaves every file as it is."""
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    done = run(*command.replace("SUBJECT", subject.name).split())
+    done = run(*command.split())
     assert done.exit_code == 2, done.output
     assert words in done.stderr
-    assert "; name another file" in done.stderr
+    assert remedy in done.stderr
     assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -114,12 +119,8 @@ def test_a_file_of_another_kind_is_never_replaced(folder: Path, command: str, wo
         (folder / name).write_text(content)
     assert run("report", "result.json", "--format", "csv", "-o", "scores.csv").exit_code == 0
     shutil.copy("suite.csv", "suite2.csv")
-    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    done = run(*command.split())
-    assert done.exit_code == 2, done.output
-    assert f"is there already and is {words}: it would be lost" in done.stderr
-    assert done.stderr.endswith("; name another file, or remove it\n")
-    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    said = f"is there already and is {words}: it would be lost"
+    refused(folder, command, said, "; name another file, or remove it\n")
 
 
 @pytest.mark.parametrize(

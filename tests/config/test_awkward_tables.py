@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.projects import enter, run
-from themis.audit.given import profile_of
+from themis.audit.given import Described
 from themis.config.reader import Config, read_config
 
 ROWS = 120
@@ -126,7 +126,7 @@ def test_a_file_from_any_table_names_nobody_loses_no_row_and_gives_its_reasons(
 ) -> None:
     text, config = drafted(write_table(name, tmp_path), monkeypatch)
     assert not [word for word in SECRETS if word in text.lower()]
-    people = profile_of(config)
+    people = Described(config).people()
     assert people is not None
     assert (people.facts["used"], people.facts["dropped"]) == (ROWS, 0)
     if name not in KEPT:
@@ -164,7 +164,7 @@ def test_a_file_says_where_it_lists_texts_of_few_rows(
         text[: text.index("town = ")] + 'town = ["Aber", "Bree"]\n' + text[text.index("sex ") :]
     )
     path.write_text(without)
-    people = profile_of(read_config(path))
+    people = Described(read_config(path)).people()
     assert people is not None
     assert people.facts["used"] == 60, "removing it loses no row"
 

@@ -274,8 +274,8 @@ def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: 
 def test_subject_in_this_process_is_remembered_for_one_run_only(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
     audit = themis.Audit(lambda person: 1, SCHEMA, cache=path)
-    assert [note.code for note in audit.cache_notes] == ["cache-not-used"]
-    assert audit.score([["race"]]).timing["notes"] == list(audit.cache_notes)
+    assert [note.code for note in audit.apparatus.cache_notes] == ["cache-not-used"]
+    assert audit.score([["race"]]).timing["notes"] == list(audit.apparatus.cache_notes)
     assert not path.exists()
 
 

@@ -48,7 +48,7 @@ def test_a_table_becomes_a_schema_of_what_is_in_it(kind: Any) -> None:
     assert isinstance(debts, Values)
     assert (debts.values, debts.missing) == ((0, 1, 2, 3), 0.1)
     rows = kind(people())
-    facts = themis.Audit(lambda person: person["age"] > 40, schema, profile=rows).profile_facts
+    facts = themis.Audit(lambda person: person["age"] > 40, schema, profile=rows).apparatus.facts
     assert facts is not None
     assert (facts["used"], facts["dropped"]) == (200, 0)
 

@@ -131,7 +131,7 @@ def test_result_does_not_depend_on_the_batch_size(name: str) -> None:
     def measured(block_rows: int | None, subject: Any) -> str:
         audit = themis.Audit(subject, SPACES[name], seed=7, error=0.08, confidence=0.95)
         audit.sampler.block_rows = block_rows
-        audit._views.of(None).scorer._whole_domain = lambda *_: None  # type: ignore[method-assign]
+        audit.apparatus.views.of(None).scorer._whole_domain = lambda *_: None  # type: ignore[method-assign]
         result = audit.score([["race"], ["race", "age"], ["age"]])
         data = result.to_dict()
         del data["timing"], data["subject"]

@@ -78,7 +78,7 @@ def test_states_are_those_of_running_everything_and_nothing_runs_twice(constrain
         return rule(table)
 
     audit = themis.Audit(themis.batch(recorded), space, seed=4)
-    book = audit._views.of(None).searcher.book
+    book = audit.apparatus.views.of(None).searcher.book
     states = {}
     for mask in sorted(subsets(0b111), key=int.bit_count):
         tried = book.probe(mask, 0, 40)

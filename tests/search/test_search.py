@@ -167,7 +167,7 @@ def test_nothing_known_is_executed_again() -> None:
         return loan(table)
 
     audit = themis.Audit(themis.batch(recorded), LARGE, seed=3, deterministic=True)
-    result = audit._views.of(None).searcher.search(
+    result = audit.apparatus.views.of(None).searcher.search(
         ["causal"], 0.2, (0, 1, 2, 4), 2, audit.settings, audit.probe
     )[0]
     decided = result.executions - sum(each.executions for each in result.minimal_sets)

@@ -69,7 +69,7 @@ def test_a_file_made_from_a_table_takes_each_of_its_rows(
     Path("themis.toml").write_text(SUBJECT.format(file=file) + inputs)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RowsWarning)
-        facts = themis.Audit.from_file("themis.toml").profile_facts
+        facts = themis.Audit.from_file("themis.toml").apparatus.facts
     assert (facts["rows"], facts["used"], facts["dropped"]) == (len(rows), len(rows), 0)
     assert not facts["reasons"]
     done = run("apparent", "--against", protected, "--only-data", "-o", "result.json")

@@ -19,7 +19,7 @@ import pytest
 
 import themis
 from themis import Integers, RequestError, Schema
-from themis.cli.init import write_converted
+from themis.cli.init import write_file
 from themis.config.reader import Config, read_config
 
 # Whatever a library says about its own dependencies is its own affair.
@@ -479,7 +479,7 @@ def drafted_from(rows: pd.DataFrame, model: str, folder: Path, module: str | Non
     """What `themis init` makes of a table and the file of a model."""
     rows.to_csv(folder / "people.csv", index=False)
     output = folder / "themis.toml"
-    write_converted(
+    write_file(
         str(folder / "people.csv"),
         output,
         target=None,

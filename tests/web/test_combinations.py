@@ -1,4 +1,4 @@
-"""The combinations that a search looked at: which are in, which are not, and why."""
+"""Pages of a result: the combinations that a search looked at, and two results compared."""
 
 from __future__ import annotations
 
@@ -86,3 +86,32 @@ def test_a_result_leads_to_its_combinations_and_to_every_export(loan: Server, pa
     again = loan.open_result(loan.get(f"{place}/export/json").json())
     assert loan.get(f"{again}/combinations").status_code == 200
     assert loan.get(f"{place}/export/none").status_code == 404
+
+
+def sample(share: float) -> dict[str, Any]:
+    """What a rule is measured as that looks at sex for a share of incomes."""
+
+    def decide(person: dict[str, Any]) -> bool:
+        return bool(person["sex"] == "f" or person["income"] >= 100 * share)
+
+    schema = themis.Schema({"sex": ["f", "m"], "income": themis.Integers(0, 99)})
+    return themis.Audit(decide, schema, seed=1).score(["sex"]).to_dict()
+
+
+def test_two_results_are_compared_as_by_themis_diff(loan: Server) -> None:
+    assert "Two results are needed" in loan.get("/compare").text
+    before, after = (loan.open_result(sample(share)).rpartition("/")[2] for share in (0.1, 0.5))
+    form = loan.get("/compare").text
+    assert form.count("<option") == 4
+    assert f'value="{after}"' in form
+    grown = loan.get(f"/compare?before={before}&after={after}").text
+    assert "difference has grown" in grown
+    assert "causal sex" in grown
+    same = loan.get(f"/compare?before={before}&after={before}").text
+    assert "nothing new" in same
+
+
+def test_a_result_that_is_not_there_is_said(loan: Server) -> None:
+    answer = loan.get("/compare?before=no&after=such")
+    assert answer.status_code == 404
+    assert "is not there" in answer.text

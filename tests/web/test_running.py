@@ -1,7 +1,8 @@
-"""A run in a real browser: asked for, watched in two tabs, reloaded, stopped, gone on with."""
+"""The page in a real browser: a run is watched, a form is sent once, a file becomes an annex."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from tests.browser import Browser, Page, opened
 from tests.external import GATE, close_gate, open_gate, ran, write_sh_worker
-from tests.web.serving import Server, serving, until
+from tests.pictures import measured, press
+from tests.web.serving import Server, example, serving, until
 
 SHIFTS = """new Promise(done => new PerformanceObserver(list => done(list.getEntries()
 .filter(each => !each.hadRecentInput).reduce((sum, each) => sum + each.value, 0)))
@@ -86,3 +88,42 @@ def watch_and_stop(browser: Browser, page: Page, server: Server) -> None:
         assert other.messages == []
     page.call("Page.bringToFront")
     assert text(page, ".afterwards button") == "Go on"
+
+
+def test_a_form_says_that_it_is_worked_on_and_is_sent_once(loan: Server) -> None:
+    loan.post("/confirm")
+    with Browser() as browser, opened(browser, loan.entry) as page:
+        page.evaluate(f"location.href = '{loan.base}/run'")
+        until(lambda: page.evaluate("!!document.querySelector('[formaction=\"/forecast\"]')"))
+        page.evaluate(
+            "window.isOld = true; for (const _ of [1, 2])"
+            " document.querySelector('[formaction=\"/forecast\"]').click()"
+        )
+        said = "document.querySelector('[aria-busy]')?.textContent ?? !window.isOld"
+        assert until(lambda: page.evaluate(said)) in ("Working …", True)  # True: it was quicker
+        until(lambda: page.evaluate("!!document.querySelector('#costs')"))
+        assert sum(each.endswith("/forecast") for each in page.requests) == 1
+
+
+@pytest.mark.slow
+def test_everything_is_measured_read_tried_and_exported(tmp_path: Path) -> None:
+    with (
+        serving(example(tmp_path)) as server,
+        Browser() as browser,
+        opened(browser, server.entry, width=360) as page,
+    ):
+        measured(page, server)
+        result = page.evaluate("location.pathname")
+        shown = page.evaluate("document.body.innerText")
+        assert "The decision changes with race" in shown
+        exports = re.findall(rf'href="({result}/export/[^"]+)"', server.get(result).text)
+        for each in exports:
+            answer = server.get(each)
+            assert answer.status_code == 200, each
+            assert answer.headers["content-disposition"].startswith("attachment"), each
+        annex = next(each for each in exports if each.endswith("annex"))
+        assert "Signature" in server.get(annex).text
+        press(page, "Try the first")
+        assert "single changes were run" in page.evaluate("document.body.innerText")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.messages == []

@@ -105,10 +105,15 @@ def test_a_forecast_says_what_a_run_will_cost_and_runs_nothing_more(server: Serv
 
 def test_what_is_confirmed_is_the_file_that_was_shown(folder: Path) -> None:
     file = folder / "themis.toml"
-    file.write_text(file.read_text().replace("favourable", 'env = { KEY = "hush" }\nfavourable'))
+    file.write_text(
+        file.read_text().replace(
+            "favourable", 'env = { PYTHONPATH = "lib", KEY = "hush" }\nfavourable'
+        )
+    )
     with serving(folder) as server:
         page = text(server, "/run")
         assert f"sh {folder}/loan.sh Program: it is started" in page
+        assert "PYTHONPATH=lib" in page  # it says what is loaded
         assert "KEY" in page
         assert "hush" not in page
         shown = server.mark()

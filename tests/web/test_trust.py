@@ -53,19 +53,6 @@ def test_what_changed_since_it_was_confirmed_is_not_run(tmp_path: Path) -> None:
         assert not (folder / "ran").exists()
 
 
-def test_values_that_say_what_is_loaded_are_shown_and_others_are_not(tmp_path: Path) -> None:
-    folder = example(tmp_path)
-    file = folder / "themis.toml"
-    command = 'kind = "command"\ncommand = ["true"]\nenv = { PYTHONPATH = "lib", KEY = "hush" }'
-    text = re.sub(r'kind = "python"\nfunction = "[^"]*"', command, file.read_text())
-    file.write_text(text)
-    with serving(folder) as server:
-        page = server.get("/run").text
-        assert "PYTHONPATH=lib" in page
-        assert "KEY" in page
-        assert "hush" not in page
-
-
 def test_what_a_subject_prints_is_neither_shown_nor_kept(tmp_path: Path) -> None:
     folder = example(tmp_path)
     for then in ("return 1", "os._exit(1)"):

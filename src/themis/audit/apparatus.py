@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from themis.search.searcher import Searcher
 
 
-@dataclass
+@dataclass(eq=False)
 class View:
-    """One output as it is measured."""
+    """One output as it is measured; an audit has one of each, which is part of what it is asked."""
 
     scorer: Scorer
 
@@ -75,6 +75,10 @@ class View:
         reading = self.sampler.reading
         seen = len(reading.labels.labels) > 0
         return seen and reading.has_favourable and not reading.labels.favourable.any()
+
+
+Columns: TypeAlias = tuple[int, ...]
+Wanted: TypeAlias = tuple[Columns, Measure, View]  # a score: of which set, and how
 
 
 class Views:
@@ -144,6 +148,12 @@ class Views:
                 else:
                     for statistic in output.statistics:
                         yield measure, self.of(name, statistic)
+
+    def wanted(
+        self, sets: Iterable[Columns], measures: Sequence[Measure], only: str | None = None
+    ) -> list[Wanted]:
+        """The scores of these sets, one set after the other."""
+        return [(columns, *each) for columns in sets for each in self.measured(measures, only)]
 
     def notes(self, favourable: Iterable[Value]) -> Iterator[Note]:
         """What is odd about the outputs."""
@@ -251,7 +261,7 @@ class Apparatus:
         suite: str | Path | None = None,
     ) -> None:
         self.schema, self.people, self.handling = schema, people, handling
-        self.asked = Asked()
+        self.answers = Answers()
         self._opening_notes: list[Note] = []
         decisions = decisions_of(
             handling.favourable, handling.labels, handling.outputs, handling.similar_texts
@@ -366,21 +376,10 @@ class Apparatus:
                 self.suite.close()
 
 
-def question_of(
-    columns: tuple[int, ...],
-    measure: Measure,
-    view: View,
-    settings: Settings,
-    limit: float | None = None,
-) -> object:
-    """What a score answers; an audit keeps its views, so that each has an identity."""
-    return (columns, measure, id(view), settings, limit)
-
-
 Seen: TypeAlias = tuple[tuple[Outcomes, ...], tuple[Errors, ...], tuple[Proxy, ...]]
 
 
-class Asked:
+class Answers:
     """The answers that measuring again would not change."""
 
     def __init__(self) -> None:
@@ -388,7 +387,7 @@ class Asked:
         self.observed: dict[object, Seen] = {}  # in rows
         self.runs: dict[object, PeopleRun | None] = {}  # of these rows
 
-    def answers(self, question: object) -> tuple[Score, ...]:
+    def to(self, question: object) -> tuple[Score, ...]:
         """What was answered; nothing if it was not asked before."""
         return self._answers.get(question, ())
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from themis.audit.apparatus import Apparatus, Handling, View
 from themis.audit.given import (
     CachePlace,
+    Described,
     check_made_up,
     given_people,
-    options_of,
-    place_of,
-    profile_of,
     schema_of,
-    subject_of,
     warn_of,
 )
-from themis.audit.precision import MEASURES, THRESHOLD, Family, precise_at_once
+from themis.audit.precision import MEASURES, THRESHOLD, Family
 from themis.audit.rows import (
     CounterfactualChoice,
     RowRequest,
@@ -34,11 +31,10 @@ from themis.audit.rows import (
 )
 from themis.audit.run import Sought, Work, start_budget
 from themis.engine.account import Budget
-from themis.events import Forecast, Listener, ignore
+from themis.events import Listener, ignore
 from themis.inputs.assignments import set_name
 from themis.inputs.characteristics import Value
 from themis.inputs.people import People, Unknown
-from themis.inputs.population import Population
 from themis.inputs.schema import Inputs, Schema
 from themis.results.hooks import hook
 from themis.results.model import (
@@ -61,7 +57,6 @@ from themis.subjects.outputs import Output, Similarity, Statistic
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from themis.audit.forecast import Everything
     from themis.config.reader import Config
     from themis.results.replays import Replay
     from themis.search.searcher import SearchPlan
@@ -101,7 +96,7 @@ class Audit:
     """
 
     naming: Naming | None  # the words of reports, where a file or `favourable` has some
-    _named_sets: tuple[tuple[str, ...], ...] = ()  # by the file
+    named_sets: tuple[tuple[str, ...], ...] = ()  # by the file, if any are
 
     def __init__(
         self,
@@ -147,9 +142,10 @@ class Audit:
         self.settings = Settings(**{name: given[name] for name in Settings.names()})
         handling = Handling.of(given)
         self.naming, self.shows_rows = handling.naming, show_rows
-        apparatus = Apparatus(subject, self.schema, handling, seed=seed, people=people, suite=suite)
+        self.apparatus = apparatus = Apparatus(
+            subject, self.schema, handling, seed=seed, people=people, suite=suite
+        )
         apparatus.read_profile = read_profile
-        self._apparatus, self._views = apparatus, apparatus.views
         Budget.of(self.settings, apparatus.runner.subject)  # refuses what nothing can keep
         self.runner, self.sampler, self.probe = apparatus.runner, apparatus.sampler, apparatus.probe
         self.population, self.suite = apparatus.population, apparatus.suite
@@ -173,11 +169,9 @@ class Audit:
         """
         from themis.config.reader import read_config
 
-        config = read_config(Path(path))
-        audit = cls.from_config(
-            config, jobs=jobs, cache=cache, trust_pickle=trust_pickle, **overrides
-        )
-        warn_of(audit.profile_facts)
+        config, options = read_config(Path(path)), {**overrides, "cache": cache}
+        audit = cls.from_config(config, jobs=jobs, trust_pickle=trust_pickle, **options)
+        warn_of(audit.apparatus.facts)
         return audit
 
     @classmethod
@@ -195,25 +189,25 @@ class Audit:
         """The audit that a file describes which was read already; options as of `from_file`."""
         from themis.config.reader import placing
 
-        options = {**options_of(config), **overrides}
-        people = profile_of(config, listen)
+        described = Described(config, jobs, trust_pickle, listen)
+        options, people = {**described.options(), **overrides}, described.people()
         schema = config.schema if people is None else people.schema
-        subject_for = partial(subject_of, config, jobs=jobs, trust_pickle=trust_pickle)
-        subject = subject_for(schema)
-        place = place_of(config, subject, jobs, executor, cache)
+        subject = described.subject(schema)
+        place = described.place(subject, executor, cache)
         with placing(config):
             audit = cls(subject, schema, **{"profile": people, **place, **options}, listen=listen)
         audit.naming = replace(config.report, rows=audit.shows_rows)
-        audit._named_sets = config.against
-        audit._apparatus.read_profile = partial(profile_of, config, listen)
-        again = partial(Apparatus, handling=audit._apparatus.handling, seed=audit.settings.seed)
+        audit.named_sets = config.against
+        apparatus, suite = audit.apparatus, options.get("suite")
 
         def remake(wider: Schema, people: People | None) -> Apparatus:
+            own, seed = described.subject(wider), audit.settings.seed
             with placing(config):
-                subject = subject_for(wider)
-                return again(subject, wider, suite=options.get("suite"), people=people)
+                return Apparatus(
+                    own, wider, apparatus.handling, seed=seed, people=people, suite=suite
+                )
 
-        audit._apparatus.remake = remake
+        apparatus.read_profile, apparatus.remake = described.people, remake
         return audit
 
     def close(self) -> None:
@@ -221,7 +215,7 @@ class Audit:
 
         A suite is complete then, and gets nothing more.
         """
-        self._apparatus.close()
+        self.apparatus.close()
 
     def __enter__(self) -> Audit:
         return self
@@ -232,71 +226,12 @@ class Audit:
     @property
     def first_output(self) -> str | None:
         """The name of the first declared output, which is meant where none is named."""
-        return next((each.name for each in self._views.outputs), None)
+        return next((each.name for each in self.apparatus.handling.outputs), None)
 
     @property
     def default_sets(self) -> tuple[tuple[str, ...], ...]:
         """What is measured where no set is named: the file's sets, or each protected one."""
-        return self._named_sets or tuple((name,) for name in self.schema.protected)
-
-    def score_views(self, measures: Sequence[Measure] = MEASURES) -> list[tuple[Measure, View]]:
-        """The scores that each set gets: of each output, by each of these that it has."""
-        return list(self._views.measured(measures))
-
-    def view(self, output: str | None = None) -> View:
-        """An output as it is measured; the first one if none is named."""
-        return self._views.of(output)
-
-    @property
-    def all_inputs(self) -> Population:
-        """The inputs that the schema allows, whomever they are drawn from."""
-        return self._views.whole.population
-
-    @property
-    def profile_facts(self) -> Mapping[str, Any] | None:
-        """What was given as profile, and how much of it fits; None without one."""
-        return self._apparatus.facts
-
-    @property
-    def shared_outputs(self) -> set[Value] | None:
-        """The outputs so far that name nobody; None where all may be shown."""
-        run = self._views.people_run
-        return None if run is None or self.shows_rows else self._views.shared_outputs(run)
-
-    @property
-    def cache_notes(self) -> tuple[Note, ...]:
-        """What the user should know about the cache so far."""
-        return self._apparatus.cache_notes
-
-    def precise_at_once(
-        self,
-        settings: Settings,
-        sets: Iterable[Sequence[str]] | None = None,
-        measures: Sequence[Measure] = MEASURES,
-    ) -> Settings:
-        """How sets, by default the default ones, are measured where nobody says how precisely."""
-        wanted = self.default_sets if sets is None else sets
-        views = self.score_views(measures)
-        asked = [(self.schema.columns_of(names), views) for names in wanted]
-        return precise_at_once(self._apparatus, settings, asked)
-
-    @property
-    def everything_sets(self) -> tuple[tuple[str, ...], ...]:
-        """The sets that `everything` measures."""
-        return self._everything(THRESHOLD, None, MEASURES).sets
-
-    def foresee(
-        self,
-        threshold: float,
-        *,
-        max_size: int | None = None,
-        measures: Sequence[Measure] = MEASURES,
-        at_once: bool = False,
-    ) -> Forecast:
-        """What `everything` will cost, after a few trials."""
-        plan = self._everything(threshold, max_size, measures)
-        settings = plan.family(self.settings, self._views).settings
-        return plan.forecast(self._apparatus, settings, at_once=at_once)
+        return self.named_sets or tuple((name,) for name in self.schema.protected)
 
     @property
     def noise(self) -> Noise | None:
@@ -305,7 +240,7 @@ class Audit:
 
     def failing(self, *, least: int = 0) -> tuple[Note, ...]:
         """How many inputs fail, of `least` or more that are run, and which, if that is certain."""
-        confidence, run = self.settings.confidence, self._views.people_run
+        confidence, run = self.settings.confidence, self.apparatus.views.people_run
         note = failed_inputs(self.sampler, run, confidence, least=least)
         return () if note is None else (note,)
 
@@ -314,7 +249,7 @@ class Audit:
 
         Several names are one set, also in a list: `audit.causal(["sex", "age"])`.
         """
-        score = self._measure(against, "causal", self._views.of(output), settings)
+        score = self._measure(against, "causal", self.apparatus.views.of(output), settings)
         assert isinstance(score, CausalScore)
         return score
 
@@ -329,7 +264,7 @@ class Audit:
 
         `statistic` says of which figure of a number: its "mean", or the "rate" above its cut.
         """
-        view = self._views.for_groups(output, statistic)
+        view = self.apparatus.views.for_groups(output, statistic)
         score = self._measure(against, "group", view, settings)
         assert isinstance(score, GroupScore)
         return score
@@ -339,7 +274,7 @@ class Audit:
 
         For subjects that answer at random: what is measured is each input, asked several times.
         """
-        score = self._measure(against, "excess", self._views.of(output), settings)
+        score = self._measure(against, "excess", self.apparatus.views.of(output), settings)
         assert isinstance(score, ExcessScore)
         return score
 
@@ -364,20 +299,19 @@ class Audit:
         inputs.
         """
         columns = sets_of(self.schema, sets)
-        views = list(self._views.measured(measures, output))
-        family = Family.of(self.settings, [measure for measure, _ in views] * len(columns))
-        asked: list[object] = []
+        wanted = self.apparatus.views.wanted(columns, measures, output)
+        family = Family.of(self.settings, [measure for _, measure, _ in wanted])
 
         def measure_all(work: Work) -> None:
             if at_once:
-                work.be_precise([(each, views) for each in columns])
-            for each, (measure, view) in product(columns, views):
-                asked.append(work.measure(each, measure, view, limit))
+                work.be_precise(wanted)
+            for each in wanted:
+                work.measure(each, limit)
             work.observe(chain.from_iterable(columns), output=output, may_run=observed)
 
-        result = self._run(command, measure_all, family)
-        for question, score in zip(asked, result.scores, strict=False):
-            self._apparatus.asked.keep(question, [score], family.settings)
+        work = self._work(measure_all, family)
+        result = work.result(command, self.naming)
+        work.remember(result.scores)
         return result
 
     def everything(
@@ -396,16 +330,14 @@ class Audit:
         that of `score`. The audit's `listen` hears, after a few trials, what it will cost, and each
         step that begins. A suite gets the tests of the scores, not those of the search.
         """
+        from themis.audit.forecast import Everything
         from themis.search.deciding import check_request
 
         check_request(threshold, max_size)
-        plan = self._everything(threshold, max_size, measures)
-        family = plan.family(self.settings, self._views)
-
-        def measure(work: Work) -> None:
-            plan.measure(work, self._apparatus, family.settings, at_once=at_once)
-
-        return self._run("audit", measure, family)
+        plan = Everything.of(self.schema, self.named_sets, threshold, max_size, measures)
+        family = plan.family(self.settings, self.apparatus.views)
+        measure = partial(plan.measure, self.apparatus, family.settings, at_once=at_once)
+        return self._work(measure, family).result("audit", self.naming)
 
     def search(
         self,
@@ -427,15 +359,12 @@ class Audit:
         search does once it costs no more than to go on, the answer is exact. With `decide_only` the
         found sets are not measured: it is certain that they are above threshold − error, no more.
         """
-        check_made_up(self.schema, self.profile_facts)
         family = Family.of_searches(self.settings.changed(**settings), [measure])
         sought = Sought(
             [measure], threshold, self._among(among), max_size, output,
             prune=prune, decide_only=decide_only,
         )  # fmt: skip
-        work = Work(self._apparatus, family)
-        work.do(lambda work: work.search(sought))
-        return work.only_search(self.naming)
+        return self._work(lambda work: work.search(sought), family).only_search(self.naming)
 
     def search_plan(
         self,
@@ -445,7 +374,7 @@ class Audit:
         measure: Measure = "causal",
     ) -> SearchPlan:
         """How many sets a search would look at, and what it costs if it finds nothing."""
-        searcher, columns = self._views.of(None).searcher, self._among(among)
+        searcher, columns = self.apparatus.views.of(None).searcher, self._among(among)
         return searcher.plan(columns, max_size, self.settings, threshold, measure)
 
     def search_all(
@@ -463,14 +392,14 @@ class Audit:
         """Searches for several measures within one budget, as one result that can be saved.
 
         With `accepted` it is for a check: found sets are held against the threshold right away.
-        With `decide_only` found sets are not measured.
         """
         sought = Sought(
             measures, threshold, self._among(among), max_size, output,
             prune=prune, decide_only=decide_only, accepted=accepted,
         )  # fmt: skip
         family = Family.of_searches(self.settings, measures)
-        return self._run("search", lambda work: work.search(sought), family)
+        work = self._work(lambda work: work.search(sought), family)
+        return work.result("search", self.naming)
 
     def apparent(
         self,
@@ -507,7 +436,7 @@ class Audit:
         mapping, each a set by itself.
         """
         people, sets = people_asked(
-            self._apparatus, rows, against, self.default_sets, features=sensitive_features,
+            self.apparatus, rows, against, self.default_sets, features=sensitive_features,
             label=label, unknown=unknown, weights=weights,
         )  # fmt: skip
         request = RowRequest(
@@ -521,10 +450,9 @@ class Audit:
             labelled=label is not None,
             proxies=proxies,
         )
-        if people.schema == self.schema:
-            return measure_rows(self._apparatus, people, request, self.settings, self.naming)
-        with closing(self._apparatus.widened(people)) as wider:
-            return measure_rows(wider, people, request, self.settings, self.naming)
+        is_wider, own = people.schema != self.schema, self.apparatus
+        with closing(own.widened(people)) if is_wider else nullcontext(own) as apparatus:
+            return measure_rows(apparatus, people, request, self.settings, self.naming)
 
     def replay(self, source: Result | str | Path) -> Replay:
         """What became of saved tests: those of a suite, or the witnesses of a result.
@@ -534,48 +462,38 @@ class Audit:
         from themis.audit.replay import replay_tests
         from themis.audit.saved_tests import read_tests
 
-        saved = read_tests(source, self.schema, self._views.outputs)
+        saved = read_tests(source, self.schema, self.apparatus.views.outputs)
         start_budget(self.runner, self.settings)
         keep = self.sampler.keep_on_interrupt
-        saved.personal |= self._apparatus.people is not None
+        saved.personal |= self.apparatus.people is not None
         listen, rows = self.sampler.listen, self.shows_rows
         return replay_tests(self.runner, saved, listen=listen, keep_on_interrupt=keep, rows=rows)
-
-    def _everything(
-        self, threshold: float, max_size: int | None, measures: Sequence[Measure]
-    ) -> Everything:
-        from themis.audit.forecast import Everything
-
-        return Everything.of(self.schema, self._named_sets, threshold, max_size, measures)
 
     def _among(self, among: Iterable[str] | None) -> tuple[int, ...]:
         return self.schema.free if among is None else self.schema.columns_of(among, where="among")
 
-    def _run(self, command: str, measure: Callable[[Work], None], family: Family) -> Result:
-        """Measure within the budget, and make what was learned a result."""
-        check_made_up(self.schema, self.profile_facts)
-        work = Work(self._apparatus, family)
+    def _work(self, measure: Callable[[Work], None], family: Family) -> Work:
+        """What was measured within the budget."""
+        check_made_up(self.schema, self.apparatus.facts)
+        work = Work(self.apparatus, family)
         work.do(measure)
-        return work.result(command, self.naming)
+        return work
 
     def _measure(
         self, against: tuple[OneSet, ...], measure: Measure, view: View, settings: Any
     ) -> Score:
-        check_made_up(self.schema, self.profile_facts)
         family = Family.of(self.settings.changed(**settings), [measure])
         parts = [[each] if isinstance(each, str) else each for each in against]
         names = [name for part in parts for text in part for name in text.split(",")]
-        columns = self.schema.columns_of(names, where="against")
-        work, asked = Work(self._apparatus, family), []
-        work.do(lambda work: asked.append(work.measure(columns, measure, view)))
+        wanted = self.schema.columns_of(names, where="against"), measure, view
+        work = self._work(lambda work: work.measure(wanted), family)
         score = work.only_score(self.naming)
-        for question in asked:  # none where it was interrupted
-            self._apparatus.asked.keep(question, [score], family.settings)
+        work.remember([score])
         return score
 
     def _repr_html_(self) -> str:
         show = hook("audit")
-        html: str = show(self.runner.subject.kind, self.schema, self.profile_facts, self.settings)
+        html: str = show(self.runner.subject.kind, self.schema, self.apparatus.facts, self.settings)
         return html
 
     def __repr__(self) -> str:

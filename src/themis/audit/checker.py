@@ -206,8 +206,8 @@ class _Run:
         if not isinstance(outcome, SearchResult):
             return _Round(judge_score(check, outcome, confidence, self.accepted), outcome, scores)
         answer = judge_search(check, outcome, confidence, self.accepted)
-        lacking = check.measure == "group" and self.audit.view(check.output).lacks_favourable
-        if lacking and answer.verdict == "holds":
+        view = self.audit.apparatus.views.of(check.output)
+        if check.measure == "group" and view.lacks_favourable and answer.verdict == "holds":
             reasons = (Note.of("never-favourable"),)
             answer = replace(answer, verdict="not enough evidence", reasons=reasons)
         return _Round(answer, outcome, scores)

@@ -13,12 +13,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
-from typing import TypeAlias
 
 import numpy as np
 
-from themis.audit.apparatus import Apparatus, View, Views
-from themis.audit.precision import MEASURES, THRESHOLD, Family, precise_at_once
+from themis.audit.apparatus import Apparatus, Columns, View, Views, Wanted
+from themis.audit.precision import MEASURES, THRESHOLD, Family
 from themis.audit.run import Sought, Work
 from themis.engine.blocks import MOST_WHOLE
 from themis.engine.sampler import COARSE_CELLS
@@ -81,43 +80,40 @@ class Everything:
         scores = Family.of(settings, measures * len(self.sets))
         return scores.with_searches(views.searchable(self.measures)) if self.among else scores
 
-    def forecast(
-        self, apparatus: Apparatus, settings: Settings, *, at_once: bool = False
-    ) -> Forecast:
+    def wanted(self, apparatus: Apparatus) -> list[Wanted]:
+        """Its scores."""
+        return apparatus.views.wanted(map(apparatus.schema.columns_of, self.sets), self.measures)
+
+    def forecast(self, apparatus: Apparatus, settings: Settings) -> Forecast:
         """What it will cost, after a few trials."""
-        views, columns_of = apparatus.views, apparatus.schema.columns_of
-        scored, sets = list(views.measured(self.measures)), list(map(columns_of, self.sets))
-        if at_once:
-            settings = precise_at_once(apparatus, settings, [(each, scored) for each in sets])
-        asked = [(columns, *each) for columns in sets for each in scored]
-        among = columns_of(self.among, where="among") if self.among else ()
-        forecaster = Forecaster(views.of(None), settings)
-        return forecaster.forecast(asked, among, self.max_size, self.threshold)
+        forecaster = Forecaster(apparatus.views.of(None), settings)
+        among = self._columns(apparatus.schema)
+        return forecaster.forecast(self.wanted(apparatus), among, self.max_size, self.threshold)
+
+    def _columns(self, schema: Schema) -> Columns:
+        return schema.columns_of(self.among, where="among") if self.among else ()
 
     def measure(
-        self, work: Work, apparatus: Apparatus, settings: Settings, *, at_once: bool = False
+        self, apparatus: Apparatus, settings: Settings, work: Work, *, at_once: bool = False
     ) -> None:
         """Say what it will cost; then measure set by set, and search."""
-        views, columns_of = apparatus.views, apparatus.schema.columns_of
-        scored = list(views.measured(self.measures))
-        scores = [(columns_of(names), *view) for names in self.sets for view in scored]
-        among = columns_of(self.among, where="among") if self.among else ()
-        steps = len(scores) + bool(among)
+        scores, among = self.wanted(apparatus), self._columns(apparatus.schema)
+        steps, suite = len(scores) + bool(among), apparatus.suite
         if at_once:
-            settings = work.be_precise([(columns_of(names), scored) for names in self.sets])
-            if apparatus.suite is not None:
-                apparatus.suite.most_of_domain = SUITE_INPUTS
+            settings = work.be_precise(scores)
+            if suite is not None:
+                suite.most_of_domain = SUITE_INPUTS
         listen = apparatus.handling.listen
         listen(self.forecast(apparatus, settings))
         for number, score in enumerate(scores, start=1):
             listen(StepBegun(number, steps))
-            work.measure(*score)
+            work.measure(score)
         work.observe(chain.from_iterable(columns for columns, *_ in scores), may_run=True)
         if among:
             listen(StepBegun(steps, steps))
-            if apparatus.suite is not None:  # what a search tries would be many times as much
-                apparatus.suite.holds_all = True
-            searched = views.searchable(self.measures)
+            if suite is not None:  # what a search tries would be many times as much
+                suite.holds_all = True
+            searched = apparatus.views.searchable(self.measures)
             work.search(Sought(searched, self.threshold, among, self.max_size))
 
 
@@ -130,9 +126,6 @@ SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as
 CALLS, LOOKS, FINDING_CALLS = 2, 3, 5
 OWN_SECONDS = 1e-5  # that an execution takes beside the subject
 CALL_SECONDS = 1e-2  # the same of a large call
-
-Columns: TypeAlias = tuple[int, ...]
-Asked: TypeAlias = tuple[Columns, Measure, View]  # a score
 
 
 @dataclass(frozen=True)
@@ -166,7 +159,7 @@ class Forecaster:
 
     def forecast(
         self,
-        asked: Sequence[Asked],
+        asked: Sequence[Wanted],
         among: Sequence[int] = (),
         max_size: int | None = None,
         threshold: float = 0.0,
@@ -232,7 +225,7 @@ class Forecaster:
     def _is_unread(self, columns: Columns, measure: Measure) -> bool:
         return measure != "group" and self.runner.schema.unread.issuperset(columns)
 
-    def _cost(self, asked: Asked, *, exact: bool) -> int:
+    def _cost(self, asked: Wanted, *, exact: bool) -> int:
         """New executions of one score; what it runs is covered from then on."""
         columns, measure, _ = asked
         size, assignments = self.sampler.population.size or 0, self.sampler.assignments(columns)
@@ -346,7 +339,7 @@ class Forecaster:
         plan = self.view.searcher.plan(tuple(among), max_size, self.settings, threshold, measure)
         return max(plan.executions - scores, 0)
 
-    def _noise(self, sampling: int, asked: Sequence[Asked]) -> int:
+    def _noise(self, sampling: int, asked: Sequence[Wanted]) -> int:
         """A share of all executions is made again, and so is what each finding rests on."""
         sets = [columns for columns, measure, _ in asked if measure != "excess"]
         if not self.settings.looks_for_noise or not sets:  # nothing of an excess is run again

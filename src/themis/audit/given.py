@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,44 +35,89 @@ if TYPE_CHECKING:
 CachePlace: TypeAlias = str | Path | Literal[False] | None
 
 
-def options_of(config: Config) -> dict[str, Any]:
-    """What a file says about an audit, except for its subject and its people."""
-    from themis.config.reader import placing
+@dataclass(frozen=True)
+class Described:
+    """What a file describes, made into what an audit works with; mistakes have its lines."""
 
-    spec = config.subject
-    with placing(config):
-        outputs = [loaded_output(each, config.folder) for each in config.outputs]
-    return {
-        "favourable": spec.favourable,
-        "labels": None if config.outputs else spec.meanings,
-        "similar_texts": spec.similar_texts,
-        "outputs": outputs,
-        "max_failures": spec.max_failures,
-        "max_undecided": spec.max_undecided,
-        "repeats": spec.repeats,
-        "deterministic": spec.deterministic,
-        "cost": spec.cost,
-        "show_rows": config.report.rows,
-        **{name: getattr(config.settings, name) for name in Settings.names()},
-    }
+    config: Config
+    jobs: int | None = None
+    trust_pickle: bool = False
+    listen: Listener = ignore
 
+    def options(self) -> dict[str, Any]:
+        """What it says about an audit, except for its subject and its people."""
+        config, spec = self.config, self.config.subject
+        own = ("similar_texts", "max_failures", "max_undecided", "repeats", "deterministic", "cost")
+        with self._placing():
+            outputs = [loaded_output(each, config.folder) for each in config.outputs]
+        return {
+            "favourable": spec.favourable,
+            "labels": None if config.outputs else spec.meanings,
+            "outputs": outputs,
+            "show_rows": config.report.rows,
+            **{name: getattr(spec, name) for name in own},
+            **{name: getattr(config.settings, name) for name in Settings.names()},
+        }
 
-def subject_of(config: Config, schema: Schema, *, jobs: int | None, trust_pickle: bool) -> Subject:
-    """The subject that a file describes, for inputs of this schema."""
-    from themis.config.reader import placing
+    def subject(self, schema: Schema) -> Subject:
+        """Its subject, for inputs of this schema."""
+        spec = self.config.subject
+        with self._placing():
+            return subject_from_options(
+                spec.kind,
+                spec.options,
+                schema,
+                self.config.folder,
+                jobs=self.jobs,
+                trust_pickle=self.trust_pickle,
+                version=spec.version,
+                depends=spec.depends,
+            )
 
-    spec = config.subject
-    with placing(config):
-        return subject_from_options(
-            spec.kind,
-            spec.options,
-            schema,
-            config.folder,
-            jobs=jobs,
-            trust_pickle=trust_pickle,
-            version=spec.version,
-            depends=spec.depends,
-        )
+    def place(
+        self, subject: Subject, executor: str | Executor | None, cache: CachePlace
+    ) -> dict[str, Any]:
+        """Where its subject runs, and what keeps its decisions, unless that is given."""
+        external = subject.traits.external
+        if executor is None and (self.jobs or 1) > 1 and not external:
+            executor = f"processes:{self.jobs}"
+        if cache is None and external:
+            cache = default_path(self.config.folder)
+        return {"executor": executor, "cache": cache}
+
+    def people(
+        self,
+        label: str | None = None,
+        unknown: Unknown | None = None,
+        beside: Collection[str] = (),
+    ) -> People | None:
+        """The people of its profile, if it has one; with their known outcomes, if asked for.
+
+        `unknown` is done with rows that do not fit instead of what the file says. Columns `beside`
+        the schema's make groups.
+        """
+        profile, schema = self.config.profile, self.config.schema
+        if profile is None:
+            return None
+        with self._placing():
+            rows = read_table(
+                self.config.folder / profile.data,
+                only=columns_read(schema, profile.weights, label) | {*beside},
+                listen=self.listen,
+            )
+            return people_of(
+                rows,
+                with_groups(schema, rows, beside),
+                weights=profile.weights,
+                unknown=unknown or profile.unknown,
+                label=label,
+                where="profile.data",
+            )
+
+    def _placing(self) -> AbstractContextManager[None]:
+        from themis.config.reader import placing
+
+        return placing(self.config)
 
 
 def schema_of(given: Schema | Inputs) -> Schema:
@@ -88,55 +134,6 @@ def schema_of(given: Schema | Inputs) -> Schema:
     elif hasattr(given, "columns"):
         remedy = "one is made from a table by Schema.from_frame(table)"
     raise RequestError.one("schema", "schema", problem, remedy)
-
-
-def place_of(
-    config: Config,
-    subject: Subject,
-    jobs: int | None,
-    executor: str | Executor | None,
-    cache: CachePlace,
-) -> dict[str, Any]:
-    """Where the subject of a file runs, and what keeps its decisions, unless that is given."""
-    external = subject.traits.external
-    if executor is None and (jobs or 1) > 1 and not external:
-        executor = f"processes:{jobs}"
-    if cache is None and external:
-        cache = default_path(config.folder)
-    return {"executor": executor, "cache": cache}
-
-
-def profile_of(
-    config: Config,
-    listen: Listener = ignore,
-    label: str | None = None,
-    unknown: Unknown | None = None,
-    beside: Collection[str] = (),
-) -> People | None:
-    """The people of a file's profile, if it has one; with their known outcomes, if asked for.
-
-    `unknown` is done with rows that do not fit instead of what the file says. Columns `beside` the
-    schema's make groups.
-    """
-    from themis.config.reader import placing
-
-    profile = config.profile
-    if profile is None:
-        return None
-    with placing(config):
-        rows = read_table(
-            config.folder / profile.data,
-            only=columns_read(config.schema, profile.weights, label) | {*beside},
-            listen=listen,
-        )
-        return people_of(
-            rows,
-            with_groups(config.schema, rows, beside),
-            weights=profile.weights,
-            unknown=unknown or profile.unknown,
-            label=label,
-            where="profile.data",
-        )
 
 
 def with_columns(config: Config, names: Iterable[str]) -> Config:
@@ -197,8 +194,7 @@ def decisions_of(
     if favourable != DEFAULT_FAVOURABLE:
         found = favourable_mistakes(favourable, labels)
         mistakes += (Mistake("labels", "favourable", *each) for each in found)
-    if mistakes:
-        raise RequestError(mistakes)
+    RequestError.refuse(mistakes)
     known = tuple(each for each in favourable if each in labels)
     return Labels((), Output(favourable=known, labels=listed(labels)))
 
@@ -227,9 +223,7 @@ def check_decisions(
     """Raise RequestError where the subject's answers are no decisions, or others than named."""
     if labels is None:
         given = None if favourable == DEFAULT_FAVOURABLE else favourable
-        mistakes = list(subject.decision_mistakes(given))
-        if mistakes:
-            raise RequestError(mistakes)
+        RequestError.refuse(subject.decision_mistakes(given))
 
 
 def check_suite(people: People | None, *, show_rows: bool) -> None:

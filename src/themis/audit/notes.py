@@ -37,7 +37,6 @@ MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
 FEW_RUNS = 20  # below this number nothing is odd about equal outputs
-FEW_NAMED = 5  # outputs
 
 
 def sparse(population: Population) -> Iterator[Note]:
@@ -80,8 +79,8 @@ def undeclared(reading: Reading, about: str | None) -> Iterator[Note]:
     named = [[labels.labels[place] for place in np.flatnonzero(each)] for each in (good, ~good)]
     yield Note.of(
         "undeclared-outputs",
-        favourable=sorted(named[0], key=str)[:FEW_NAMED],
-        outputs=sorted(named[1], key=str)[:FEW_NAMED],
+        favourable=sorted(named[0], key=str)[:5],
+        outputs=sorted(named[1], key=str)[:5],
         distinct=len(labels.labels),
         about=about,
     )
@@ -292,9 +291,6 @@ def with_commands(score: Score, subject: Subject) -> Score:
     return replace(score, witnesses=tuple(pairs))
 
 
-LONGEST = 80  # characters of an output
-
-
 def inventories(runner: Runner, shared: Collection[Value] | None) -> Iterator[Inventory]:
     """The outputs that were seen, of each declared one; `shared` are those that name nobody."""
     source = runner.labels
@@ -344,7 +340,7 @@ def _range_of(part: NumberPart, counts: NDArray[np.int64]) -> dict[str, float]:
 def _short(value: Any) -> Value:
     """An output as it is shown; of a long text the start, and a ranking as a text."""
     whole = value if isinstance(value, bool | int | float | str) else _text(value)
-    return cut_text(whole, LONGEST) if isinstance(whole, str) else whole
+    return cut_text(whole, 80) if isinstance(whole, str) else whole
 
 
 def _text(value: Any) -> str:

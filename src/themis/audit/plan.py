@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from themis.audit.audit import Audit
-from themis.audit.forecast import PILOT, Forecaster
+from themis.audit.forecast import PILOT, Everything, Forecaster
 from themis.audit.given import check_made_up
 from themis.audit.notes import fit_notes, inventories, sparse, unknown_values
-from themis.audit.precision import MEASURES, THRESHOLD, Family
+from themis.audit.precision import MEASURES, THRESHOLD, Family, precise_at_once
 from themis.config.from_model import order_note
 from themis.engine.account import Budget
 from themis.errors import SubjectError
@@ -28,11 +28,8 @@ from themis.results.parts import Inventory
 from themis.results.verdicts import Check, precisions
 from themis.results.withheld import withheld, withheld_output
 from themis.search.searcher import SearchPlan
-from themis.settings import Settings
 from themis.subjects.base import Subject
 from themis.subjects.labels import Labels, Part
-
-PILOT_SHARE = 3  # of the executions of a pilot, those that ask for something again
 
 Command = Literal["score", "search", "audit", "check"]
 
@@ -111,28 +108,35 @@ def make_plan(
 
     How much a search takes depends on what it finds: only how many sets it looks at is known.
     """
-    schema, population = audit.schema, audit.all_inputs
-    check_made_up(schema, audit.profile_facts)
-    everything = audit.everything_sets if wish.command == "audit" else audit.default_sets
-    sets = everything if wish.sets is None else wish.sets
+    apparatus, schema, views = audit.apparatus, audit.schema, audit.apparatus.views
+    population = views.whole.population
+    check_made_up(schema, apparatus.facts)
+    sets = audit.default_sets if wish.sets is None else wish.sets
+    wanted = views.wanted(map(schema.columns_of, sets), wish.measures)
+    family, whole = Family.of(audit.settings, [measure for _, measure, _ in wanted]), None
+    if wish.command == "audit":
+        whole = Everything.of(
+            schema, audit.named_sets, wish.threshold, wish.max_size, wish.measures
+        )
+        wanted, family = whole.wanted(apparatus), whole.family(audit.settings, views)
     audit.runner.start(Budget(max_executions=wish.pilot))
-    trials, settings = tuple(_try(audit)), _settings(audit, sets, wish.measures, at_once=at_once)
-    twice = None if wish.pilot is None else _ask_twice(audit, wish.pilot // PILOT_SHARE)
+    trials, settings = tuple(_try(audit)), family.settings
+    if at_once:
+        settings = precise_at_once(apparatus, settings, wanted)
+    twice = None if wish.pilot is None else _ask_twice(audit, wish.pilot // 3)
     total = _size(schema)
     share, is_exact = _share(schema, total, population.size)
     failed = any(trial.output is None for trial in trials)
     failing = tuple(_failing(audit))
     rows = 0 if failed else PILOT  # where trials failed nothing more is tried
-    if wish.command == "audit" and not failed:
-        forecast = audit.foresee(
-            wish.threshold, max_size=wish.max_size, measures=wish.measures, at_once=at_once
-        )
+    if whole is not None and not failed:
+        forecast = whole.forecast(apparatus, settings)
     else:
-        scored = sets if wish.is_for("score") else ()
-        forecast = _forecast(audit, settings, scored, wish.measures, rows)
+        scored = wanted if wish.is_for("score") else ()
+        forecast = Forecaster(views.of(None), settings, rows=rows).forecast(scored)
     checks = checks if wish.is_for("check") else ()
     of_checks = _forecast_checks(audit, [each for each in checks if each.against], rows)
-    shared = audit.shared_outputs  # by now as many people were run as will be
+    shared = _shared(audit)  # by now as many people were run as will be
     if shared is not None:
         trials = tuple(_withheld(each, shared) for each in trials)
     return Plan(
@@ -158,7 +162,7 @@ def make_plan(
         confidence=audit.settings.confidence,
         error=settings.error,
         failure=audit.runner.failure_message() if failed else None,
-        profile=audit.profile_facts,
+        profile=apparatus.facts,
         pilot=None if twice is None else _pilot(audit, twice),
         example=_example(audit.runner.subject, trials[0].values),
     )
@@ -166,6 +170,13 @@ def make_plan(
 
 def _example(subject: Subject, row: Mapping[str, Value] | None) -> str | None:
     return subject.reproduce(row) if subject.reads_texts and row is not None else None
+
+
+def _shared(audit: Audit) -> set[Value] | None:
+    """The outputs so far that name nobody; None where all may be shown."""
+    views = audit.apparatus.views
+    run = None if audit.shows_rows else views.people_run
+    return None if run is None else views.shared_outputs(run)
 
 
 def _ask_twice(audit: Audit, count: int) -> tuple[int, int]:
@@ -178,7 +189,7 @@ def _ask_twice(audit: Audit, count: int) -> tuple[int, int]:
 
 
 def _pilot(audit: Audit, twice: tuple[int, int]) -> Pilot:
-    runner, shared = audit.runner, audit.shared_outputs
+    runner, shared = audit.runner, _shared(audit)
     spent, failures = runner.account, dict(runner.failures.counts)
     outputs = tuple(inventories(runner, shared))
     used, cost = (spent.tokens_in, spent.tokens_out), runner.used["max_spend"]
@@ -196,7 +207,7 @@ def _searches(audit: Audit, checks: Sequence[Check], wish: Wish) -> Iterator[Sea
 
 
 def _fit_notes(audit: Audit) -> Iterable[Note]:
-    notes = fit_notes(audit.profile_facts)
+    notes = fit_notes(audit.apparatus.facts)
     return notes if audit.shows_rows else withheld(tuple(notes))
 
 
@@ -259,28 +270,6 @@ def _share(schema: Schema, total: int, valid: int | None) -> tuple[float, bool]:
     return float(schema.valid(codes).mean()), False
 
 
-def _settings(
-    audit: Audit, sets: Sequence[Sequence[str]], wanted: Sequence[Measure], *, at_once: bool
-) -> Settings:
-    """How `themis score` measures."""
-    measures = [measure for measure, _ in audit.score_views(wanted)]
-    own = Family.of(audit.settings, measures * len(sets)).settings
-    return audit.precise_at_once(own, sets, wanted) if at_once else own
-
-
-def _forecast(
-    audit: Audit,
-    settings: Settings,
-    sets: Sequence[Sequence[str]],
-    wanted: Sequence[Measure],
-    rows: int,
-) -> Forecast:
-    """Of what `themis score` measures: these scores of each set, all in one command."""
-    columns = [audit.schema.columns_of(names) for names in sets]
-    asked = [(each, *view) for each in columns for view in audit.score_views(wanted)]
-    return Forecaster(audit.view(), settings, rows=rows).forecast(asked)
-
-
 def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Forecast | None:
     """Of the round of checks that tells their limits from three times as much: one score each."""
     if not checks:
@@ -290,8 +279,9 @@ def _forecast_checks(audit: Audit, checks: Sequence[Check], rows: int) -> Foreca
     least = min(each.max_score for each in checks)
     round_ = next((each for each in rounds if each.error <= 2 * least), rounds[-1])
     settings = replace(family.settings, confidence=round_.confidence, error=round_.error)
-    asked = [
-        (audit.schema.columns_of(each.against or ()), each.measure, audit.view(each.output))
+    views = audit.apparatus.views
+    wanted = [
+        (audit.schema.columns_of(each.against or ()), each.measure, views.of(each.output))
         for each in checks
     ]
-    return Forecaster(audit.view(), settings, rows=rows).forecast(asked)
+    return Forecaster(views.of(None), settings, rows=rows).forecast(wanted)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TypeVar
 
-from themis.audit.apparatus import Apparatus, View
+from themis.audit.apparatus import Apparatus, Wanted
 from themis.results.model import CheckResult, Measure, Result, Score, SearchResult
 from themis.scores.group import shares_contexts
 from themis.settings import Settings, Stopping
@@ -98,11 +99,9 @@ NARROWER = (0.01, 0.02)  # than the usual error; half of the first takes four ti
 # twice as many a forest of trees takes a minute; with half as many four groups are not narrower.
 AT_ONCE, AT_ONCE_BY_ONE = 2_000_000, 100_000
 
-Asked = Sequence[tuple[tuple[int, ...], Sequence[tuple[Measure, View]]]]  # sets, and their scores
-
 
 def precise_at_once(
-    apparatus: Apparatus, settings: Settings, asked: Asked, *, exactly: bool = True
+    apparatus: Apparatus, settings: Settings, wanted: Sequence[Wanted], *, exactly: bool = True
 ) -> Settings:
     """The settings under which these scores take few executions even in the worst case.
 
@@ -111,14 +110,20 @@ def precise_at_once(
     paper's rule keep the error that they have.
     """
     limit = _limit(apparatus, settings)
-    scores = [(columns, *each) for columns, views in asked for each in views]
-    if all(v.scorer.is_exact(v.scorer.question(c, m, settings)) for c, m, v in scores):
+    asked = [
+        (view.scorer, view.scorer.question(columns, measure, settings))
+        for columns, measure, view in wanted
+    ]
+    if all(scorer.is_exact(question) for scorer, question in asked):
         return settings
-    if exactly and limit and _of_all(settings, asked) <= limit:
-        return replace(settings, exact=True)
+    if exactly and limit:
+        costs = [scorer.cost_of_all(question) for scorer, question in asked]
+        shared = apparatus.people is None  # the domain is run once for all of them
+        if (max(costs) if shared else sum(costs)) <= limit:  # infinite where one is not exact
+            return replace(settings, exact=True)
     for error in NARROWER:
         narrower = replace(settings, error=error)
-        if sum(_of_samples(narrower, *each) for each in asked) <= limit:
+        if _of_samples(narrower, wanted) <= limit:
             return narrower
     return settings
 
@@ -131,31 +136,18 @@ def _limit(apparatus: Apparatus, settings: Settings) -> int:
     return (AT_ONCE if traits.vectorised else AT_ONCE_BY_ONE) // apparatus.runner.runs
 
 
-def _of_all(settings: Settings, asked: Asked) -> float:
-    """The executions of exact scores; infinite where one of them is not exact."""
-    shared, own = 0.0, 0.0
-    for columns, views in asked:
-        for measure, view in views:
-            cost = view.scorer.cost_of_all(view.scorer.question(columns, measure, settings))
-            if view.scorer.people_run is None:  # the domain is run once for all of them
-                shared = max(shared, cost)
-            else:
-                own += cost
-    return shared + own
-
-
-def _of_samples(
-    settings: Settings, columns: tuple[int, ...], views: Sequence[tuple[Measure, View]]
-) -> float:
-    """The executions of one set's sampled scores, however its decisions change."""
-    sampler = views[0][1].sampler
-    assignments = sampler.assignments(columns)
-    alpha = 1.0 - interval_confidence(settings.confidence)
+def _of_samples(settings: Settings, wanted: Sequence[Wanted]) -> float:
+    """The executions of sampled scores, however decisions change."""
+    alpha, total = 1.0 - interval_confidence(settings.confidence), 0
     most = {
         "causal": ProportionRule(settings.confidence, settings.error).max_samples,
         "group": GroupRule(alpha, settings.error).most_contexts,
         "excess": FEWEST_TIMES * ExcessRule(alpha, settings.error).most_contexts,
     }
-    rows = [most[measure] for measure in {measure for measure, _ in views}]
-    together = max(rows) if shares_contexts(sampler, assignments) else sum(rows)
-    return together * min(assignments.count, settings.max_assignments)
+    for columns, scores in groupby(wanted, lambda each: each[0]):
+        views = {measure: view for _, measure, view in scores}
+        sampler = next(iter(views.values())).sampler
+        assignments, rows = sampler.assignments(columns), [most[each] for each in views]
+        together = max(rows) if shares_contexts(sampler, assignments) else sum(rows)
+        total += together * min(assignments.count, settings.max_assignments)
+    return total

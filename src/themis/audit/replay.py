@@ -31,17 +31,8 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.labels import Part, bare_text
 
-EXAMPLES = 5  # of each state that is worth showing
 SHOWN_STATES: tuple[TestState, ...] = ("new", "still", "failed", "fixed")
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Two rows of tests that differ, and the output in which they do."""
-
-    rows: NDArray[np.int64]
-    outputs: Places
-    tests: Places
+FAILING: tuple[TestState, ...] = ("new", "still")
 
 
 @dataclass(frozen=True)
@@ -120,23 +111,7 @@ class Outcome:
         self.states = self._classify()
         self.shown: dict[int, tuple[int, int]] = {}  # rows of tests that were run again
 
-    @property
-    def failing(self) -> NDArray[np.bool_]:
-        """Which tests show a difference now."""
-        bad: NDArray[np.bool_] = np.isin(self.states, [STATES.index("still"), STATES.index("new")])
-        return bad
-
-    def differing_pairs(self, tests: Places) -> Pairs:
-        """Two rows of each of these tests that differ now, in each output in which some do."""
-        found = [
-            (*pair, place, test)
-            for test in tests.tolist()
-            for place, pair in self._pairs_of(test, self.later)
-        ]
-        first, second, outputs, of = np.array(found, dtype=np.int64).reshape(-1, 4).T
-        return Pairs(np.stack([first, second], axis=1), outputs, of)
-
-    def _pairs_of(self, test: int, sides: Sequence[Side]) -> Iterator[tuple[int, tuple[int, int]]]:
+    def pairs_of(self, test: int, sides: Sequence[Side]) -> Iterator[tuple[int, tuple[int, int]]]:
         """Two rows of a test that differ, by the output in which they do."""
         rows = self._rows_of(test)
         only = self.saved.only[int(self.numbers[test])]
@@ -229,7 +204,7 @@ class Outcome:
         """The first tests of each state that is worth showing."""
         for state in SHOWN_STATES:
             found = np.flatnonzero(self.states == STATES.index(state))
-            for test in found[:EXAMPLES].tolist():
+            for test in found[:5].tolist():
                 first, second = self._pair(state, test)
                 schema, codes = self.runner.schema, self.saved.codes
                 yield ReplayedTest(
@@ -249,7 +224,7 @@ class Outcome:
             first = int(rows[self.now[rows] == FAILED][0])
             return first, int(rows[rows != first][0])
         sides = self.then if state == "fixed" else self.later
-        return next(pair for _, pair in self._pairs_of(test, sides))
+        return next(pair for _, pair in self.pairs_of(test, sides))
 
     def _output(self, sides: Sequence[Side], row: int) -> Any:
         """The output of a row; by name where there are several."""
@@ -297,8 +272,6 @@ def unique_rows(codes: NDArray[np.int64]) -> tuple[Places, Places]:
 ALPHA = 0.01  # that something of a subject that does not discriminate is confirmed
 
 Flags: TypeAlias = NDArray[np.bool_]
-# The cells of these rows of the saved tests, run once more: NOT_RUN where the budget ended before.
-Again: TypeAlias = Callable[[Places], Cells]
 
 
 def replay_tests(
@@ -331,10 +304,13 @@ def replay_tests(
     now[usable] = cells[inverse]
     outcome = Outcome(saved, now, runner)
     stopped = _confirmed(outcome, stopped, keeps_interrupts=keep_on_interrupt)
+    fingerprint = runner.subject.fingerprint()
+    is_same = saved.fingerprint is not None and saved.fingerprint == fingerprint
+    known = [*saved.notes, *([Note.of("same-subject")] if is_same else [])]
     result = Replay(
         source=saved.source,
         kind=saved.kind,
-        subject={"kind": runner.subject.kind, "fingerprint": runner.subject.fingerprint()},
+        subject={"kind": runner.subject.kind, "fingerprint": fingerprint},
         sets=tuple(outcome.by_set()),
         examples=tuple(outcome.examples()),
         inputs=int((cells != NOT_RUN).sum()),
@@ -344,7 +320,7 @@ def replay_tests(
         stopped=stopped,
         failures=runner.failures.to_dict(runner.subject),
         unknown_rows=dict(saved.reasons),
-        notes=(*saved.notes, *_unchanged_subject(saved, runner), *_answers_at_random(outcome)),
+        notes=(*known, *_answers_at_random(outcome)),
         timing={
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - clock, 3),
@@ -360,11 +336,11 @@ def replay_tests(
 
 def _confirmed(outcome: Outcome, stopped: Ending, *, keeps_interrupts: bool) -> Ending:
     """Run what would fail again, unless the run ended before; why all of it ended."""
-    failing = np.flatnonzero(outcome.failing)
+    failing = np.flatnonzero(np.isin(outcome.states, [STATES.index(e) for e in FAILING]))
     outcome.states[failing] = STATES.index("unconfirmed")
     if stopped in (Ending.DONE, Ending.BUDGET):
-        confirm = partial(_confirm, outcome, failing)
-        again = _ending_of(confirm, keeps_interrupts=keeps_interrupts)
+        confirmation = Confirmation(outcome, failing)
+        again = _ending_of(confirmation.run, keeps_interrupts=keeps_interrupts)
         stopped = stopped if again is Ending.DONE else again
     return Ending.FAILED if outcome.runner.fails_too_often else stopped
 
@@ -403,40 +379,29 @@ def _run(
     return True
 
 
-def _confirm(outcome: Outcome, failing: Places) -> bool:
-    """Run a pair of each of these tests again, in other orders, and note which fail each time.
-
-    A test that was not run again often enough stays unconfirmed. False if the budget ended.
-    """
-    times, runner = count(1), outcome.runner
-
-    def again(rows: Places) -> Cells:
-        time = next(times)
-        order = np.random.default_rng([len(rows), time]).permutation(len(rows))
-        cells = np.full(len(rows), NOT_RUN, dtype=runner.labels.dtype)
-        codes = outcome.saved.codes[rows[order]]
-        _run(runner, codes, cells, partial(runner.repeat, again=time))
-        return cells[np.argsort(order)]
-
-    return Confirmation(outcome, outcome.differing_pairs(failing), again).run()
-
-
 class Confirmation:
     """Pairs of saved tests that differ, to be run again, until they are more than noise leaves.
 
+    A test that could not be run again often enough, as the budget ended, stays unconfirmed.
     A pair is confirmed where it came out the same in every rerun, and the pairs of its kind that
     did are more than noise leaves. A kind is an output in which tests differ, and whether they did
     before. Of a test with several pairs, one is enough.
     """
 
-    def __init__(self, outcome: Outcome, pairs: Pairs, again: Again) -> None:
-        self.outcome, self.tests, self.rows, self.again = outcome, pairs.tests, pairs.rows, again
-        self.outputs = pairs.outputs
-        places, numbers = unique_rows(outcome.saved.codes[pairs.rows.reshape(-1)])
-        self.one_of_each = pairs.rows.reshape(-1)[places]  # a row of each input
+    def __init__(self, outcome: Outcome, failing: Places) -> None:
+        self.outcome, self.times = outcome, count(1)
+        found = [
+            (*pair, output, test)
+            for test in failing.tolist()
+            for output, pair in outcome.pairs_of(test, outcome.later)
+        ]
+        first, second, self.outputs, self.tests = np.array(found, dtype=np.int64).reshape(-1, 4).T
+        self.rows = np.stack([first, second], axis=1)
+        places, numbers = unique_rows(outcome.saved.codes[self.rows.reshape(-1)])
+        self.one_of_each = self.rows.reshape(-1)[places]  # a row of each input
         self.inputs = numbers.reshape(-1, 2)
         self.first = outcome.now[self.one_of_each].astype(outcome.runner.labels.dtype)
-        kinds = 2 * pairs.outputs + outcome.did[pairs.tests]
+        kinds = 2 * self.outputs + outcome.did[self.tests]
         self.kinds: list[Flags] = [kinds == kind for kind in np.unique(kinds)]
         self.alpha = ALPHA / max(len(self.kinds), 1)
         self.apart = np.zeros(len(kinds), dtype=bool)  # no two of these of one kind share an input
@@ -463,10 +428,19 @@ class Confirmation:
         """Which of these pairs came out the same once more; whether the budget was enough."""
         asked = np.unique(self.inputs[active])
         cells = np.full(len(self.first), NOT_RUN, dtype=self.first.dtype)
-        cells[asked] = self.again(self.one_of_each[asked])
+        cells[asked] = self._again(self.one_of_each[asked])
         known, same = self._compare(active, cells)  # a failure says nothing of chance
         self.lasting[active[known & ~same]] = False
         return same, not (cells[asked] == NOT_RUN).any()
+
+    def _again(self, rows: Places) -> Cells:
+        """The cells of these rows once more, in another order: NOT_RUN where the budget ended."""
+        time, runner = next(self.times), self.outcome.runner
+        order = np.random.default_rng([len(rows), time]).permutation(len(rows))
+        cells = np.full(len(rows), NOT_RUN, dtype=runner.labels.dtype)
+        codes = self.outcome.saved.codes[rows[order]]
+        _run(runner, codes, cells, partial(runner.repeat, again=time))
+        return cells[np.argsort(order)]
 
     def _compare(self, which: Places, now: Cells) -> tuple[Flags, Flags]:
         """Which pairs have an output, then and now; which differ in it as they did."""
@@ -512,11 +486,6 @@ def sharing_none(pairs: NDArray[np.int64]) -> Flags:
             taken.update(pair)
             apart[place] = True
     return apart
-
-
-def _unchanged_subject(saved: SavedTests, runner: Runner) -> Iterator[Note]:
-    if saved.fingerprint is not None and saved.fingerprint == runner.subject.fingerprint():
-        yield Note.of("same-subject")
 
 
 def _answers_at_random(outcome: Outcome) -> Iterator[Note]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from themis.audit.apparatus import Apparatus, Views, no_groups
+from themis.audit.apparatus import Apparatus, Views, Wanted, no_groups
 from themis.audit.given import warn_of
 from themis.audit.precision import Family
 from themis.audit.run import Work
@@ -63,9 +63,7 @@ class RowRequest:
     proxies: bool = False  # what may stand in for the sets
 
     def __post_init__(self) -> None:
-        mistakes = list(self._mistakes())
-        if mistakes:
-            raise RequestError(mistakes)
+        RequestError.refuse(self._mistakes())
 
     def _mistakes(self) -> Iterator[Mistake]:
         given, known = self.counterfactuals, get_args(CounterfactualChoice)
@@ -95,6 +93,19 @@ class RowRequest:
             return ("generated",)
         return ("within",) if self.counterfactuals == "within" else ("generated", "within")
 
+    def scores(
+        self, schema: Schema, views: Views, whole: Views
+    ) -> Iterator[tuple[Wanted, Counterfactuals | None]]:
+        """The scores of the rows, set by set, each time before those of all inputs: of no kind."""
+        for columns in self.sets:
+            is_read = not schema.unread.issuperset(columns)  # else all else is the same
+            for measure, view in views.measured(self.measures, self.output):
+                for kind in self.kinds(measure)[: None if is_read else 1]:
+                    yield (columns, measure, view), kind
+            if is_read and not self.only_data:
+                for measure, view in whole.measured(self.measures, self.output):
+                    yield (columns, measure, view), None
+
 
 def measure_rows(
     apparatus: Apparatus,
@@ -107,27 +118,28 @@ def measure_rows(
     from themis.scores.people import PeopleRun
     from themis.scores.proxies import ranked
 
-    asked, sampler, whole = apparatus.asked, apparatus.sampler, apparatus.whole_views
+    answers, sampler, whole = apparatus.answers, apparatus.sampler, apparatus.whole_views
     apparatus.runner.failures.personal = not apparatus.handling.show_rows
-    family = Family.of(settings, row_measures(request, whole))
+    planned = request.scores(people.schema, whole, whole)
+    family = Family.of(settings, [measure for (_, measure, _), _ in planned])
     question = (people.digest, str(request), family.settings)
 
     def measure_all(work: Work) -> None:
-        work.outcomes, work.errors, work.proxies = asked.observed.get(question, ((), (), ()))
-        work.people_run = asked.runs.get(question)
-        if work.add_known(asked.answers(question)):
+        work.outcomes, work.errors, work.proxies = answers.observed.get(question, ((), (), ()))
+        work.people_run = answers.runs.get(question)
+        if work.add_known(answers.to(question)):
             work.observe(
                 chain.from_iterable(request.sets), output=request.output, rows=work.people_run
             )
             return
         views = drawn_views(people, sampler, whole) if request.draws else whole
         run = work.people_run = views.people_run or PeopleRun(sampler, people)
-        work.outcomes = row_outcomes(request, run, whole, settings)
-        work.errors = row_errors(request, run, whole)
-        for score in row_scores(request, run, views, whole, family.settings):
-            work.add(score)
+        rows = _Rows(request, run, whole, settings)
+        work.outcomes, work.errors = rows.outcomes(), rows.errors()
+        for wanted, kind in request.scores(people.schema, views, whole):
+            work.add(rows.score(wanted, kind, family.settings))
         work.observe(chain.from_iterable(request.sets), output=request.output, rows=run)
-        for proxy in row_proxies(request, run, whole, settings):
+        for proxy in rows.proxies():
             work.proxies = ranked([*work.proxies, proxy])
 
     work = Work(apparatus, family, people.facts)
@@ -135,9 +147,9 @@ def measure_rows(
     result = work.result("apparent", naming)
     result = replace(result, notes=(*result.notes, *missing_proxies(result, request, people)))
     if result.stopped is Ending.DONE or not request.proxies:  # else some may be missing
-        asked.keep(question, result.scores, settings)
-        asked.observed[question] = result.outcomes, result.errors, result.proxies
-        asked.runs[question] = work.people_run
+        answers.keep(question, result.scores, settings)
+        answers.observed[question] = result.outcomes, result.errors, result.proxies
+        answers.runs[question] = work.people_run
     return result
 
 
@@ -180,71 +192,96 @@ def people_asked(
     return people, sets
 
 
-def row_measures(request: RowRequest, whole: Views) -> Iterator[Measure]:
-    """The measure of each score that `row_scores` gives."""
-    views = list(whole.measured(request.measures, request.output))
-    for columns in request.sets:
-        is_read = not whole.whole.population.schema.unread.issuperset(columns)
-        for measure, _ in views:
-            yield from (measure for _ in request.kinds(measure)[: None if is_read else 1])
-            if is_read and not request.only_data:
-                yield measure
+@dataclass(frozen=True)
+class _Rows:
+    """What is measured of these people, by the outputs of an audit."""
 
+    request: RowRequest
+    run: PeopleRun
+    whole: Views
+    settings: Settings
 
-def row_outcomes(
-    request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
-) -> tuple[Outcomes, ...]:
-    """The rates beside known outcomes, where rows have some; runs everybody."""
-    from themis.scores.outcomes import check_outcomes, favourable_mistakes, known_outcomes
+    @property
+    def _reading(self) -> Reading:
+        return self.whole.of(self.request.output).sampler.reading
 
-    known, of_numbers = run.people.known, _numbers(request, run, whole) is not None
-    if known is None and run.people.numbers is not None and not of_numbers:
-        different = len(np.unique(run.people.numbers.values))
-        problem = f"{run.people.numbers.label!r} has {different:,} different values, more than "
-        problem += str(MOST_VALUES)
-        remedy = "name a column with the decisions that would have been right"
-        raise RequestError.one("label", "label", problem, remedy)
-    if known is None or of_numbers:
-        return ()
-    mistakes = list(favourable_mistakes(known, request.favourable or ()))
-    if mistakes:
-        raise RequestError(mistakes)
-    reading, look = _decided(request, whole), None
-    if request.favourable is None:
-        look = partial(check_outcomes, run, known, reading)
-        look()
-    _run_all(request, run, look)
-    return known_outcomes(run, reading, request.sets, request.favourable, settings.confidence)
+    @property
+    def _numbers(self) -> KnownNumbers | None:
+        """The known outcomes, where they are numbers like the outputs."""
+        of_numbers = isinstance(self._reading.labels, NumberPart)
+        return self.run.people.numbers if of_numbers and self.request.favourable is None else None
 
+    def outcomes(self) -> tuple[Outcomes, ...]:
+        """The rates beside known outcomes, where rows have some; runs everybody."""
+        from themis.scores.outcomes import check_outcomes, favourable_mistakes, known_outcomes
 
-def _numbers(request: RowRequest, run: PeopleRun, whole: Views) -> KnownNumbers | None:
-    """The known outcomes, where they are numbers like the outputs."""
-    of_numbers = isinstance(whole.of(request.output).sampler.reading.labels, NumberPart)
-    return run.people.numbers if of_numbers and request.favourable is None else None
+        run, request, of_numbers = self.run, self.request, self._numbers is not None
+        known, numbers = run.people.known, run.people.numbers
+        if known is None and numbers is not None and not of_numbers:
+            different = len(np.unique(numbers.values))
+            problem = f"{numbers.label!r} has {different:,} different values, more than "
+            remedy = "name a column with the decisions that would have been right"
+            raise RequestError.one("label", "label", f"{problem}{MOST_VALUES}", remedy)
+        if known is None or of_numbers:
+            return ()
+        RequestError.refuse(favourable_mistakes(known, request.favourable or ()))
+        reading, look = self._decided(), None
+        if request.favourable is None:
+            look = partial(check_outcomes, run, known, reading)
+            look()
+        self._run_all(look)
+        confidence = self.settings.confidence
+        return known_outcomes(run, reading, request.sets, request.favourable, confidence)
 
+    def errors(self) -> tuple[Errors, ...]:
+        """The errors of outputs that are numbers, where rows have known ones; runs everybody."""
+        from themis.scores.outcomes import known_errors
 
-def row_errors(request: RowRequest, run: PeopleRun, whole: Views) -> tuple[Errors, ...]:
-    """The errors of outputs that are numbers, where rows have known ones; runs everybody."""
-    from themis.scores.outcomes import known_errors
+        numbers = self._numbers
+        if numbers is None:
+            return ()
+        self._run_all()
+        return tuple(known_errors(self.run, numbers, self._reading, self.request.sets))
 
-    numbers = _numbers(request, run, whole)
-    if numbers is None:
-        return ()
-    _run_all(request, run)
-    reading = whole.of(request.output).sampler.reading
-    return tuple(known_errors(run, numbers, reading, request.sets))
+    def proxies(self) -> Iterator[Proxy]:
+        """What may stand in for the sets, where that was asked; runs everybody, and variants."""
+        if self.request.proxies:
+            from themis.scores.proxies import proxies_of
 
+            reading, confidence = self._decided(), self.settings.confidence
+            self._run_all()
+            yield from proxies_of(self.run, reading, self.request.sets, confidence)
 
-def row_proxies(
-    request: RowRequest, run: PeopleRun, whole: Views, settings: Settings
-) -> Iterator[Proxy]:
-    """What may stand in for the sets, where that was asked; runs everybody, and variants."""
-    if request.proxies:
-        from themis.scores.proxies import proxies_of
+    def score(self, wanted: Wanted, kind: Counterfactuals | None, settings: Settings) -> Scored:
+        """A score of the rows by counterfactuals of a kind; of all inputs where that is None."""
+        from themis.scores.apparent import measure_people
 
-        reading = _decided(request, whole)
-        _run_all(request, run)
-        yield from proxies_of(run, reading, request.sets, settings.confidence)
+        columns, measure, view = wanted
+        question = view.scorer.question(columns, measure, settings)
+        if kind is None:
+            return view.scorer.measure(question)
+        if self.request.draws:
+            return view.scorer.measure(question).then(partial(replace, population="rows"))
+        runner, before = self.run.sampler.runner, self.run.sampler.runner.account
+        measured = measure_people(self.run, question, kind)
+        score = charged(measured.score, runner, before)
+        own = of_people(score, "rows", self.run, view.sampler.reading)
+        return measured._replace(score=own)
+
+    def _run_all(self, look: Callable[[], None] | None = None) -> None:
+        """Run everybody as they are, as far as the budget goes; `look` at the first ones."""
+        assignments = Assignments(self.run.people.schema, self.request.sets[0])
+        if self.run.run(assignments, "group", look) is Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _decided(self) -> Reading:
+        """The output that people are compared by; raises RequestError without favourable ones."""
+        if not self._reading.has_favourable:
+            mistake = no_groups(self.whole.named(self.request.output))
+            problem = "nothing says which outputs are favourable, and rates of those are compared"
+            remedy = "give it favourable = [...] or a cut"
+            raise RequestError([replace(mistake, problem=f"{problem} here", remedy=remedy)])
+        return self._reading
 
 
 def missing_proxies(result: Result, request: RowRequest, people: People) -> Iterator[Note]:
@@ -257,49 +294,6 @@ def missing_proxies(result: Result, request: RowRequest, people: People) -> Iter
         missing = [name for name in names if name not in seen]
         if missing:
             yield Note.of("proxies-missing", names=missing)
-
-
-def _run_all(request: RowRequest, run: PeopleRun, look: Callable[[], None] | None = None) -> None:
-    """Run everybody as they are, as far as the budget goes; `look` is called after the first."""
-    assignments = Assignments(run.people.schema, request.sets[0])
-    if run.run(assignments, "group", look) is Ending.INTERRUPTED:
-        raise KeyboardInterrupt
-
-
-def _decided(request: RowRequest, whole: Views) -> Reading:
-    """The output that people are compared by; raises RequestError without favourable ones."""
-    reading = whole.of(request.output).sampler.reading
-    if not reading.has_favourable:
-        mistake = no_groups(whole.named(request.output))
-        problem = "nothing says which outputs are favourable, and rates of those are compared here"
-        remedy = "give it favourable = [...] or a cut"
-        raise RequestError([replace(mistake, problem=problem, remedy=remedy)])
-    return reading
-
-
-def row_scores(
-    request: RowRequest, run: PeopleRun, views: Views, whole: Views, settings: Settings
-) -> Iterator[Scored]:
-    """The scores of the rows, set by set, each time before those of all inputs."""
-    from themis.scores.apparent import measure_people
-
-    for columns in request.sets:
-        is_read = not run.people.schema.unread.issuperset(columns)  # else all else is the same
-        for measure, view in views.measured(request.measures, request.output):
-            question = view.scorer.question(columns, measure, settings)
-            for kind in request.kinds(measure)[: None if is_read else 1]:
-                if request.draws:
-                    drawn = view.scorer.measure(question)
-                    yield drawn.then(partial(replace, population="rows"))
-                    continue
-                reading = view.sampler.reading
-                runner, before = run.sampler.runner, run.sampler.runner.account
-                measured = measure_people(run, question, kind)
-                score = charged(measured.score, runner, before)
-                yield measured._replace(score=of_people(score, "rows", run, reading))
-        if is_read and not request.only_data:
-            for measure, view in whole.measured(request.measures, request.output):
-                yield view.scorer.measure(view.scorer.question(columns, measure, settings))
 
 
 def drawn_views(people: People, sampler: Sampler, whole: Views) -> Views:

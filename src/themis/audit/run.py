@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, Literal
 
-from themis.audit.apparatus import Apparatus, View, question_of
+from themis.audit.apparatus import Apparatus, Wanted
 from themis.audit.notes import (
     about_answers,
     few_counterfactuals,
@@ -26,7 +26,7 @@ from themis.audit.notes import (
     with_commands,
     without_effect,
 )
-from themis.audit.precision import Asked, Family, precise_at_once
+from themis.audit.precision import Family, precise_at_once
 from themis.engine.account import Budget
 from themis.engine.answers import TooManyFailuresError
 from themis.engine.runner import Runner
@@ -104,6 +104,7 @@ class Work:
         self._scored = self._settings  # those of scores, which may be more precise
         self._chosen: tuple[Note, ...] = ()
         self._scores: list[Score] = []
+        self._asked: list[object] = []  # questions that scores answer
         self._searches: list[SearchResult] = []
         self.outcomes: tuple[Outcomes, ...] = ()
         self.errors: tuple[Errors, ...] = ()
@@ -124,27 +125,31 @@ class Work:
     def _runner(self) -> Runner:
         return self._sampler.runner
 
-    def measure(
-        self, columns: tuple[int, ...], measure: Measure, view: View, limit: float | None = None
-    ) -> object:
-        """Keep a score, measured unless it was asked for before; gives the question."""
+    def measure(self, wanted: Wanted, limit: float | None = None) -> None:
+        """Keep a score, measured unless it was asked for before."""
+        columns, measure, view = wanted
         check_excess(self._apparatus, measure)
-        question = question_of(columns, measure, view, self._scored, limit)
-        if not self.add_known(self._apparatus.asked.answers(question)):
+        question = (wanted, self._scored, limit)
+        if not self.add_known(self._apparatus.answers.to(question)):
             asked = view.scorer.question(columns, measure, self._scored)
             self.add(view.scorer.measure(asked), limit)
-        return question
+        self._asked.append(question)
 
-    def be_precise(self, asked: Asked) -> Settings:
+    def remember(self, scores: Sequence[Score]) -> None:
+        """Take note of what was asked of this and of its answers, as they are given."""
+        for question, score in zip(self._asked, scores, strict=False):
+            self._apparatus.answers.keep(question, [score], self._settings)
+
+    def be_precise(self, wanted: Sequence[Wanted]) -> Settings:
         """Measure these scores as precisely as that can be done at once; how that is.
 
         Exactly only where inputs that are run again get the same decisions.
         """
-        chosen = precise_at_once(self._apparatus, self._settings, asked)
+        chosen = precise_at_once(self._apparatus, self._settings, wanted)
         if chosen.exact and self._settings.looks_for_noise:
             self._probe.look(replace(self._settings, probe=self._settings.probe or ENOUGH))
             if self._probe.found:
-                chosen = precise_at_once(self._apparatus, self._settings, asked, exactly=False)
+                chosen = precise_at_once(self._apparatus, self._settings, wanted, exactly=False)
         self._scored = chosen
         if chosen != self._settings:
             error = None if chosen.exact else chosen.error

@@ -242,8 +242,7 @@ def _check_columns(table: Table, own: OwnColumns, source: str, schema: Schema) -
         for name in schema.names
         if name not in others
     ]
-    if mistakes:
-        raise RequestError(mistakes)
+    RequestError.refuse(mistakes)
 
 
 def _reason(characteristic: Characteristic, column: Column, bad: NDArray[np.bool_]) -> Note:

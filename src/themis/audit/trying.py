@@ -28,7 +28,6 @@ from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
 MOST = 200  # single changes that are run for one answer
-MOST_OF_PROTECTED, MOST_OF_OTHERS = 50, 12  # values that are tried of one characteristic
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Answer:
 
 def some_input(audit: Audit) -> dict[str, Value]:
     """An ordinary valid input to start from, which is nobody's row."""
-    population = audit.all_inputs.generated
+    population = audit.apparatus.views.whole.population.generated
     codes = reference_person(population)
     if not audit.schema.valid(codes[None])[0]:
         codes = BaseInputs(population, 0).rows(0, 1)[0]
@@ -139,8 +138,7 @@ def _encoded(schema: Schema, values: Mapping[str, Any]) -> NDArray[Any]:
     if not mistakes:
         rewrite([tie for tie in schema.ties if tie.derived], codes)
         mistakes += _violations(schema, codes)
-    if mistakes:
-        raise RequestError(mistakes)
+    RequestError.refuse(mistakes)
     return codes
 
 
@@ -185,7 +183,7 @@ def _changes(audit: Audit, own: NDArray[Any]) -> Iterator[_Looked]:
     for column in sorted(columns, key=lambda each: not schema.characteristics[each].protected):
         each = schema.characteristics[column]
         level = int(each.level_of(own[:, column])[0])
-        places = _spread(each.possible_count, min(left, _most(each)))
+        places = _spread(each.possible_count, min(left, 50 if each.protected else 12))
         levels = each.possible_levels(places)
         levels = levels[(levels != level) & (levels != OWN)]
         codes = _variants(schema, column, own, levels)
@@ -194,10 +192,6 @@ def _changes(audit: Audit, own: NDArray[Any]) -> Iterator[_Looked]:
         tried = Tried(each.name, each.protected, len(admitted), others, forbidden)
         left -= len(admitted)
         yield _Looked(column, admitted, tried)
-
-
-def _most(each: Characteristic) -> int:
-    return MOST_OF_PROTECTED if each.protected else MOST_OF_OTHERS
 
 
 def _spread(count: int, most: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from themis.cli.files import ReportFile, check_report, output_mistake, save
-from themis.cli.measure import Measured, measures_of
+from themis.cli.measure import MaxSize, Measured, measures_of
 from themis.cli.options import AT_ONCE, TALK, WHERE, Options, with_options
 from themis.cli.printing import print_line
 from themis.errors import ConfigError, Exit, Mistake, RequestError
@@ -49,15 +49,13 @@ def audit(
             help="Find sets that reach this score. Default: as in [[checks]], or 0.05.",
         ),
     ] = None,
-    max_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
-    ] = None,
+    max_size: MaxSize = None,
     measure: Measured = "both",
 ) -> int:
     """Measure all that is protected; one folder with report and annex."""
     from themis.audit.forecast import Everything
     from themis.audit.precision import THRESHOLD
-    from themis.show.terminal.results import render_quiet, render_result
+    from themis.show.terminal.results import render_result
 
     session = _session(options, output)
     config = session.config
@@ -74,7 +72,7 @@ def audit(
 
     was_there = _make(output)
     try:
-        code = session.run(work, render_result, render_quiet, _exit_code)
+        code = session.run(work, render_result, _exit_code)
         is_new = (output / RESULT).exists() and not (was_there and code == Exit.SUBJECT_FAILED)
         return _complete(output, code, session) if is_new else code
     finally:
@@ -162,7 +160,7 @@ def check(
     from themis.results.comparison import beside_baseline
     from themis.results.saved import read_result
     from themis.results.verdicts import Acceptances
-    from themis.show.terminal.results import render_checks, render_quiet
+    from themis.show.terminal.results import render_checks
 
     session = Session.open(options, {"the baseline": baseline})
     rules = session.config
@@ -177,7 +175,7 @@ def check(
         return result if before is None else beside_baseline(result, before)
 
     lines = [each.line for each in rules.checks]
-    return session.run(work, render_checks, render_quiet, _check_exit_code, {"checks": lines})
+    return session.run(work, render_checks, _check_exit_code, source={"checks": lines})
 
 
 def _require_checks(config: Config) -> None:
@@ -247,4 +245,4 @@ def replay(
     session = Session.open(options, {"the file that is replayed": file})
     assert session.config is not None
     page = replay_page(session.config.report)
-    return session.run(work, page, render_replay_headline, exit_code)
+    return session.run(work, page, exit_code, lines=render_replay_headline)

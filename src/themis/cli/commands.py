@@ -16,7 +16,7 @@ import typer
 
 from themis._version import __version__
 from themis.cli.audit import audit, check, replay
-from themis.cli.measure import Against, Measured, apparent, measures_of, score, search
+from themis.cli.measure import Against, MaxSize, Measured, apparent, measures_of, score, search
 from themis.cli.options import SETTINGS, TALK, TRUST, Options, split_names, with_options
 from themis.cli.printing import (
     end_undisturbed,
@@ -102,24 +102,18 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file.")] = False,
 ) -> int:
     """Write a commented themis.toml to start from."""
-    from themis.cli.init import write_converted, write_starter
+    from themis.cli.init import write_file
 
-    if source is None:
-        write_starter(
-            output, protected=protected, target=target, force=force, model=model, module=module
-        )
-    else:
-        names = split_names(protected)
-        write_converted(
-            source,
-            output,
-            protected=names,
-            target=target,
-            force=force,
-            model=model,
-            module=module,
-            trust_pickle=trust_pickle,
-        )
+    write_file(
+        source,
+        output,
+        protected=split_names(protected),
+        target=target,
+        force=force,
+        model=model,
+        module=module,
+        trust_pickle=trust_pickle,
+    )
     plain = output == Path("themis.toml")
     write(f"next: {spell_program()} validate{'' if plain else f' {output}'}\n")  # to be copied
     return Exit.DONE
@@ -138,9 +132,7 @@ def validate(
     threshold: Annotated[
         float, typer.Option(metavar="0.05", help="Of the search, with --for search or audit.")
     ] = 0.05,
-    max_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
-    ] = None,
+    max_size: MaxSize = None,
     measure: Measured = "both",
     pilot: Annotated[
         int | None,

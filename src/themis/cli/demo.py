@@ -24,7 +24,7 @@ from themis.show.terminal.parts import (
     make_console,
     render,
 )
-from themis.show.terminal.results import render_quiet, render_result
+from themis.show.terminal.results import render_result
 
 SETS = (("race",), ("sex",))
 SETTINGS: dict[str, Any] = {"seed": 42, "error": 0.01}  # what the demo overrides
@@ -57,7 +57,7 @@ def run_demo(options: Options) -> int:
     if options.talks:
         write(render_introduction(sys.stdout))
     session = Session(options, demo_audit)
-    code = session.run(work, render_result, render_quiet, score_exit_code)
+    code = session.run(work, render_result, score_exit_code)
     if options.talks and code == 0:
         write(render_next_steps(sys.stdout))
     return code

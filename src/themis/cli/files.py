@@ -53,8 +53,7 @@ def check_targets(writes: Files, reads: Files | None = None) -> None:
                 mistakes.append(Mistake("overwrite", option, problem, "name another file"))
                 break
         taken[f"also where {option} writes"] = path
-    if mistakes:
-        raise RequestError(mistakes)
+    RequestError.refuse(mistakes)
 
 
 ReportFile = Annotated[
@@ -169,8 +168,7 @@ def check_places(output: Path | None, suite: Path | None) -> None:
                     check(place)
         except RequestError as error:
             mistakes += error.mistakes
-    if mistakes:
-        raise RequestError(mistakes)
+    RequestError.refuse(mistakes)
 
 
 def check_output(output: Path) -> None:

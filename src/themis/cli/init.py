@@ -28,66 +28,43 @@ from themis.show.terminal.progress import ProgressLine
 from themis.show.words.values import one_line
 
 
-def write_starter(
-    output: Path,
-    *,
-    protected: Sequence[str] | None,
-    target: str | None,
-    force: bool,
-    model: Path | None = None,
-    module: str | None = None,
-) -> None:
-    """Write a commented file and, unless there is one, the example that it describes."""
-    _check_writable(output, force=force)
-    needy = {
-        "--protected": protected,
-        "--target": target,
-        "--model": model,
-        "--object": module,
-    }
-    for option, given in needy.items():
-        if given:
-            problem = "there are no columns without --from"
-            raise RequestError.one("source", option, problem, "add --from FILE")
-    save(output, starter_text())
-    print_line(f"wrote {output}")
-    subject = output.parent / SUBJECT_FILE_NAME
-    if subject.exists():
-        print_line(f"{subject} is there already: left as it is")
-    else:
-        save(subject, starter_subject_text())
-        print_line(f"wrote {subject}, the example that it describes")
-
-
-def write_converted(
-    source: str,
+def write_file(
+    source: str | None,
     output: Path,
     *,
     protected: Sequence[str] = (),
-    target: str | None,
-    force: bool,
+    target: str | None = None,
+    force: bool = False,
     model: Path | None = None,
     module: str | None = None,
     trust_pickle: bool = False,
 ) -> None:
-    """Write the file that other settings, rows of data or a description of inputs amount to."""
+    """Write what other settings, rows or a description of inputs amount to; else an example."""
     _check_writable(output, force=force)
+    if source is None:
+        needy = {"protected": protected, "target": target, "model": model, "object": module}
+        for name, asked in needy.items():
+            if asked:
+                problem, remedy = "there are no columns without --from", "add --from FILE"
+                raise RequestError.one("source", f"--{name}", problem, remedy)
+        _write_starter(output)
+        return
     if module is not None and model is None:
         problem = "there is no file with weights for it"
         raise RequestError.one("model", "--object", problem, "add --model FILE")
-    name, pointer = _split(source)
-    check_targets({"--output": output}, {"the file to convert": name})
-    kind, data = _recognise(name)
+    path, pointer = _split(source)
+    check_targets({"--output": output}, {"the file to convert": path})
+    kind, data = _recognise(path)
     if kind in ("xml", "schema"):
         _refuse(kind, protected, target, model)
     if kind == "xml":
-        save(output, convert_settings(data, source=str(name)))
+        save(output, convert_settings(data, source=str(path)))
         print_line(f"wrote {output}, from {one_line(source)}")
         return
     if kind == "schema":
-        document = _parse_yaml(name, data) if _is_yaml(name) else _parse_json(name, data)
+        document = _parse_yaml(path, data) if _is_yaml(path) else _parse_json(path, data)
         draft = draft_from_json_schema(
-            document, source=str(name), pointer=pointer, protected=protected
+            document, source=str(path), pointer=pointer, protected=protected
         )
     else:
         facts = NO_MODEL
@@ -95,13 +72,13 @@ def write_converted(
             facts = _facts(model, output, module, trust_pickle=trust_pickle)
         with ProgressLine(enabled=False, say=say) as line:
             # More rows would take minutes, and tell hardly more.
-            table = read_table(name, kind=kind, most=10**6, listen=line.listen)
+            table = read_table(path, kind=kind, most=10**6, listen=line.listen)
         draft = draft_from_data(
             table,
-            source=name.name,
+            source=path.name,
             protected=protected,
             target=target,
-            profile=_from(output, name) if kind_of(name) is not None else None,
+            profile=_from(output, path) if kind_of(path) is not None else None,
             model=facts,
         )
     save(output, draft.text())
@@ -113,6 +90,18 @@ def write_converted(
         f"{one if given == 1 else many} became {became}"
     )
     _tell_guesses(draft, protected)
+
+
+def _write_starter(output: Path) -> None:
+    """A commented file and, unless there is one, the example that it describes."""
+    save(output, starter_text())
+    print_line(f"wrote {output}")
+    subject = output.parent / SUBJECT_FILE_NAME
+    if subject.exists():
+        print_line(f"{subject} is there already: left as it is")
+    else:
+        save(subject, starter_subject_text())
+        print_line(f"wrote {subject}, the example that it describes")
 
 
 def _tell_guesses(draft: DraftFile, protected: Sequence[str]) -> None:
@@ -177,7 +166,7 @@ def _recognise(source: Path) -> tuple[str, bytes]:
             data = file.read(2**26)  # of settings or a description
     except OSError as error:
         problem = f"{str(source)!r} can't be read: {error.strerror}"
-        raise RequestError.one("source", "--from", problem, "check its name") from error
+        raise _mistake(problem, "check its name") from error
     start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if kind == "xml" or start.startswith(b"<"):
         return "xml", data
@@ -192,7 +181,7 @@ def _recognise(source: Path) -> tuple[str, bytes]:
     problem = f"{str(source)!r} is not a file that can be converted"
     kinds = "rows (.csv, .jsonl, .parquet), a JSON Schema or OpenAPI (.json, .yaml)"
     remedy = f"give {kinds}, or XML settings"
-    raise RequestError.one("source", "--from", problem, remedy)
+    raise _mistake(problem, remedy)
 
 
 def _has_lines(start: bytes) -> bool:
@@ -214,12 +203,12 @@ def _parse_yaml(source: Path, data: bytes) -> Any:
     except ImportError:
         problem = f"{str(source)!r} is YAML, and PyYAML is not installed"
         remedy = "run pip install pyyaml, or convert it to JSON"
-        raise RequestError.one("source", "--from", problem, remedy) from None
+        raise _mistake(problem, remedy) from None
     try:
         return yaml.safe_load(data)
     except (yaml.YAMLError, RecursionError) as error:
         problem = f"{str(source)!r} is no YAML: {' '.join(str(error).split())}"
-        raise RequestError.one("source", "--from", problem, "fix it") from None
+        raise _mistake(problem, "fix it") from None
 
 
 def _parse_json(source: Path, data: bytes) -> Any:
@@ -227,7 +216,11 @@ def _parse_json(source: Path, data: bytes) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         problem = f"{str(source)!r} is no JSON: {error}"
-        raise RequestError.one("source", "--from", problem, "fix it") from None
+        raise _mistake(problem, "fix it") from None
+
+
+def _mistake(problem: str, remedy: str) -> RequestError:
+    return RequestError.one("source", "--from", problem, remedy)
 
 
 def _refuse(kind: str, protected: Sequence[str], target: str | None, model: Path | None) -> None:
@@ -242,8 +235,7 @@ def _refuse(kind: str, protected: Sequence[str], target: str | None, model: Path
     if model is not None:
         problem = "only rows of data say what a model's columns hold"
         mistakes.append(Mistake("model", "--model", problem, "leave it out"))
-    if mistakes:
-        raise RequestError(mistakes)
+    RequestError.refuse(mistakes)
 
 
 def _check_writable(output: Path, *, force: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from themis.cli.options import AT_ONCE, Options, split_names, with_options
-from themis.cli.printing import naming
+from themis.cli.printing import naming, option_of
 from themis.errors import Exit, Mistake, RequestError
 from themis.results.notes import Ending
 from themis.settings import Stopping
@@ -33,6 +33,9 @@ Measured = Annotated[
     MeasureChoice,
     typer.Option(help="Which scores; excess is for random programs."),
 ]
+MaxSize = Annotated[
+    int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
+]
 
 
 @with_options(helps={"error": AT_ONCE})
@@ -40,7 +43,7 @@ def score(options: Options, against: Against = None, measure: Measured = "both")
     """Measure how much decisions differ."""
     from themis.cli.files import document_of
     from themis.cli.session import Session, score_exit_code
-    from themis.show.terminal.results import render_quiet, render_result
+    from themis.show.terminal.results import render_result
 
     document = None if options.output is None else document_of(options.output)
     counts = document is not None and document.name == "annex"  # it shows observed rates
@@ -51,7 +54,7 @@ def score(options: Options, against: Against = None, measure: Measured = "both")
         precise = session.leaves_precision
         return audit.score(sets, measures, observed=counts, at_once=precise)
 
-    return session.run(work, render_result, render_quiet, score_exit_code)
+    return session.run(work, render_result, score_exit_code)
 
 
 @with_options(without=("exact",))
@@ -66,9 +69,7 @@ def search(
         list[str] | None,
         typer.Option(metavar="race,sex", help="Only sets of these characteristics."),
     ] = None,
-    max_size: Annotated[
-        int | None, typer.Option(metavar="N", help="Only sets of at most N characteristics.")
-    ] = None,
+    max_size: MaxSize = None,
     of: Annotated[
         str | None,
         typer.Option(metavar="OUTPUT", help="Which output. Default: the first."),
@@ -83,7 +84,7 @@ def search(
 ) -> int:
     """Find all minimal sets of characteristics that change decisions."""
     from themis.cli.session import Session
-    from themis.show.terminal.results import render_quiet, render_search
+    from themis.show.terminal.results import render_search
 
     session = Session.open(options)
     names = None if among is None else split_names(among)
@@ -101,7 +102,7 @@ def search(
                 decide_only=decide_only,
             )
 
-    return session.run(work, render_search, render_quiet, _search_exit_code)
+    return session.run(work, render_search, _search_exit_code)
 
 
 Data = Annotated[
@@ -170,14 +171,10 @@ def apparent(
 ) -> int:
     """Measure how much decisions differ among given people."""
     from themis.cli.session import Session, score_exit_code
-    from themis.show.terminal.results import render_quiet, render_result
+    from themis.show.terminal.results import render_result
 
     own = ("against", "weights", "unknown", "counterfactuals", "draw", "label", "label_favourable")
-    names = {
-        "rows": "--data",
-        "output": "--of",
-        **{name: f"--{name.replace('_', '-')}" for name in own},
-    }
+    names = {"rows": "--data", "output": "--of", **{name: option_of(name) for name in own}}
 
     def work(audit: Audit) -> Result:
         _check_output(audit, of)
@@ -200,7 +197,7 @@ def apparent(
 
     of_profile = against if data is None else None
     session = Session.open(options, {"the data": data}, of_profile or ())
-    return session.run(work, render_result, render_quiet, score_exit_code)
+    return session.run(work, render_result, score_exit_code)
 
 
 def _rows(
@@ -253,8 +250,7 @@ def parse_sets(
             sets[tuple(schema.names[column] for column in columns)] = None
         except RequestError as error:
             mistakes += error.mistakes
-    if mistakes:
-        raise RequestError(dict.fromkeys(mistakes))
+    RequestError.refuse(dict.fromkeys(mistakes))
     return list(sets)
 
 

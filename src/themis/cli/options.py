@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from themis.cli.printing import option_of
 from themis.errors import Mistake, RequestError
 
 
@@ -117,8 +118,7 @@ class Options:
             for (option, other), contradict in pairs.items()
             if contradict
         ]
-        if mistakes:
-            raise RequestError(mistakes)
+        RequestError.refuse(mistakes)
 
 
 AT_ONCE = "Interval half-width (0.05; finer if quick)."
@@ -160,7 +160,7 @@ def with_options(
 def _parameter(option: Field[Any], text: str | None) -> inspect.Parameter:
     """A shared option as Typer reads it from a signature."""
     about = {key: value for key, value in option.metadata.items() if key != "setting"}
-    names = about.pop("names") or (f"--{option.name.replace('_', '-')}",)
+    names = about.pop("names") or (option_of(option.name),)
     about["help"] = text or about["help"]
     if option.name == "config":
         info = typer.Argument(**about, show_default=False)

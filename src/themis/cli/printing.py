@@ -212,7 +212,7 @@ def in_options(text: str) -> str:
 def _with_option(mistake: Mistake | ThemisError) -> Mistake | ThemisError:
     """The mistake at the option, where Python has an argument of that name."""
     if isinstance(mistake, Mistake) and mistake.where in ARGUMENTS:
-        return replace(mistake, where=f"--{mistake.where.replace('_', '-')}")
+        return replace(mistake, where=option_of(mistake.where))
     return mistake
 
 
@@ -246,6 +246,11 @@ def _say_bug(error: Exception, verbose: bool | None) -> Exit:
         remedy = "THEMIS_DEBUG=1 in the environment" if verbose is None else "-v"
         say(f"{remedy} shows where it happened")
     return Exit.BUG
+
+
+def option_of(name: str) -> str:
+    """What an argument of Python is called on the command line, unless that is special."""
+    return f"--{name.replace('_', '-')}"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from themis.audit.audit import Audit
 from themis.audit.given import with_columns
@@ -28,7 +28,15 @@ from themis.cli.files import (
     source_of,
 )
 from themis.cli.options import Options, split_names
-from themis.cli.printing import hosting_subject, in_options, naming, print_line, say, write
+from themis.cli.printing import (
+    hosting_subject,
+    in_options,
+    naming,
+    option_of,
+    print_line,
+    say,
+    write,
+)
 from themis.config.reader import Config, load_config, placing
 from themis.config.told import check_confirmed
 from themis.errors import Exit, RequestError, SubjectError
@@ -93,26 +101,28 @@ class Session:
         self,
         work: Callable[[Audit], Learned],
         page: Callable[..., str],
-        lines: Callable[..., str],
         exit_code: Callable[[Learned], Exit],
+        *,
+        lines: Callable[..., str] | None = None,
         source: Mapping[str, Any] | None = None,
     ) -> int:
         """Do the work, show what was learned as a page or in lines, and give the exit code.
 
-        `source` is added to what the result says about where it comes from.
+        Without `lines` they are those of a result. `source` is added to what the result says about
+        where it comes from.
         """
         self.options.check()
         check_places(self.options.output, self.options.suite)
         with self._watch() as watch:
-            return self._run(watch, work, page, lines, exit_code, source or {})
+            return self._run(watch, work, page, exit_code, lines, source or {})
 
     def _run(
         self,
         watch: Watch,
         work: Callable[[Audit], Learned],
         page: Callable[..., str],
-        lines: Callable[..., str],
         exit_code: Callable[[Learned], Exit],
+        lines: Callable[..., str] | None,
         source: Mapping[str, Any],
     ) -> int:
         problem, learned, audit, unstored, told = None, None, None, None, 0
@@ -121,7 +131,7 @@ class Session:
             try:
                 with watch.line, self._placing():
                     audit = self._start(watch)
-                    told = _say_notes(audit.cache_notes)
+                    told = _say_notes(audit.apparatus.cache_notes)
                     learned = _with_loading(work(audit), began)
                     if audit.suite is not None:
                         audit.suite.failed = _is_empty(learned)
@@ -132,7 +142,7 @@ class Session:
             finally:
                 unstored = _close(audit)
                 if audit is not None:
-                    _say_notes(audit.cache_notes[told:])
+                    _say_notes(audit.apparatus.cache_notes[told:])
         watch.finish()
         if isinstance(learned, Result):
             own = source_of(self.config, self.options.command)
@@ -165,7 +175,7 @@ class Session:
     @contextmanager
     def _placing(self) -> Iterator[None]:
         """Within, mistakes carry the names of options, or the line of the file."""
-        options = {name: f"--{name.replace('_', '-')}" for name in self.options.settings}
+        options = {name: option_of(name) for name in self.options.settings}
         with placing(self.config) if self.config else nullcontext(), naming(options):
             yield
 
@@ -180,12 +190,14 @@ class Session:
         self,
         learned: Learned,
         page: Callable[..., str],
-        lines: Callable[..., str],
+        lines: Callable[..., str] | None,
         *,
         failed: bool,
     ) -> None:
         """Save and show what was learned; a run that failed does not replace an earlier file."""
-        options = self.options
+        from themis.show.terminal.results import render_quiet
+
+        options, brief = self.options, cast(Callable[..., str], lines or render_quiet)
         is_empty = _is_empty(learned)
         output = None if is_empty and not failed else options.output
         spared = failed and output is not None and output.is_file()
@@ -195,7 +207,7 @@ class Session:
         elif is_empty:
             write("" if failed else "nothing was measured: it was interrupted\n")
         elif options.quiet:
-            write(lines(withheld(learned), file=sys.stdout))
+            write(brief(withheld(learned), file=sys.stdout))
         else:
             write(page(withheld(learned), file=sys.stdout, everything=options.verbose))
         if unsaved is not None:

@@ -56,8 +56,6 @@ from themis.show.words.values import (
     visible,
 )
 
-LISTED = 20  # values of a trial input
-
 
 def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
     """Run a few inputs of the file's subject, and show what was found."""
@@ -98,19 +96,16 @@ def try_out(options: Options, wish: Wish, against: Sequence[str]) -> int:
 
 def as_dict(plan: Plan) -> dict[str, Any]:
     """What was found, for programs; what a command costs in sentences, too."""
+    plain = ("size", "valid_size", "valid_share", "seconds_per_execution", "example")
     found = {
-        "size": plan.size,
-        "valid_size": plan.valid_size,
-        "valid_share": plan.valid_share,
+        **{name: getattr(plan, name) for name in plain},
         "trials": [asdict(each) for each in plan.trials],
         "failure": plan.failure and in_options(plan.failure),
         "warnings": list(map(str, plan.warnings)),
-        "seconds_per_execution": plan.seconds_per_execution,
         "forecast": asdict(plan.forecast),
-        "checks": None if plan.checks is None else asdict(plan.checks),
+        "checks": plan.checks and asdict(plan.checks),
         "searches": [asdict(each) for each in plan.searches],
         "pilot": plan.pilot and asdict(plan.pilot),
-        "example": plan.example,
     }
     costs = [*(_costs(plan) if plan.forecast.parts else ()), *_check_costs(plan)]
     return {**found, "costs": [each.text for each in costs]}
@@ -247,8 +242,8 @@ def _trials(trials: tuple[Trial, ...]) -> Table:
 def _listed(values: Iterable[object]) -> str:
     """Names or values, each whole; of very many the first: `female · 40 · + 3 more`."""
     texts = [cut_name(visible(value)) for value in values]
-    more = [f"+ {len(texts) - LISTED} more"] if len(texts) > LISTED else []
-    return " · ".join([*texts[:LISTED], *more])
+    more = [f"+ {len(texts) - 20} more"] if len(texts) > 20 else []
+    return " · ".join([*texts[:20], *more])
 
 
 def _favourable(trial: Trial) -> Text:
@@ -312,9 +307,6 @@ def _two_digits(number: float) -> str:
     return f"{two_digits(number):,.10g}"
 
 
-PATIENCE = 10.0  # seconds after which a subject that does not let go is ended with the process
-
-
 def answer_lines(options: Options) -> int:
     """Answer until stdin ends: `{"values": {…}}`, or `{}` for an input to start from.
 
@@ -369,7 +361,7 @@ def _asked() -> Iterator[dict[str, Any]]:
             lines.put(line)
         lines.put("")
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(PATIENCE)
+        time.sleep(10.0)  # a subject that does not let go is ended with the process
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=read, daemon=True).start()

@@ -290,7 +290,7 @@ class Audits:
     ) -> tuple[Audit, Mapping[str, Any]]:
         """The audit that a test asks for, of a subject or a file, and its settings."""
         asked = {**asked, **self._given}
-        _refuse_mistakes(asked)
+        RequestError.refuse(_find_mistakes(asked))
         settings = {name: asked[name] for name in OF_MEASUREMENT if name in asked}
         if "subject" in asked:
             options = _chosen(asked, OF_SUBJECT)
@@ -315,12 +315,6 @@ class Audits:
         if key not in self._audits:
             self._audits[key] = make(), alive
         return self._audits[key][0]
-
-
-def _refuse_mistakes(asked: Mapping[str, Any]) -> None:
-    mistakes = list(_find_mistakes(asked))
-    if mistakes:
-        raise RequestError(mistakes)
 
 
 def _find_mistakes(asked: Mapping[str, Any]) -> Iterator[Mistake]:

@@ -119,8 +119,6 @@ def main() -> None:
 
 
 LOADING, ANSWERING = 120.0, 60.0  # seconds that these may take
-LETTING_GO = 3.0  # seconds that ending may take
-LONGEST_SAID = 2_000  # bytes of what a process printed before it ended
 WHERE = "what if"  # is asked
 
 
@@ -206,13 +204,14 @@ class Warm:
         return line
 
     def _ended(self, known: _Process) -> RequestError:
-        known.said.seek(max(os.fstat(known.said.fileno()).st_size - LONGEST_SAID, 0))
+        size = os.fstat(known.said.fileno()).st_size
+        known.said.seek(max(size - 2_000, 0))  # the last that it printed
         said = known.said.read().decode("utf-8", "replace").strip()
         self._end()
         problem = f"the subject ended with {known.process.returncode} instead of answering"
         return RequestError.one("no-answer", WHERE, problem, f"it said: {said}" if said else "")
 
-    def _end(self, patience: float = LETTING_GO) -> None:
+    def _end(self, patience: float = 3.0) -> None:
         """End the process: it ends what the subject keeps alive once its stdin is closed."""
         known, self._process = self._process, None
         if known is None:

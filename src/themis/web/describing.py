@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.config.parts import MAIN, NAMED, Key, Part, Source, kinds_of, shape_of, shown
@@ -17,18 +17,18 @@ from themis.engine.replacing import write_whole
 from themis.errors import ConfigError, Mistake
 from themis.inputs.population import Population
 from themis.inputs.schema import Schema
-from themis.show.html import Html, empty, folded, join, tag, value
+from themis.show.html import Html, folded, tag, value
 from themis.show.words.values import count, size
 from themis.web.site import (
     Site,
     button,
     choice,
+    hidden,
     labelled,
     posted,
-    posting,
     problems,
-    shell,
     site_of,
+    ticked,
     written,
 )
 from themis.web.uploads import ANY, beginnings, upload_field
@@ -55,12 +55,12 @@ async def save(request: Request) -> Response:
     """Edit the file: the keys of a form, or all of its text."""
     given, site = await _sent(request), site_of(request)
     source = Source.of(site.file)
-    if given.get("mark") != source.mark:
-        return _Page(site, source, {}).answer(409, [_stale(source)])
     try:
         new = _edited(source, given)
     except ConfigError as error:
-        return _Page(site, source, given).answer(400, error.mistakes)
+        is_stale = given.get("mark") != source.mark
+        page = _Page(site, source, {} if is_stale else given)
+        return page.answer(409 if is_stale else 400, error.mistakes)
     before = {(each.where, each.problem) for each in _mistakes(source)}
     fresh = [each for each in _mistakes(new) if (each.where, each.problem) not in before]
     if fresh and "anyway" not in given:
@@ -77,13 +77,10 @@ async def check(request: Request) -> Response:
 
 async def _sent(request: Request) -> dict[str, str]:
     """What a form holds; browsers send lines with ends of their own."""
-    fields = await posted(request)
-    return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}
+    return {name: text.replace("\r\n", "\n") for name, text in (await posted(request)).items()}
 
 
 def _checked(source: Source, given: Mapping[str, str]) -> dict[str, str]:
-    if given.get("mark") != source.mark:
-        return {"state": problems([_told(_stale(source))])}
     try:
         new = _edited(source, given)
     except ConfigError as error:
@@ -92,7 +89,11 @@ def _checked(source: Source, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _edited(source: Source, given: Mapping[str, str]) -> Source:
-    """What a form makes of the file."""
+    """What a form makes of the file, if that is as it was when the form was made."""
+    if given.get("mark") != source.mark:
+        problem, remedy = "it was changed after this page was made", "go back for what you wrote"
+        where = source.path.name
+        raise ConfigError([Mistake("stale", where, problem, f"{remedy}, and repeat it")])
     if "text" in given:
         return source.rewritten(given["text"])
     part = _part(source, given)
@@ -115,11 +116,6 @@ def _mistakes(source: Source) -> Iterable[Mistake]:
     except ConfigError as error:
         return error.mistakes
     return ()
-
-
-def _stale(source: Source) -> Mistake:
-    problem = "it was changed after this page was made"
-    return Mistake("stale", source.path.name, problem, "go back for what you wrote, and repeat it")
 
 
 def _told(mistake: Mistake) -> str:
@@ -158,9 +154,10 @@ class _Page:
         self._may_insist = status == 400
         refused = tag("h2", "Not saved") if status != 200 else ""
         content = refused, problems(map(_told, mistakes)), *self._content()
-        scripts, token = ["describe.js", "send.js"], self._site.keys.form
-        page = shell("Describe", *content, here="/describe", form_token=token, scripts=scripts)
-        return HTMLResponse(page, status)
+        scripts = ["describe.js", "send.js"]
+        return self._site.page(
+            "Describe", *content, status=status, here="/describe", scripts=scripts
+        )
 
     def _content(self) -> Iterator[Html]:
         is_there, site = self._site.file.exists(), self._site
@@ -173,7 +170,7 @@ class _Page:
             yield from beginnings(site)
         yield state
         if is_there:
-            yield posting("/trial", site.keys.form, button("Try a few inputs"))
+            yield site.form("/trial", button("Try a few inputs"))
         yield tag("div", tag("div", *self._sections()), self._text(), class_="described")
         if is_there:
             yield upload_field(site, "Upload a table, a model or an API description", ANY)
@@ -188,13 +185,12 @@ class _Page:
 
     def _form(self, content: Iterable[Any], save: str, *others: Html, **attributes: str) -> Html:
         """A form that is checked while it is filled in."""
-        mark = _hidden(mark=self._source.mark)
-        box = empty("input", type="checkbox", name="anyway", value="yes")
-        insist = [tag("p", tag("label", box, " Save it all the same"))] if self._may_insist else []
+        mark, box = hidden(mark=self._source.mark), ticked("anyway", "yes", "Save it all the same")
+        insist = [tag("p", box)] if self._may_insist else []
         live = tag("output", class_="live")  # what the script says while it is filled in
         send = tag("p", button(save), *others, class_="actions")
         whole = mark, *content, live, *insist, send
-        form = posting("/describe", self._site.keys.form, *whole, kind="checked")
+        form = self._site.form("/describe", *whole, kind="checked")
         return tag("div", form, **attributes)
 
     def _sections(self) -> Iterator[Html]:
@@ -235,13 +231,13 @@ class _Page:
         content += [tag("ul", *kinds, class_="kinds")] if kinds else []
         if part.is_new:
             del own["name"]
-            name = written("name", self._given.get("name", ""), required="required")
-            content += [labelled("name", "Name", name)]
+            name = self._given.get("name", "")
+            content += [written("name", "Name", name, required="required")]
         texts = {
             key: self._given.get(PREFIX + key, shown(about, part.spec.get(key)))
             for key, about in part.keys.items()
         }
-        content += [_hidden(**own, kind=part.kind), *controls(part.keys, texts)]
+        content += [hidden(**own, kind=part.kind), *controls(part.keys, texts)]
         remove = button("Remove", kind="quiet", name="do", value="remove")
         cancel = tag("a", "Cancel", href=f"/describe#{part.section}")
         others = [cancel] if part.is_new or part.section == "subject" else [remove, cancel]
@@ -261,10 +257,6 @@ def _summary(part: Part) -> Html:
 def _link(text: Any, asked: Mapping[str, str], is_here: bool | None = None) -> Html:
     query = urlencode({key: each for key, each in asked.items() if each})
     return tag("a", text, href=f"/describe?{query}#edit", aria_current="true" if is_here else None)
-
-
-def _hidden(**values: str) -> Html:
-    return join(empty("input", type="hidden", name=key, value=each) for key, each in values.items())
 
 
 # Controls ------------------------------------------------------------------------------------
@@ -288,13 +280,13 @@ def _control(name: str, key: Key, text: str) -> Html:
     field, title, shape = f"{PREFIX}{name}", name.replace("_", " ").capitalize(), shape_of(key)
     hint, examples = key.get("description", ""), key.get("examples") or [None]
     if shape == "choice":
-        return labelled(field, title, choice(field, _options(key, text), text), hint)
+        return choice(field, title, _options(key, text), text, hint)
     described = {"aria_describedby": f"{field}-hint", "placeholder": shown(key, examples[0])}
     if shape in ("values", "texts", "table"):
         hint += "; written as in the file" if shape == "table" else "; one on each line"
         rows = str(min(max(text.count("\n") + 2, 3), 12))
         return labelled(field, title, area(field, text, rows=rows, **described), hint)
-    return labelled(field, title, written(field, text, **described), hint)
+    return written(field, title, text, hint, **described)
 
 
 def _options(key: Key, text: str) -> Iterator[tuple[str, str]]:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.config.parts import PICKLE, Named, programs
@@ -19,17 +20,16 @@ from themis.web.site import (
     ask_command,
     button,
     choice,
+    hidden,
     labelled,
     posted,
-    posting,
     problems,
     run_named,
-    shell,
     site_of,
+    ticked,
     written,
 )
 
-Fields = Mapping[str, Sequence[str]]
 # Commands: what a run is called, and what it is for; what each takes besides the settings.
 COMMANDS = {
     "audit": ("Audit", "everything that is protected, and a search"),
@@ -80,11 +80,11 @@ async def ask(request: Request) -> Response:
     config = site.config()
     if site.read_only:
         said = "The page was started with --read-only: nothing is run."
-        return HTMLResponse(shell("Measure", tag("p", said), here="/run"))
+        return site.page("Measure", tag("p", said), here="/run")
     if not site.is_confirmed:
-        return HTMLResponse(_confirm(site, config, request.query_params.get("then", "")))
+        return _confirm(site, config, request.query_params.get("then", ""))
     earlier = request.query_params.get("from")
-    return _page(site, {} if earlier is None else fields_of(run_named(site, earlier).command))
+    return _page(site, fields_of(() if earlier is None else run_named(site, earlier).command))
 
 
 async def forecast(request: Request) -> Response:
@@ -106,7 +106,7 @@ async def start(request: Request) -> Response:
     fields, site = await posted(request), site_of(request)
     if not site.is_confirmed:
         return RedirectResponse("/run", 303)
-    command, expected = command_of(fields), _first(fields, "expected")
+    command, expected = command_of(fields), fields.get("expected", "")
     run = site.runs.add(
         title_of(command),
         command,
@@ -119,24 +119,24 @@ async def start(request: Request) -> Response:
 async def confirm(request: Request) -> Response:
     """Somebody agreed that what the file names is run: this file, as it was shown."""
     fields, site = await posted(request), site_of(request)
-    if _first(fields, "mark") != site.seen():
+    if fields.get("mark") != site.seen():
         raise HTTPException(409, "It changed since it was shown: look at it again.")
     site.confirmed.add(site.seen())
-    then = _first(fields, "then")
+    then = fields.get("then", "")
     return RedirectResponse(then if then in THEN else "/run", THEN.get(then, 303))
 
 
 # Between forms and commands ---------------------------------------------------------------
-def command_of(fields: Fields) -> tuple[str, ...]:
+def command_of(fields: QueryParams) -> tuple[str, ...]:
     """What a form asks for, as a command of `themis` without its file."""
-    command = _first(fields, "command")
+    command = fields.get("command", "")
     if command not in COMMANDS:
         raise HTTPException(400, "There is no such measurement.")
     taken = (*TAKEN[command], *SETTINGS)
-    given = {name: fields.get(name, ()) for name in taken}
+    given = {name: fields.getlist(name) for name in taken}
     if "against" in given:
-        given["against"] = [*given["against"], *_first(fields, "sets").splitlines()]
-    if command == "search" and not _first(fields, "threshold"):
+        given["against"] += fields.get("sets", "").splitlines()
+    if command == "search" and not fields.get("threshold", "").strip():
         given["threshold"] = ["0.05"]
     options = (
         f"--{name.replace('_', '-')}={text.strip()}"
@@ -147,27 +147,21 @@ def command_of(fields: Fields) -> tuple[str, ...]:
     return command, *options
 
 
-def fields_of(command: Sequence[str]) -> dict[str, list[str]]:
+def fields_of(command: Sequence[str]) -> QueryParams:
     """The form that asks for a command."""
-    fields: dict[str, list[str]] = {"command": [*command[:1]]}
-    for option in command[1:]:
-        fields.setdefault(_name(option), []).append(option.partition("=")[2])
-    return fields
+    options = ((_name(each), each.partition("=")[2]) for each in command[1:])
+    return QueryParams([*(("command", each) for each in command[:1]), *options])
 
 
 def title_of(command: Sequence[str]) -> str:
     """What a run is called."""
     fields = fields_of(command)
-    about = [*fields.get("against", ()), *fields.get("data", ())]
+    about = [*fields.getlist("against"), *fields.getlist("data")]
     return ": ".join(filter(None, [COMMANDS[command[0]][0], "; ".join(about)]))
 
 
 def _name(option: str) -> str:
     return option.partition("=")[0].removeprefix("--").replace("-", "_")
-
-
-def _first(fields: Fields, name: str) -> str:
-    return "".join(fields.get(name, ())[:1]).strip()
 
 
 async def _foresee(site: Site, options: Sequence[str]) -> dict[str, Any]:
@@ -178,21 +172,16 @@ async def _foresee(site: Site, options: Sequence[str]) -> dict[str, Any]:
 
 
 # What is shown ----------------------------------------------------------------------------
-def _confirm(site: Site, config: Config, then: str) -> str:
+def _confirm(site: Site, config: Config, then: str) -> Response:
     """All that a file names, before any of it is run."""
-    hidden = (
-        empty("input", type="hidden", name=name, value=each)
-        for name, each in (("mark", site.seen()), ("then", then))
-    )
-    return shell(
+    return site.page(
         "May this be run?",
         tag("p", f"{site.file.name} names what is below. Themis runs it on this machine, with your "
             "rights: confirm it only if you know where it comes from."),
         table("What the file names", ("Key", "What it says", "What is done with it"),
               (_named(site, each) for each in programs(config)), kind="chart"),
-        posting("/confirm", site.keys.form, *hidden, button("Yes, run this")),
+        site.form("/confirm", hidden(mark=site.seen(), then=then), button("Yes, run this")),
         here="/run",
-        form_token=site.keys.form,
     )  # fmt: skip
 
 
@@ -205,13 +194,12 @@ def _named(site: Site, each: Named) -> tuple[Any, Any, Any]:
     return tag("code", each.key), said, join([use, *files])
 
 
-def _page(site: Site, fields: Fields, costs: Html = NOTHING) -> Response:
+def _page(site: Site, fields: QueryParams, costs: Html = NOTHING) -> Response:
     config = site.config()
-    chosen = _first(fields, "command") or "audit"
+    chosen = fields.get("command", "audit")
     commands = [each for each in COMMANDS if each != "check" or config.checks]
-    form = posting(
+    form = site.form(
         "/run",
-        site.keys.form,
         costs,
         tag("fieldset", tag("legend", "What is measured"),
             *(_radio(each, checked=each == chosen) for each in commands)),
@@ -222,7 +210,7 @@ def _page(site: Site, fields: Fields, costs: Html = NOTHING) -> Response:
             class_="buttons"),
         kind="measure",
     )  # fmt: skip
-    return HTMLResponse(shell("Measure", form, here="/run", form_token=site.keys.form))
+    return site.page("Measure", form, here="/run")
 
 
 def _costs(found: Mapping[str, Any]) -> Html:
@@ -239,7 +227,7 @@ def _costs(found: Mapping[str, Any]) -> Html:
         tag("p", f"{whole[:1].upper()}{whole[1:]}.", class_="sentence"),
         tag("ul", *(tag("li", each) for each in parts)),
         problems(filter(None, [found["failure"], *found["warnings"]])),
-        empty("input", type="hidden", name="expected", value=expected.get("executions", 0)),
+        hidden(expected=expected.get("executions", 0)),
         button("Start"),
         class_="costs",
         id="costs",
@@ -254,25 +242,20 @@ def _radio(name: str, *, checked: bool) -> Html:
     return tag("p", box, " ", said, class_="option")
 
 
-def _particulars(config: Config, fields: Fields) -> Iterator[Html]:
+def _particulars(config: Config, fields: QueryParams) -> Iterator[Html]:
     """What only some commands take; the style shows it where it is taken."""
     shown = {name: _box(name, label, hint, fields) for name, (label, hint) in ASKED.items()}
     shown["against"] = _against(config, fields)
-    measures = choice("measure", MEASURES, _first(fields, "measure"))
-    shown["measure"] = labelled("measure", "Score", measures)
+    shown["measure"] = choice("measure", "Score", MEASURES, fields.get("measure", ""))
     for name, each in shown.items():
         yield tag("div", each, data_for=" ".join(c for c, taken in TAKEN.items() if name in taken))
 
 
-def _against(config: Config, fields: Fields) -> Html:
+def _against(config: Config, fields: QueryParams) -> Html:
     """Sets: each protected characteristic, and lines for others."""
     own = config.schema.protected
-    given = [*fields.get("against", ()), *_first(fields, "sets").splitlines()]
-    boxes = (
-        tag("label", empty("input", type="checkbox", name="against", value=name,
-                           checked="checked" if name in given else None), " ", value(name))
-        for name in own
-    )  # fmt: skip
+    given = [*fields.getlist("against"), *fields.get("sets", "").splitlines()]
+    boxes = (ticked("against", name, value(name), is_chosen=name in given) for name in own)
     rest = "\n".join(each for each in given if each not in own)
     lines = tag("textarea", literal(rest), name="sets", id="sets", rows=2)
     hint = "one set a line, as race,sex; none at all: what the file protects"
@@ -281,7 +264,7 @@ def _against(config: Config, fields: Fields) -> Html:
     return tag("fieldset", legend, tag("p", *boxes, class_="picks"), others)
 
 
-def _settings(config: Config, fields: Fields) -> Iterator[Html]:
+def _settings(config: Config, fields: QueryParams) -> Iterator[Html]:
     for name, label in SETTINGS.items():
         if name == "max_spend" and "prices" not in config.subject.options:
             continue
@@ -292,10 +275,9 @@ def _settings(config: Config, fields: Fields) -> Iterator[Html]:
         yield _box(name, label, hint, fields)
 
 
-def _box(name: str, label: str, hint: str, fields: Fields) -> Html:
+def _box(name: str, label: str, hint: str, fields: QueryParams) -> Html:
     about: dict[str, Any] = {"kind": "number", "min": 0, "step": "any"}
-    box = written(name, _first(fields, name), **({} if name in TEXTS else about))
-    return labelled(name, label, box, hint)
+    return written(name, label, fields.get(name, ""), hint, **({} if name in TEXTS else about))
 
 
 ROUTES = [

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.engine.replacing import write_whole
@@ -20,7 +20,7 @@ from themis.inputs.characteristics import Value
 from themis.inputs.schema import Schema
 from themis.results.model import CausalScore, Result
 from themis.results.parts import Witness
-from themis.show.html import Html, cut, empty, folded, tag
+from themis.show.html import Html, cut, folded, tag
 from themis.show.parts.scores import protected_scores, score_name
 from themis.show.reports.document import section
 from themis.show.reports.sections import PAIRS, Exhibit, exhibits_section, pair_card
@@ -37,18 +37,15 @@ from themis.web.site import (
     button,
     choice,
     filters,
-    labelled,
+    hidden,
     paged,
     posted,
-    posting,
     run_named,
-    shell,
     shown_result,
     site_of,
 )
 
-PREVIEWED = 4
-LONGEST_NOTE, MOST_PINNED = 600, 60
+LONGEST_NOTE = 600
 ALL = ("", "all")
 
 
@@ -132,16 +129,13 @@ def page(request: Request) -> Response:
     found = paged(request, chosen_pairs(pairs, score, loses), "pair")
     below = _linking(site, run, pairs.result)
     cards = (card(each, pairs, below) for each in found.things)
-    return HTMLResponse(
-        shell(
-            f"Pairs: {subject_title(pairs.result)}",
-            back_to(run),
-            _form(pairs, score, loses),
-            found.pager,
-            tag("div", *cards, class_="cards many"),
-            found.pager,
-            form_token=site.keys.form,
-        )
+    return site.page(
+        f"Pairs: {subject_title(pairs.result)}",
+        back_to(run),
+        _form(pairs, score, loses),
+        found.pager,
+        tag("div", *cards, class_="cards many"),
+        found.pager,
     )
 
 
@@ -151,8 +145,7 @@ def _form(pairs: Pairs, score: str, loses: str) -> Html:
     known = {pairs.loser(each) for each in chosen_pairs(pairs, score)}
     losers = [ALL, *((each, each) for each in sorted(known))]
     return filters(
-        labelled("score", "Set", choice("score", names, score)),
-        labelled("loses", "Who loses", choice("loses", losers, loses)),
+        choice("score", "Set", names, score), choice("loses", "Who loses", losers, loses)
     )
 
 
@@ -218,7 +211,7 @@ def preview(site: Site, run: Run, result: Result) -> Html:
     if not pairs.all:
         return Html()
     first = {each.key.split(".")[0]: each for each in reversed(pairs.all)}
-    shown = [first[place] for place in [*pairs.scores][:PREVIEWED]]
+    shown = [first[place] for place in [*pairs.scores][:4]]
     every = tag("a", f"All {count(len(pairs.all), 'pair')}", href=f"{address(run)}/pairs")
     below = _linking(site, run, result)
     cards = (card(each, pairs, below) for each in shown)
@@ -255,7 +248,7 @@ def pins(site: Site, run: Run, result: Result) -> dict[str, str]:
 
 def keep(site: Site, run: Run, result: Result, pinned: dict[str, str]) -> None:
     """Write them down."""
-    kept = {key: note[:LONGEST_NOTE] for key, note in [*pinned.items()][:MOST_PINNED]}
+    kept = {key: note[:LONGEST_NOTE] for key, note in [*pinned.items()][:60]}
     write_whole(_place(site, run, result), json.dumps(kept, indent=2).encode())
 
 
@@ -270,10 +263,9 @@ def pin_form(site: Site, run: Run, key: str, pinned: dict[str, str]) -> Html:
     if key in pinned:
         return tag("a", "Pinned as an exhibit", href=f"{address(run)}#exhibits")
     note = f"note-{key}"
-    form = posting(
+    form = site.form(
         f"{address(run)}/exhibits",
-        site.keys.form,
-        empty("input", type="hidden", name="pair", value=key),
+        hidden(pair=key),
         tag("label", "Note for the report (may be empty)", for_=note),
         tag("textarea", name="note", id=note, rows=2, maxlength=LONGEST_NOTE),
         button("Pin"),
@@ -284,24 +276,22 @@ def pin_form(site: Site, run: Run, key: str, pinned: dict[str, str]) -> Html:
 
 def unpin_form(site: Site, run: Run, key: str) -> Html:
     """What takes a pair from the exhibits."""
-    name = empty("input", type="hidden", name="pair", value=key)
-    return posting(
-        f"{address(run)}/exhibits/remove", site.keys.form, name, button("Unpin", kind="quiet")
-    )
+    unpin = button("Unpin", kind="quiet")
+    return site.form(f"{address(run)}/exhibits/remove", hidden(pair=key), unpin)
 
 
 async def pin(request: Request) -> Response:
     """Pin a pair as an exhibit, or take it away."""
     fields = await posted(request)
     site, run = site_of(request), asked_run(request)
-    result, key = shown_result(site, run), "".join(fields.get("pair", []))
+    result, key = shown_result(site, run), fields.get("pair", "")
     pinned = pins(site, run, result)
     if Pairs(result).find(key) is None:
         raise HTTPException(404, "There is no such pair.")
     if request.url.path.endswith("/remove"):
         pinned.pop(key, None)
     else:
-        pinned[key] = "".join(fields.get("note", [])).strip()
+        pinned[key] = fields.get("note", "").strip()
     keep(site, run, result, pinned)
     return RedirectResponse(f"{address(run)}#exhibits", 303)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 from functools import partial
@@ -11,7 +10,7 @@ from urllib.parse import unquote, urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from themis.config.parts import Finding, Source, with_acceptance, with_limit
@@ -52,17 +51,15 @@ from themis.web.site import (
     check_change,
     choice,
     filters,
-    labelled,
+    hidden,
     paged,
     posted,
-    posting,
-    shell,
     shown_result,
     site_of,
+    ticked,
     written,
 )
 
-FEWEST = 2  # results that can be compared
 SAVED = ("json", ".json", "the result itself, to open again or to compare")
 
 
@@ -91,17 +88,14 @@ def read(request: Request) -> Response:
     shown = [own[show]() if show in own else show(result, Space()) for show in SECTIONS]
     shown.insert(EXHIBITS, pairs.pinned_section(site, run, result))
     after = afterwards(site, run)
-    return HTMLResponse(
-        shell(
-            title,
-            after if run.is_cut else "",
-            _actions(run, result),
-            contents(shown),
-            *shown,
-            "" if run.is_cut else after,
-            header=header(result, title),
-            form_token=site.keys.form,
-        )
+    return site.page(
+        title,
+        after if run.is_cut else "",
+        _actions(run, result),
+        contents(shown),
+        *shown,
+        "" if run.is_cut else after,
+        header=header(result, title),
     )
 
 
@@ -150,16 +144,15 @@ async def compared(request: Request) -> Response:
     """Which two runs are compared, and what changed significantly from one to the other."""
     site = site_of(request)
     before, after = (request.query_params.get(name, "") for name in ("before", "after"))
-    form, about = _choice_of_two(site, before, after), {"here": "/compare"}
-    about["form_token"] = site.keys.form
+    form = _choice_of_two(site, before, after)
     if not before or not after:
-        return HTMLResponse(shell("Compare two results", form, **about))
+        return site.page("Compare two results", form, here="/compare")
     results = _result_of(site, before), _result_of(site, after)
     found, topic = withheld(compare(*results)), topic_of(*results)
     others = tag("section", tag("h2", "Compare others"), form)
     content = *comparison_sections(found, topic), others
     header = comparison_header(found, topic)
-    return HTMLResponse(shell("What changed", *content, header=header, **about))
+    return site.page("What changed", *content, header=header, here="/compare")
 
 
 def _result_of(site: Site, name: str) -> Result:
@@ -171,18 +164,15 @@ def _result_of(site: Site, name: str) -> Result:
 
 
 def _choice_of_two(site: Site, before: str, after: str) -> Html:
-    known = [
-        (run.name, f"{run.title}, {time.strftime('%Y-%m-%d %H:%M', time.localtime(run.began))}")
-        for run in site.history.runs()
-        if run.hash
-    ]
-    if len(known) < FEWEST:
+    runs = [run for run in site.history.runs() if run.hash]
+    known = [(run.name, f"{run.title}, {run.when}") for run in runs]
+    if len(known) < 2:
         return tag("p", "Two results are needed: measure again, or open a saved one.")
     later, earlier = known[0][0], known[1][0]
     return tag(
         "form",
-        labelled("before", "Before", choice("before", known, before or earlier)),
-        labelled("after", "After", choice("after", known, after or later)),
+        choice("before", "Before", known, before or earlier),
+        choice("after", "After", known, after or later),
         button("Compare"),
         action="/compare",
     )
@@ -197,17 +187,14 @@ def sets(request: Request) -> Response:
         raise HTTPException(404, "There is no such search in this result.")
     search = protected_first(result)(result.searches[int(place)])
     found = paged(request, [*_chosen(result, search, given)], "combination")
-    return HTMLResponse(
-        shell(
-            f"Combinations: {subject_title(result)}",
-            back_to(run),
-            drawn([search_part(search, wording(result), link=_linking(run, place))]),
-            tag("div", _form(result, search, given), id="list"),
-            *_exactly(search, _names(given)),
-            found.pager,
-            drawn([reasons_of(search, found.things)]) if found.things else "",
-            form_token=site.keys.form,
-        )
+    return site.page(
+        f"Combinations: {subject_title(result)}",
+        back_to(run),
+        drawn([search_part(search, wording(result), link=_linking(run, place))]),
+        tag("div", _form(result, search, given), id="list"),
+        *_exactly(search, _names(given)),
+        found.pager,
+        drawn([reasons_of(search, found.things)]) if found.things else "",
     )
 
 
@@ -233,17 +220,16 @@ def _form(result: Result, search: SearchResult, given: Mapping[str, str]) -> Htm
     kinds = [("", "all")]
     kinds += [(each, MEANINGS.get(each, word_of(each, search))) for each in looked_at(search)]
     titles = map(search_title, result.searches)
-    searches = choice("search", zip(_places(result), titles, strict=True), given.get("search", ""))
-    contains = written("has", given.get("has", ""), list="names", placeholder="sex, age")
+    several = zip(_places(result), titles, strict=True)
+    searches = choice("search", "Search", several, given.get("search", ""))
     known = tag("datalist", *(empty("option", value=each) for each in search.among), id="names")
-    checked = "checked" if "protected" in given else None
-    only = empty("input", type="checkbox", name="protected", id="protected", checked=checked)
+    only = ticked("protected", "on", "protected only", is_chosen="protected" in given)
     return filters(
-        *([labelled("search", "Search", searches)] if len(result.searches) > 1 else []),
-        labelled("kind", "Which", choice("kind", kinds, given.get("kind", ""))),
-        labelled("has", "Contains", contains),
+        searches if len(result.searches) > 1 else Html(),
+        choice("kind", "Which", kinds, given.get("kind", "")),
+        written("has", "Contains", given.get("has", ""), list="names", placeholder="sex, age"),
         known,
-        tag("p", only, " ", tag("label", "protected only", for_="protected")),
+        tag("p", only),
     )
 
 
@@ -275,6 +261,7 @@ def sets_preview(run: Run, result: Result) -> Html:
 NO_FILE = "Limits are kept in a themis.toml, which is not there yet: describe the subject first."
 STALE = "The file was changed after this page was made and nothing was saved: load the page again."
 LIMIT = "From 0 to 1: 0.05 is 5 %, or 5 points."
+share = partial(written, kind="number", min=0, max=1, step="any")
 
 
 async def decide(request: Request) -> Response:
@@ -282,11 +269,10 @@ async def decide(request: Request) -> Response:
     site, run = site_of(request), asked_run(request)
     result, saved = shown_result(site, run), Html()
     if request.method == "POST":
-        fields = await posted(request)
-        saved = _saved(site, result, {name: each[0] for name, each in fields.items()})
+        saved = _saved(site, result, await posted(request))
     title, here = f"Decide: {subject_title(result)}", request.url.path
     content = _content(site, result, here) if site.file.exists() else [tag("p", NO_FILE)]
-    return HTMLResponse(shell(title, back_to(run), saved, *content, form_token=site.keys.form))
+    return site.page(title, back_to(run), saved, *content)
 
 
 def _findings(result: Result) -> dict[Finding, str]:
@@ -332,8 +318,7 @@ def _decided(source: Source, findings: list[Finding], given: Mapping[str, str]) 
 
 def _content(site: Site, result: Result, here: str) -> Iterator[Html]:
     """What the file has, and the forms."""
-    mark = empty("input", type="hidden", name="mark", value=site.mark())
-    form = partial(posting, here, site.keys.form, mark)
+    form = partial(site.form, here, hidden(mark=site.mark()), kind="decide")
     yield tag("h2", "In ", site.file.name)
     own = [tag("li", value(text)) for text in _kept(site.config())]
     yield tag("ul", *own) if own else tag("p", "No limits, and nothing is accepted.")
@@ -343,20 +328,20 @@ def _content(site: Site, result: Result, here: str) -> Iterator[Html]:
     every = [*named, (str(len(named)), "every set, by a search")]
     limit = (
         tag("h2", "Set a limit"),
-        labelled("finding", "On", choice("finding", every)),
-        labelled("max_score", "Largest score allowed", _share("max_score"), LIMIT),
+        choice("finding", "On", every),
+        share("max_score", "Largest score allowed", hint=LIMIT),
         button("Save the limit"),
     )
-    yield form(*limit, kind="decide")
+    yield form(*limit)
     accept = (
         tag("h2", "Accept a finding for a while"),
-        labelled("accepted", "Finding", choice("accepted", named)),
-        labelled("reason", "Reason", written("reason"), "Every report shows it."),
-        labelled("until", "Until", written("until", kind="date"), "The last day that counts."),
-        labelled("up_to", "Only up to", _share("up_to"), "If it is empty, any score is accepted."),
+        choice("accepted", "Finding", named),
+        written("reason", "Reason", hint="Every report shows it."),
+        written("until", "Until", hint="The last day that counts.", kind="date"),
+        share("up_to", "Only up to", hint="If it is empty, any score is accepted."),
         button("Accept it"),
     )
-    yield form(*accept, kind="decide") if named else Html()
+    yield form(*accept) if named else Html()
 
 
 def _kept(config: Config) -> Iterator[str]:
@@ -366,10 +351,6 @@ def _kept(config: Config) -> Iterator[str]:
     for each in config.accepted:
         about = f"{each.measure} {set_text(each.against)}, accepted until {each.until}"
         yield f"{about}: {each.reason}"
-
-
-def _share(name: str) -> Html:
-    return written(name, kind="number", min=0, max=1, step="any")
 
 
 ROUTES = [

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from themis.show.html import Html, empty, folded, literal, table, tag
 from themis.show.reports.document import chip
 from themis.web.measuring import fields_of
 from themis.web.runs import EVENTS, Run, latest_from, lines_from
-from themis.web.site import Site, address, asked_run, button, posted, posting, shell, site_of
+from themis.web.site import Site, address, asked_run, button, posted, site_of
 
-POLL = 0.2  # seconds between two looks at what a run writes
 MOST_STREAMS = 32
 HEADS = ("Run", "When", "Verdict", "")
-LONGEST_SAID = 200
 # States that the list shows: the kind of chip, and the word.
 STATES = {
     "waiting": ("pruned", "waiting"),
@@ -70,16 +67,14 @@ async def home(request: Request) -> Response:
     shown = listed if runs else tag("p", "Nothing was measured here yet: ",
                                     tag("a", "describe what is tested", href="/describe"), ", or ",
                                     tag("a", "measure", href="/run"), ".")  # fmt: skip
-    return HTMLResponse(
-        shell("Results", drop, shown, form_token=site.keys.form, scripts=["send.js"])
-    )
+    return site.page("Results", drop, shown, scripts=["send.js"])
 
 
 def _row(site: Site, run: Run) -> Iterator[Any]:
     yield tag("a", tag("bdi", run.title), href=address(run))
-    yield tag("time", time.strftime("%Y-%m-%d %H:%M", time.localtime(run.began)))
+    yield tag("time", run.when)
     about = [f"seed {run.seed}"] * (run.seed is not None) + [run.hash[:12]] * bool(run.hash)
-    said = run.verdict or run.message[:LONGEST_SAID]
+    said = run.verdict or run.message[:200]
     yield tag("div", state_chip(run), " ", said, tag("small", " · ".join(about)))
     stopping = button("Stop", kind="second", aria_label=f"Stop {run.title}")
     if site.read_only or not (run.is_over or site.runs.place(run) is not None):
@@ -87,20 +82,20 @@ def _row(site: Site, run: Run) -> Iterator[Any]:
     elif run.is_over:
         yield _forgetting(site, run)
     else:
-        yield posting(f"/runs/{run.name}/stop", site.keys.form, stopping)
+        yield site.form(f"/runs/{run.name}/stop", stopping)
 
 
 def _forgetting(site: Site, run: Run) -> Html:
     """A second click forgets: nothing brings a result back."""
     sure = button("Remove it and its files", kind="second", aria_label=f"Remove {run.title}")
-    return folded("Forget", posting(f"/results/{run.name}/forget", site.keys.form, sure))
+    return folded("Forget", site.form(f"/results/{run.name}/forget", sure))
 
 
 async def watch(request: Request) -> Response:
     """A run as it goes on; of one that is over, its result or why there is none."""
     site, run = site_of(request), asked_run(request)
     if run.is_over:
-        return RedirectResponse(address(run), 303) if run.hash else HTMLResponse(_ended(site, run))
+        return RedirectResponse(address(run), 303) if run.hash else _ended(site, run)
     state = tag("p", state_chip(run), " ", tag("span", _now(site, run), id="now"), class_="state")
     figures = (
         tag("div", tag("dt", name), tag("dd", "–", id=key), class_="figure")
@@ -118,10 +113,7 @@ async def watch(request: Request) -> Response:
     again = tag("noscript", tag("p", tag("a", "Look again", href=f"/runs/{run.name}")))
     about = {"data_run": run.name, "data_expected": run.expected, "data_limit": limit_of(run)}
     watched = tag("div", *live, id="live", **about)
-    return HTMLResponse(
-        shell(run.title, again, watched, header=_header(run), form_token=site.keys.form,
-              scripts=["live.js"])
-    )  # fmt: skip
+    return site.page(run.title, again, watched, header=_header(run), scripts=["live.js"])
 
 
 def state_chip(run: Run) -> Html:
@@ -130,14 +122,13 @@ def state_chip(run: Run) -> Html:
 
 
 def _header(run: Run) -> list[Html]:
-    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.began))
     asked = tag("code", literal(" ".join(run.command)))
-    return [tag("h1", run.title), tag("p", "themis ", asked, f" · {began}", class_="about")]
+    return [tag("h1", run.title), tag("p", "themis ", asked, f" · {run.when}", class_="about")]
 
 
 def limit_of(run: Run) -> str | None:
     """After how many seconds a run is to end, if it is."""
-    return "".join(fields_of(run.command).get("max_seconds", ())) or None
+    return fields_of(run.command).get("max_seconds")
 
 
 def _now(site: Site, run: Run) -> str:
@@ -157,16 +148,16 @@ def _changes(site: Site, run: Run) -> Html:
         said = "It was started by another server of this page: it is stopped there."
         return tag("p", said, class_="faint")
     stop = button("Stop, and keep what is known", kind="second")  # it may begin at any moment
-    return posting(f"/runs/{run.name}/stop", site.keys.form, stop)
+    return site.form(f"/runs/{run.name}/stop", stop)
 
 
-def _ended(site: Site, run: Run) -> str:
+def _ended(site: Site, run: Run) -> Response:
     """Why there is no result."""
     said = tag("pre", literal(run.message)) if run.message else ""
     chip = () if run.is_cut else (state_chip(run), " ")
     nothing = tag("p", *chip, "Nothing was learned.")
     content = nothing, said, afterwards(site, run)
-    return shell(run.title, *content, header=_header(run), form_token=site.keys.form)
+    return site.page(run.title, *content, header=_header(run))
 
 
 def afterwards(site: Site, run: Run) -> Html:
@@ -177,7 +168,7 @@ def afterwards(site: Site, run: Run) -> Html:
     told = [tag("p", state_chip(run))] * run.is_cut
     if run.command:
         name = "Go on" if run.is_cut else "Measure again"
-        forms.insert(0, posting(f"/runs/{run.name}/again", site.keys.form, button(name)))
+        forms.insert(0, site.form(f"/runs/{run.name}/again", button(name)))
         forms.insert(1, tag("a", "Change what is asked", href=f"/run?from={run.name}"))
     return tag("div", *told, tag("div", *forms, class_="buttons"), class_="afterwards")
 
@@ -244,7 +235,7 @@ async def events(request: Request) -> Response:
                 if not at and (waits := f"{now.state}: {_now(site, now)}") != waited:
                     waited = waits
                     yield f"event: waits\ndata: {json.dumps([now.state, _now(site, now)])}\n\n"
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(0.2)
         finally:
             _streams -= 1
 

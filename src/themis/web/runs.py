@@ -60,6 +60,11 @@ class Run:
     expected: int = 0  # executions, where they were foreseen
 
     @property
+    def when(self) -> str:
+        """When it began, in the time of this place."""
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(self.began))
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more will come of it."""
         return self.state in OVER
@@ -96,14 +101,8 @@ class History:
     def begin(self, title: str, command: Sequence[str], state: State, **about: Any) -> Run:
         """A new run with a folder of its own, which is not yet kept."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        run = Run(
-            name=name,
-            title=title,
-            command=tuple(command),
-            state=state,
-            began=time.time(),
-            **about,
-        )
+        own, began = tuple(command), time.time()
+        run = Run(name=name, title=title, command=own, state=state, began=began, **about)
         self.folder(run).mkdir()
         return run
 
@@ -204,7 +203,6 @@ class History:
 
 EVENTS = "events.jsonl"
 PATIENCE = 20.0  # seconds after which a run that is to end is killed
-SIGNALLED = 128  # exit codes above are of commands that a signal ended
 CHANGED = "The file changed while the run waited: start it again."
 
 
@@ -321,7 +319,7 @@ class Runs:
     def _ending(self, own: _Own, code: int, said: str) -> tuple[State, str]:
         run = own.run
         learned = self.history.place_of(run) is not None
-        if code > SIGNALLED or code == -signal.SIGINT:
+        if code > 128 or code == -signal.SIGINT:  # a signal ended the command
             return "stopped", ""
         if code < 0:
             state = "stopped" if not own.is_wanted else self.history.without_end(run)

@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.errors import ConfigError, MistakesError, RequestError, ThemisError
@@ -25,7 +25,7 @@ from themis.web import describing, measuring, pairs, reading, running, trying, u
 from themis.web.child import Warm
 from themis.web.guard import Guard, Keys
 from themis.web.runs import History, Runs
-from themis.web.site import Site, problems, shell, site_of
+from themis.web.site import Site, problems, site_of
 
 HOST = "127.0.0.1"
 PAGES = reading, measuring, running, pairs, trying, describing, uploads
@@ -135,8 +135,7 @@ async def refused(request: Request, error: Exception) -> Response:
     """A page that says why nothing was done."""
     assert isinstance(error, HTTPException)
     text = tag("p", error.detail)
-    token = site_of(request).keys.form
-    return HTMLResponse(shell("Not possible", text, form_token=token), error.status_code)
+    return site_of(request).page("Not possible", text, status=error.status_code)
 
 
 async def mistaken(request: Request, error: Exception) -> Response:
@@ -148,5 +147,4 @@ async def mistaken(request: Request, error: Exception) -> Response:
     said = problems(str(each) for each in found)
     link = tag("p", tag("a", "Describe what is tested", href="/describe"))
     content = (said, link) if isinstance(error, ConfigError) else (said,)
-    token = site.keys.form
-    return HTMLResponse(shell("Something is missing", *content, form_token=token), 400)
+    return site.page("Something is missing", *content, status=400)

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
 from themis.config.parts import programs
 from themis.config.reader import Config, load_config
@@ -25,13 +27,11 @@ from themis.errors import RequestError
 from themis.results.model import Result
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
-from themis.show.html import Html, empty, tag
+from themis.show.html import Html, empty, join, tag
 from themis.show.words.values import count
 from themis.web.child import Told, Warm, command_line
 from themis.web.guard import Keys
 from themis.web.runs import History, Run, Runs
-
-MOST_SECONDS = 300.0  # that a command may take which answers a page
 
 
 @dataclass
@@ -63,6 +63,18 @@ class Site:
         states = [(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in named]
         return f"{self.mark()} {mark_of(str(states).encode())}"
 
+    def page(
+        self, title: str, *content: Any, status: int = 200, here: str = "/", **about: Any
+    ) -> HTMLResponse:
+        """A whole page; see `shell`."""
+        token = self.keys.form
+        return HTMLResponse(shell(title, *content, here=here, form_token=token, **about), status)
+
+    def form(self, action: str, *content: Any, kind: str | None = None) -> Html:
+        """A form that changes something."""
+        token = hidden(token=self.keys.form)
+        return tag("form", token, *content, method="post", action=action, class_=kind)
+
     @property
     def is_confirmed(self) -> bool:
         """Whether what the file names may be run."""
@@ -75,12 +87,10 @@ def site_of(request: Request) -> Site:
     return found
 
 
-async def posted(request: Request) -> dict[str, list[str]]:
+async def posted(request: Request) -> QueryParams:
     """The fields of a form that may change something; refuses what does not hold its token."""
-    fields: dict[str, list[str]] = {}
-    for name, value in parse_qsl((await request.body()).decode("utf-8", "replace"), True):
-        fields.setdefault(name, []).append(value)
-    check_change(request, "".join(fields.pop("token", [])))
+    fields = QueryParams((await request.body()).decode("utf-8", "replace"))
+    check_change(request, fields.get("token", ""))
     return fields
 
 
@@ -100,7 +110,9 @@ def check_change(request: Request, token: str = "") -> None:
 # Commands of `themis` that answer a page
 
 
-async def ask_command(site: Site, *command: str) -> tuple[str, list[str]]:
+async def ask_command(
+    site: Site, *command: str, most_seconds: float = 300.0
+) -> tuple[str, list[str]]:
     """What a command writes to stdout, and its mistakes, in the project's folder.
 
     Raises RequestError where it takes too long.
@@ -119,10 +131,10 @@ async def ask_command(site: Site, *command: str) -> tuple[str, list[str]]:
         )
         assert process.stdout is not None
         try:
-            out = await asyncio.wait_for(process.stdout.read(), MOST_SECONDS)
+            out = await asyncio.wait_for(process.stdout.read(), most_seconds)
             await process.wait()
         except TimeoutError:
-            problem, remedy = f"took more than {MOST_SECONDS:.0f} seconds", "run it in a terminal"
+            problem, remedy = f"took more than {most_seconds:.0f} seconds", "run it in a terminal"
             raise RequestError.one("too-slow", f"themis {command[0]}", problem, remedy) from None
         finally:
             if process.returncode is None:
@@ -187,8 +199,8 @@ PLACES = (
 def shell(
     title: str,
     *content: Any,
-    here: str = "/",
-    form_token: str = "",
+    here: str,
+    form_token: str,
     scripts: Iterable[str] = (),
     header: Iterable[Any] = (),
 ) -> str:
@@ -218,12 +230,6 @@ def shell(
     return f"<!doctype html>\n{page}\n"
 
 
-def posting(action: str, form_token: str, *content: Any, kind: str | None = None) -> Html:
-    """A form that changes something."""
-    token = empty("input", type="hidden", name="token", value=form_token)
-    return tag("form", token, *content, method="post", action=action, class_=kind)
-
-
 def button(text: str, *, kind: str | None = None, **attributes: Any) -> Html:
     """What sends a form."""
     return tag("button", text, type="submit", class_=kind, **attributes)
@@ -235,18 +241,35 @@ def labelled(name: str, label: str, control: Html, hint: str = "") -> Html:
     return tag("p", tag("label", label, for_=name), control, *said, class_="field")
 
 
-def choice(name: str, options: Iterable[tuple[str, str]], chosen: str = "") -> Html:
+def choice(
+    name: str, label: str, options: Iterable[tuple[str, str]], chosen: str = "", hint: str = ""
+) -> Html:
     """A list to choose one of: values and names."""
     made = (
         tag("option", text, value=value, selected="selected" if value == chosen else None)
         for value, text in options
     )
-    return tag("select", *made, name=name, id=name)
+    return labelled(name, label, tag("select", *made, name=name, id=name), hint)
 
 
-def written(name: str, value: str = "", kind: str = "text", **attributes: Any) -> Html:
+def written(
+    name: str, label: str, value: str = "", hint: str = "", kind: str = "text", **attributes: Any
+) -> Html:
     """A line to write in."""
-    return empty("input", type=kind, name=name, id=name, value=value, **attributes)
+    line = empty("input", type=kind, name=name, id=name, value=value, **attributes)
+    return labelled(name, label, line, hint)
+
+
+def ticked(name: str, value: str, text: Any, *, is_chosen: bool = False) -> Html:
+    """A box to tick."""
+    checked = "checked" if is_chosen else None
+    box = empty("input", type="checkbox", name=name, value=value, checked=checked)
+    return tag("label", box, " ", text)
+
+
+def hidden(**values: Any) -> Html:
+    """What a form sends besides what is filled in."""
+    return join(empty("input", type="hidden", name=key, value=each) for key, each in values.items())
 
 
 def problems(mistakes: Iterable[str]) -> Html:

@@ -20,11 +20,10 @@ from themis.show.html import Html, empty, folded, join, table, tag, value
 from themis.show.words.values import count, visible
 from themis.show.words.wording import Wording
 from themis.web.pairs import asked_pair
-from themis.web.site import Site, ask_command, button, posted, posting, problems, shell, site_of
+from themis.web.site import Site, ask_command, button, posted, problems, site_of
 
 FIELD = "value:"  # before the names of characteristics, which may be any
 MOST_OPTIONS = 2_000
-LISTED = 3  # values of one change; of more, the first and the last
 PART = "x-themis-part"  # a header: only the answer is wanted
 
 
@@ -36,7 +35,7 @@ async def form(request: Request) -> Response:
         return RedirectResponse("/run?then=/try", 303)
     if site.read_only:
         said = "This server was started with --read-only: nothing is run."
-        return HTMLResponse(shell("What if", tag("p", said), here="/try"))
+        return site.page("What if", tag("p", said), here="/try")
     started = asked_pair(request)
     values = await _ask(site, {}) if started is None else {"values": started.values}
     if "mistakes" in values:
@@ -74,9 +73,8 @@ async def _answered(site: Site, values: Mapping[str, Any]) -> Html:
 def _page(site: Site, values: Mapping[str, Any], shown: Html, begun: Any = "") -> Response:
     config = site.config()
     words = Wording(config.report)
-    asked = posting(
+    asked = site.form(
         "/try",
-        site.keys.form,
         tag("div", *_fields(config.schema, values, words), class_="fields"),
         button("Decide"),
         kind="asked",
@@ -84,9 +82,7 @@ def _page(site: Site, values: Mapping[str, Any], shown: Html, begun: Any = "") -
     told = tag("section", shown, id="answer", aria_live="polite", aria_label="What they get")
     intro = tag("p", "Change a value: the subject decides again, also for each single change.")
     both = tag("div", asked, told, class_="try")
-    content = intro, begun, both
-    page = shell("What if", *content, here="/try", form_token=site.keys.form, scripts=["try.js"])
-    return HTMLResponse(page)
+    return site.page("What if", intro, begun, both, here="/try", scripts=["try.js"])
 
 
 # The form ---------------------------------------------------------------------------------
@@ -143,10 +139,11 @@ def _is_listed(each: Characteristic) -> bool:
     return isinstance(each, Values) and 0 < each.size <= MOST_OPTIONS
 
 
-def _read(schema: Schema, fields: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Any]]:
+def _read(schema: Schema, fields: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """The values of a form; what is none of a list stays a text, and is refused as such."""
     for each in schema:
-        for text in fields.get(f"{FIELD}{each.name}", ())[:1]:
+        text = fields.get(f"{FIELD}{each.name}")
+        if text is not None:
             yield each.name, _chosen(text) if _is_listed(each) else text
 
 
@@ -213,7 +210,7 @@ def _row(
     (name, *followed), new = changes[0]["values"], changes[0]["values"]
     after = [words.value(name, each["values"][name]) for each in changes]
     marks = ["protected"] if name in protected else []
-    if len(after) > LISTED:
+    if len(after) > 3:  # the first and the last
         marks.append(f"{len(after)} values tried")
         after = [after[0], "…", after[-1]]
     marks += [
@@ -268,8 +265,7 @@ async def trial(request: Request) -> Response:
     found = _tried(json.loads(out), site.config()) if out else ()
     links = tag("a", "Change the description", href="/describe"), tag("a", "Measure", href="/run")
     content = problems(wrong), *found, tag("p", *links, class_="actions")
-    token = site.keys.form
-    return HTMLResponse(shell("A few inputs", *content, here="/describe", form_token=token))
+    return site.page("A few inputs", *content, here="/describe")
 
 
 def _tried(found: Mapping[str, Any], config: Config) -> Iterator[Html]:

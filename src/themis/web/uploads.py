@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from themis.inputs.tables import KINDS, kind_of, read_table
@@ -22,12 +23,12 @@ from themis.web.site import (
     button,
     check_change,
     choice,
+    hidden,
     labelled,
     posted,
-    posting,
     problems,
-    shell,
     site_of,
+    ticked,
     written,
 )
 
@@ -35,9 +36,8 @@ SOURCES = (*KINDS, ".json", ".yaml", ".yml", ".xml")  # of a draft
 PICKLES = (".joblib", ".pkl", ".pickle")
 MODELS = (*PICKLES, ".onnx", ".skops", ".ubj", ".cbm", ".txt", ".pt", ".pth", ".keras")
 ANY = (".toml", *SOURCES, *MODELS)
-MOST_FILES = 1_000  # of one name
 MOST_LINES = 2_000_000  # rows of a table
-EMPTY: Mapping[str, list[str]] = {}
+EMPTY = QueryParams()
 
 
 def upload_field(site: Site, what: str, kinds: Iterable[str], source: str = "") -> Html:
@@ -79,7 +79,7 @@ def cleaned(name: str) -> str:
 
 async def _keep(request: Request, place: Path) -> Path:
     """Write what is sent beside what is there: `people.csv`, or else `people-2.csv`."""
-    for number in range(1, MOST_FILES):
+    for number in range(1, 1_000):
         new = place if number == 1 else place.with_stem(f"{place.stem}-{number}")
         with suppress(FileExistsError), new.open("xb") as file:
             try:
@@ -114,7 +114,7 @@ def beginnings(site: Site) -> Iterator[Html]:
 def ask_draft(request: Request) -> Response:
     """What must be known of a file to draft a themis.toml from it."""
     site = site_of(request)
-    return HTMLResponse(_page(site, _asked(site, request.query_params.get("from", ""))))
+    return _page(site, _asked(site, request.query_params.get("from", "")))
 
 
 def _asked(site: Site, name: str) -> Path:
@@ -126,61 +126,48 @@ def _asked(site: Site, name: str) -> Path:
 def _page(
     site: Site,
     place: Path,
-    mistakes: Iterable[str] = (),
-    given: Mapping[str, list[str]] = EMPTY,
-) -> str:
+    mistakes: Sequence[str] = (),
+    given: QueryParams = EMPTY,
+) -> Response:
     fields = _of_table(site, place, given) if kind_of(place) else _of_description(given)
-    source = empty("input", type="hidden", name="from", value=place.name)
-    form = posting("/describe/draft", site.keys.form, source, *fields, button("Draft themis.toml"))
+    source = hidden(**{"from": place.name})
+    form = site.form("/describe/draft", source, *fields, button("Draft themis.toml"))
     intro = tag("p", "A first description is drafted from this file. You can change all of it.")
     what = "Upload the model that decides, if it is a file"
     model = upload_field(site, what, MODELS, place.name) if kind_of(place) else ""
-    content = problems(mistakes), intro, model, form
-    about = {"here": "/describe", "form_token": site.keys.form}
-    return shell(f"Begin with {place.name}", *content, **about, scripts=["send.js"])
+    content, status = (problems(mistakes), intro, model, form), 400 if mistakes else 200
+    title, scripts = f"Begin with {place.name}", ["send.js"]
+    return site.page(title, *content, status=status, here="/describe", scripts=scripts)
 
 
-def _of_table(site: Site, place: Path, given: Mapping[str, list[str]]) -> Iterator[Html]:
+def _of_table(site: Site, place: Path, given: QueryParams) -> Iterator[Html]:
     columns = list(read_table(place, most=1).columns)
-    boxes = (
-        empty("input", type="checkbox", name="protected", value=each,
-              checked="checked" if each in given.get("protected", ()) else None)
-        for each in columns
-    )  # fmt: skip
-    labels = (tag("label", box, " ", value(e)) for box, e in zip(boxes, columns, strict=True))
+    protected = given.getlist("protected")
+    labels = (ticked("protected", e, value(e), is_chosen=e in protected) for e in columns)
     hint = tag("p", "None: they are guessed from the names.", class_="hint")
     chosen = tag("p", *labels, class_="boxes")
     yield tag("fieldset", tag("legend", "Protected columns"), hint, chosen)
     known = [("", "guess it"), *((each, each) for each in columns)]
-    yield labelled(
-        "target",
-        "The column with what was decided",
-        choice("target", known, "".join(given.get("target", ()))),
-    )
+    yield choice("target", "The column with what was decided", known, given.get("target", ""))
     if models := _found(site, MODELS):
         known = [("", "none of these"), *((each, each) for each in models)]
-        yield labelled(
-            "model",
-            "The model that decides",
-            choice("model", known, "".join(given.get("model", ()))),
-        )
-        box = empty("input", type="checkbox", name="trusted", value="yes")
-        said = " I trust this model: loading it may run code on this machine"
-        yield tag("p", tag("label", box, said))
+        yield choice("model", "The model that decides", known, given.get("model", ""))
+        said = "I trust this model: loading it may run code on this machine"
+        yield tag("p", ticked("trusted", "yes", said))
 
 
-def _of_description(given: Mapping[str, list[str]]) -> Iterator[Html]:
-    protected, pointer = ("".join(given.get(name, ())) for name in ("protected", "pointer"))
+def _of_description(given: QueryParams) -> Iterator[Html]:
+    protected, pointer = given.get("protected", ""), given.get("pointer", "")
     hint = "Names, with commas between; none: they are guessed where the file says enough."
-    yield labelled("protected", "Protected characteristics", written("protected", protected), hint)
+    yield written("protected", "Protected characteristics", protected, hint)
     hint = "Where the file describes several, for example /components/schemas/Applicant"
-    yield labelled("pointer", "The part that describes an input", written("pointer", pointer), hint)
+    yield written("pointer", "The part that describes an input", pointer, hint)
 
 
 async def draft(request: Request) -> Response:
     """Draft the file as `themis init` does, in a process of its own."""
     fields, site = await posted(request), site_of(request)
-    given = {name: values[0] for name, values in fields.items() if values[0]}
+    given = {name: text for name, text in fields.items() if text}
     place, model = _asked(site, given.get("from", "")), given.get("model", "")
     if model and "trusted" not in given:
         mistakes = ["Loading a model may run code on this machine: confirm that you trust it."]
@@ -188,13 +175,13 @@ async def draft(request: Request) -> Response:
         mistakes = [f"{model} is a pickle: start the page with themis ui --trust-pickle for it."]
     else:
         source = "#".join(filter(None, (place.name, given.get("pointer"))))
-        options = [f"--protected={each}" for each in fields.get("protected", ())]
+        options = [f"--protected={each}" for each in fields.getlist("protected")]
         options += [f"--{name}={given[name]}" for name in ("target", "model") if name in given]
         command = "init", f"--from={source}", f"-o{site.file.name}", *options
         _, mistakes = await ask_command(site, *command)
         if not mistakes and site.file.exists():
             return RedirectResponse("/describe", 303)
-    return HTMLResponse(_page(site, place, mistakes, fields), 400)
+    return _page(site, place, mistakes, fields)
 
 
 ROUTES = [
