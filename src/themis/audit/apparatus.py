@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from themis.audit.given import (
     CachePlace,
-    check_decisions,
-    check_suite,
     decisions_of,
     open_recall,
     spread,
@@ -291,7 +289,9 @@ class Apparatus:
         own = spread(made, handling.executor, notes)
         if handling.outputs:
             own.structured = True
-        check_decisions(made, handling.favourable, handling.labels)
+        if handling.labels is None:
+            usual = handling.favourable == DEFAULT_FAVOURABLE
+            RequestError.refuse(made.decision_mistakes(None if usual else handling.favourable))
         runner = Runner(
             own,
             decisions,
@@ -308,8 +308,11 @@ class Apparatus:
     def _suite(self, path: Path) -> Suite:
         from themis.engine.suites import Suite
 
-        check_suite(self.people, show_rows=self.handling.show_rows)
         runner, of_people = self.runner, self.people is not None
+        if of_people and not self.handling.show_rows:
+            problem = "it would hold rows of people, those of the profile"
+            remedy = "allow it: show_rows=True; or leave the profile out"
+            raise RequestError.one("suite-of-people", "suite", problem, remedy)
         return Suite(path, self.schema, runner.labels, runner.failures, of_people=of_people)
 
     def own_people(

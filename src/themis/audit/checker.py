@@ -134,21 +134,18 @@ class _Run:
         for place, (check, each) in enumerate(zip(checks, self.kept, strict=True)):
             if not each.is_decided or not self._is_noisy(each):
                 continue
-            settings = replace(
-                self.settings, confidence=each.confidence or self.settings.confidence
-            )
+            own = each.confidence or self.settings.confidence
+            settings = replace(self.settings, confidence=own)
             most, outcome = None, each.outcome
             if isinstance(outcome, SearchResult):
-                outcome, most = (
-                    weigh_search(outcome, probe, settings, may_run=False),
-                    SEARCH_ASSIGNMENTS,
-                )
+                outcome = weigh_search(outcome, probe, settings, may_run=False)
+                most = SEARCH_ASSIGNMENTS
             scores = tuple(
                 probe.weigh(score, settings, most=most, may_run=False) for score in each.scores
             )
             if outcome is not None:
-                whole = isinstance(outcome, SearchResult)
-                self.kept[place] = self._judged(check, outcome if whole else scores[0], scores)
+                found = outcome if isinstance(outcome, SearchResult) else scores[0]
+                self.kept[place] = self._judged(check, found, scores)
 
     def _is_noisy(self, each: _Round) -> bool:
         """Whether noise was found that may change an answer."""

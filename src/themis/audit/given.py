@@ -217,23 +217,6 @@ def spread(subject: Subject, executor: str | Executor | None, notes: list[Note])
     return SpreadSubject(subject, pool, lambda: notes.append(different))
 
 
-def check_decisions(
-    subject: Subject, favourable: tuple[Value, ...], labels: Mapping[str, Iterable[str]] | None
-) -> None:
-    """Raise RequestError where the subject's answers are no decisions, or others than named."""
-    if labels is None:
-        given = None if favourable == DEFAULT_FAVOURABLE else favourable
-        RequestError.refuse(subject.decision_mistakes(given))
-
-
-def check_suite(people: People | None, *, show_rows: bool) -> None:
-    """Raise RequestError where a suite would hold rows of people, and nobody allowed that."""
-    if people is not None and not show_rows:
-        problem = "it would hold rows of people, those of the profile"
-        remedy = "allow it: show_rows=True; or leave the profile out"
-        raise RequestError([Mistake("suite-of-people", "suite", problem, remedy)])
-
-
 def open_recall(
     subject: Subject, cache: CachePlace, layout: str, notes: list[Note]
 ) -> Recall | None:

@@ -352,27 +352,25 @@ class Work:
         return replace(search, minimal_sets=tuple(found))
 
     def _weigh(self, *, may_run: bool = True) -> None:
+        """Compare what was learned with what noise would give."""
+        probe, settings = self._probe, self._settings
 
         def weighed(place: int, score: Score) -> Score:
-            runs = may_run and place not in self._known
-            most = None
+            may, most = may_run and place not in self._known, None
             if place in self._by_search:
                 from themis.search.walk import SEARCH_ASSIGNMENTS
 
                 most = SEARCH_ASSIGNMENTS
-            return self._probe.weigh(score, self._settings, most=most, may_run=runs)
+            return probe.weigh(score, settings, most=most, may_run=may)
 
         def weighed_search(search: SearchResult) -> SearchResult:
             from themis.search.searcher import weigh_search
 
-            return weigh_search(search, self._probe, self._settings, may_run=may_run)
+            return weigh_search(search, probe, settings, may_run=may_run)
 
-        self._scores = [
-            metered(self._runner, partial(weighed, *each)) for each in enumerate(self._scores)
-        ]
-        self._searches = [
-            metered(self._runner, partial(weighed_search, each)) for each in self._searches
-        ]
+        runner, scores = self._runner, enumerate(self._scores)
+        self._scores = [metered(runner, partial(weighed, *each)) for each in scores]
+        self._searches = [metered(runner, partial(weighed_search, e)) for e in self._searches]
 
 
 def _about(score: Score) -> tuple[object, ...]:
