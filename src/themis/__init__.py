@@ -96,47 +96,32 @@ __all__ = [
     "to_frame",
 ]
 
-_HOMES = {
-    "themis.audit.audit": ("Audit",),
-    "themis.audit.model_selection": ("scorer",),
-    "themis.inputs.characteristics": ("Integers", "Reals", "Values"),
-    "themis.inputs.following": ("derived",),
-    "themis.inputs.documents": ("documents", "names"),
-    "themis.errors": (
-        "ColumnsWarning",
-        "ConfigError",
-        "DiscriminationError",
-        "InconclusiveError",
-        "InconclusiveWarning",
-        "LimitError",
-        "Mistake",
-        "MistakesError",
-        "RequestError",
-        "RowsWarning",
-        "SchemaError",
-        "SubjectError",
-        "ThemisError",
-    ),
-    "themis.events": ("Progress", "SearchProgress"),
-    "themis.subjects.outputs": ("Output",),
-    "themis.results.hooks": ("Plot",),
-    "themis.results.saved": ("read_result", "to_frame"),
-    "themis.results.replays": ("Replay", "ReplayedSet", "ReplayedTest"),
-    "themis.results.model": (
-        "CausalScore",
-        "ExcessScore",
-        "GroupScore",
-        "Result",
-        "SearchResult",
-        "TestedSet",
-    ),
-    "themis.results.outcomes": ("Errors", "Outcomes", "Proxy"),
-    "themis.results.parts": ("Group", "Harm", "Region", "Witness"),
-    "themis.inputs.schema": ("Schema",),
-    "themis.subjects.functions": ("InputTable",),
-    "themis.subjects.loading": ("batch", "keywords", "model"),
+_HOMES = """
+audit.audit: Audit
+audit.model_selection: scorer
+inputs.characteristics: Integers Reals Values
+inputs.following: derived
+inputs.documents: documents names
+errors: ColumnsWarning ConfigError DiscriminationError InconclusiveError InconclusiveWarning
+errors: LimitError Mistake MistakesError RequestError RowsWarning SchemaError SubjectError
+errors: ThemisError
+events: Progress SearchProgress
+subjects.outputs: Output
+results.hooks: Plot
+results.saved: read_result to_frame
+results.replays: Replay ReplayedSet ReplayedTest
+results.model: CausalScore ExcessScore GroupScore Result SearchResult TestedSet
+results.outcomes: Errors Outcomes Proxy
+results.parts: Group Harm Region Witness
+inputs.schema: Schema
+subjects.functions: InputTable
+subjects.loading: batch keywords model
+"""
+_HOME_OF = {
+    name: f"themis.{home}"
+    for home, _, names in (line.partition(": ") for line in _HOMES.strip().splitlines())
+    for name in names.split()
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # a type checker would take every name as known
