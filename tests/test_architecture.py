@@ -61,14 +61,57 @@ ROOMS: dict[str, tuple[str, str]] = {
 ALONE = {"worker", "__main__", "pytest_plugin", "themis"}  # modules of the root beside FREE
 BOUND = 20  # files in one folder
 
-PUBLIC = """
-Audit CausalScore ColumnsWarning ConfigError DiscriminationError Errors ExcessScore Group
-GroupScore Harm InconclusiveError InconclusiveWarning InputTable Integers LimitError Mistake
-MistakesError Outcomes Output Plot Progress Proxy Reals Region Replay ReplayedSet ReplayedTest
-RequestError Result RowsWarning Schema SchemaError SearchProgress SearchResult SubjectError
-TestedSet ThemisError Values Witness __version__ batch derived documents keywords model names
-read_result scorer to_frame
-""".split()
+PUBLIC = [
+    "Audit",
+    "CausalScore",
+    "ColumnsWarning",
+    "ConfigError",
+    "DiscriminationError",
+    "Errors",
+    "ExcessScore",
+    "Group",
+    "GroupScore",
+    "Harm",
+    "InconclusiveError",
+    "InconclusiveWarning",
+    "InputTable",
+    "Integers",
+    "LimitError",
+    "Mistake",
+    "MistakesError",
+    "Outcomes",
+    "Output",
+    "Plot",
+    "Progress",
+    "Proxy",
+    "Reals",
+    "Region",
+    "Replay",
+    "ReplayedSet",
+    "ReplayedTest",
+    "RequestError",
+    "Result",
+    "RowsWarning",
+    "Schema",
+    "SchemaError",
+    "SearchProgress",
+    "SearchResult",
+    "SubjectError",
+    "TestedSet",
+    "ThemisError",
+    "Values",
+    "Witness",
+    "__version__",
+    "batch",
+    "derived",
+    "documents",
+    "keywords",
+    "model",
+    "names",
+    "read_result",
+    "scorer",
+    "to_frame",
+]
 
 
 @cache

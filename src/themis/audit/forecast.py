@@ -118,14 +118,6 @@ class Everything:
 
 
 PILOT = 40  # rows that tell how often decisions change
-WIDEST = 64  # sets with more assignments are not tried
-SPREAD = 3.0  # rows of a score for each unit of log evidence, variance and 1 / error²
-SEARCH_SHARE = 0.3  # of what the scores cost, if there is something to find; as measured
-# Where few calls are wanted, as measured: of a score, to look for noise, and to explain a finding
-# and run it again.
-CALLS, LOOKS, FINDING_CALLS = 2, 3, 5
-OWN_SECONDS = 1e-5  # that an execution takes beside the subject
-CALL_SECONDS = 1e-2  # the same of a large call
 
 
 @dataclass(frozen=True)
@@ -203,12 +195,12 @@ class Forecaster:
         elapsed, calls = time.monotonic() - self._started, runner.pace.calls
         if runner.saves_calls:
             found = sum(each.changes for each in self._seen.values())
-            count = CALLS * steps + LOOKS + FINDING_CALLS * found
-            count += round(executions / runner.longest_call)
-            own = count * (calls.seconds_alone + CALL_SECONDS)
+            # As measured: of a score, to look for noise, to explain a finding and run it again.
+            count = 2 * steps + 3 + 5 * found + round(executions / runner.longest_call)
+            own = count * (calls.seconds_alone + 1e-2)  # a large call's beside the subject
             return count, elapsed + own + executions * calls.seconds_each
         count = max(round(executions * spent.calls / spent.executions), 1)
-        each = (runner.pace.for_each or 0.0) + OWN_SECONDS
+        each = (runner.pace.for_each or 0.0) + 1e-5  # an execution's beside the subject
         return count, elapsed + executions * each
 
     # --- one score -------------------------------------------------------------------------
@@ -280,7 +272,8 @@ class Forecaster:
         error = self.settings.error
         rule = GroupRule(1.0 - interval_confidence(self.settings.confidence), error)
         evidence = math.log(rule.evidence)
-        return round(evidence / (2 * error) + SPREAD * evidence * variance / (2 * error**2))
+        # Three rows for each unit of log evidence, variance and 1 / error², as measured.
+        return round(evidence / (2 * error) + 3.0 * evidence * variance / (2 * error**2))
 
     # --- the first rows --------------------------------------------------------------------
 
@@ -290,7 +283,8 @@ class Forecaster:
         assignments = sampler.assignments(columns)
         rows = int(min(self.rows, self.runner.executions_left // (4 * assignments.count)))
         is_exact = self._is_exact(columns, "causal", self.view)
-        if (is_exact and not sampler.population.profile) or assignments.count > WIDEST or rows < 2:
+        is_known = is_exact and not sampler.population.profile
+        if is_known or assignments.count > 64 or rows < 2:
             parts = [self._seen[part] for part in self._seen if set(part) < set(columns)]
             return max(parts, key=lambda each: each.flips, default=_Seen())
         variants = Variants.of(assignments, limit=self.settings.max_assignments, base=sampler.base)
@@ -334,7 +328,7 @@ class Forecaster:
             return 0
         flips = max((each.flips for each in self._seen.values()), default=0.0)
         if flips > max(threshold - self.settings.error, 1 / PILOT):
-            return round(SEARCH_SHARE * scores)
+            return round(0.3 * scores)  # as measured
         measure: Measure = "excess" if "excess" in measures else "causal"
         plan = self.view.searcher.plan(tuple(among), max_size, self.settings, threshold, measure)
         return max(plan.executions - scores, 0)

@@ -33,10 +33,8 @@ from themis.subjects.decisions import cut_text
 from themis.subjects.labels import NumberPart
 from themis.subjects.readings import Reading
 
-MANY_FIXED = 0.5  # of the inputs have no counterfactual: worth a word
 MOSTLY = 0.9  # of the inputs get the same answer: worth a word
 NEAR_ZERO = 0.05  # a causal score that is seen to be at most this
-FEW_RUNS = 20  # below this number nothing is odd about equal outputs
 
 
 def sparse(population: Population) -> Iterator[Note]:
@@ -56,7 +54,7 @@ def odd_outputs(
     yield from undeclared(reading, about)
     if texts := labels.merged_texts():
         yield Note.of("merged-texts", texts=texts, output=reading.details().get("output"))
-    if runner.asked - failed < FEW_RUNS or not labels.labels:
+    if runner.asked - failed < 20 or not labels.labels:  # nothing is odd about so few
         return
     if reading.has_favourable and not labels.favourable.any():
         seen, wanted = list(labels.labels[:5]), list(favourable)
@@ -170,7 +168,7 @@ def few_counterfactuals(scores: Iterable[Score], sampler: Sampler) -> Iterator[N
     for against in dict.fromkeys(each.against for each in causal if each.population == "inputs"):
         links = linking(schema, against)
         fixed = fixed_share(sampler, schema.columns_of(against)) if links else 0.0
-        if fixed >= MANY_FIXED:
+        if fixed >= 0.5:  # worth a word
             yield Note.of(
                 "few-counterfactuals",
                 against=against,

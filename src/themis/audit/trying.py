@@ -27,8 +27,6 @@ from themis.inputs.streams import BaseInputs, reference_person
 from themis.subjects.decisions import Cells
 from themis.subjects.readings import Reading
 
-MOST = 200  # single changes that are run for one answer
-
 
 @dataclass(frozen=True)
 class Given:
@@ -178,7 +176,7 @@ class _Looked:
 
 def _changes(audit: Audit, own: NDArray[Any]) -> Iterator[_Looked]:
     """The changes of each characteristic that the subject reads, protected ones first."""
-    schema, left = audit.schema, MOST
+    schema, left = audit.schema, 200
     columns = [column for column in schema.free if column not in schema.unread]
     for column in sorted(columns, key=lambda each: not schema.characteristics[each].protected):
         each = schema.characteristics[column]

@@ -299,7 +299,6 @@ def _close(audit: Audit | None) -> RequestError | None:
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-BURST_SECONDS = 1.0  # Ctrl-C, and the signals by which a shell and a job's runner pass it on
 
 
 class Watch:
@@ -348,7 +347,8 @@ class Watch:
         self._spares_one = True
 
     def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        if self._spares_one or time.monotonic() - self._heard < BURST_SECONDS:
+        # A shell and a job's runner pass Ctrl-C on.
+        if self._spares_one or time.monotonic() - self._heard < 1.0:
             self._spares_one = False
             return
         self._interrupted, self._heard = True, time.monotonic()
@@ -404,10 +404,6 @@ def about(number: int, noun: str) -> str:
     return f"about {count(int(two_digits(number)), noun)}"
 
 
-SECONDS = 0.25  # between two lines about what a run is at
-SELDOM = 0.1  # between two lines of one kind: a vectorised subject tells of thousands a second
-
-
 class EventLines:
     """Writes each event into a file as it happens; without a file, nothing.
 
@@ -434,14 +430,14 @@ class EventLines:
             self._thread.start()
             return
         kind, now = type(event).__name__, time.monotonic()
-        if now - self._written.get(kind, -1.0) < SELDOM:
+        if now - self._written.get(kind, -1.0) < 0.1:  # there may be thousands a second
             self._late = event
             return
         self._written[kind] = now
         self._write(event)
 
     def _look(self, began: Began) -> None:
-        while not self._over.wait(SECONDS):
+        while not self._over.wait(0.25):
             late, self._late = self._late, None
             if late is not None:
                 self._write(late)

@@ -118,7 +118,6 @@ def main() -> None:
             withhold(Path(folder))
 
 
-LOADING, ANSWERING = 120.0, 60.0  # seconds that these may take
 WHERE = "what if"  # is asked
 
 
@@ -159,7 +158,7 @@ class Warm:
             with suppress(BrokenPipeError):
                 known.process.stdin.write(f"{json.dumps(question)}\n".encode())
                 known.process.stdin.flush()
-            return self._answer(known, ANSWERING)
+            return self._answer(known, seconds=60.0)
 
     def close(self) -> None:
         """End the process, and whatever it is at."""
@@ -180,7 +179,7 @@ class Warm:
             start_new_session=True,
         )
         self._process = _Process(mark, process, said)
-        self._answer(self._process, LOADING)
+        self._answer(self._process, seconds=120.0)
         return self._process
 
     def _answer(self, known: _Process, seconds: float) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from themis.web.measuring import fields_of
 from themis.web.runs import EVENTS, Run, latest_from, lines_from
 from themis.web.site import Site, address, asked_run, button, posted, site_of
 
-MOST_STREAMS = 32
 HEADS = ("Run", "When", "Verdict", "")
 # States that the list shows: the kind of chip, and the word.
 STATES = {
@@ -211,7 +210,7 @@ async def events(request: Request) -> Response:
 
     A new one begins with the latest of each kind: what those before said is no longer so.
     """
-    if _streams >= MOST_STREAMS:
+    if _streams >= 32:
         raise HTTPException(429, "Too many pages watch runs of this server; close some.")
     run, site = asked_run(request), site_of(request)
     seen = request.headers.get("last-event-id", "")

@@ -23,7 +23,6 @@ from themis.web.pairs import asked_pair
 from themis.web.site import Site, ask_command, button, posted, problems, site_of
 
 FIELD = "value:"  # before the names of characteristics, which may be any
-MOST_OPTIONS = 2_000
 PART = "x-themis-part"  # a header: only the answer is wanted
 
 
@@ -136,7 +135,7 @@ def _control(each: Characteristic, own: Any, words: Wording, about: dict[str, st
 
 
 def _is_listed(each: Characteristic) -> bool:
-    return isinstance(each, Values) and 0 < each.size <= MOST_OPTIONS
+    return isinstance(each, Values) and 0 < each.size <= 2_000
 
 
 def _read(schema: Schema, fields: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
