@@ -140,7 +140,7 @@ def test_results_are_the_same_wherever_the_subject_runs(way: str, processes: Exe
             assert [each.to_dict() for each in there.score([("race",)]).scores] == expected
             assert there.runner.failures.counts == here.runner.failures.counts
     differs = way == "answers differently there"
-    assert [note.code for note in there.cache_notes] == ["executor-differs"] * differs
+    assert [note.code for note in there.apparatus.cache_notes] == ["executor-differs"] * differs
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_modules_are_imported_there_as_they_were_here(
     asked = audit(subject, processes)
     with decimal.localcontext():  # the module lowers the precision of whoever imports it
         assert everything(asked) == everything(audit(subject))
-    assert not asked.cache_notes
+    assert not asked.apparatus.cache_notes
 
 
 def test_threads_of_libraries_are_as_many_as_before() -> None:

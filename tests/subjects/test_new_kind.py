@@ -87,7 +87,7 @@ def test_new_kind_is_cached(tmp_path: Path, record: Literal["input", "batch"]) -
     first, second = (Abacus(SCHEMA, record=record) for _ in range(2))
     with audit(first, tmp_path / "c.sqlite") as measured:
         before = measured.causal("race")
-        assert not measured.cache_notes
+        assert not measured.apparatus.cache_notes
     with audit(second, tmp_path / "c.sqlite") as measured:
         after = measured.causal("race")
     assert sum(first.batches) >= before.executions > 100
@@ -144,7 +144,7 @@ def test_subject_without_traits_runs_inside_the_process(tmp_path: Path) -> None:
 
     with themis.Audit(Coin(), SCHEMA, cache=tmp_path / "c.sqlite") as measured:
         result = measured.score([["race"]], ["causal"])
-        assert "code within this process" in str(measured.cache_notes[0])
+        assert "code within this process" in str(measured.apparatus.cache_notes[0])
     assert result.timing["executor"] == "in process"
     assert result.subject["kind"] == "coin"
 
