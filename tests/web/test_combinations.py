@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import themis
-from tests.web.serving import Server
+from tests.web.serving import Server, example, serving
 
 NAMES = [f"c{number}" for number in range(8)]
 EVIL = "<script>alert(1)</script>"
@@ -98,17 +99,20 @@ def sample(share: float) -> dict[str, Any]:
     return themis.Audit(decide, schema, seed=1).score(["sex"]).to_dict()
 
 
-def test_two_results_are_compared_as_by_themis_diff(loan: Server) -> None:
-    assert "Two results are needed" in loan.get("/compare").text
-    before, after = (loan.open_result(sample(share)).rpartition("/")[2] for share in (0.1, 0.5))
-    form = loan.get("/compare").text
-    assert form.count("<option") == 4
-    assert f'value="{after}"' in form
-    grown = loan.get(f"/compare?before={before}&after={after}").text
-    assert "difference has grown" in grown
-    assert "causal sex" in grown
-    same = loan.get(f"/compare?before={before}&after={before}").text
-    assert "nothing new" in same
+def test_two_results_are_compared_as_by_themis_diff(tmp_path: Path) -> None:
+    with serving(example(tmp_path)) as server:
+        assert "Two results are needed" in server.get("/compare").text
+        before, after = (
+            server.open_result(sample(share)).rpartition("/")[2] for share in (0.1, 0.5)
+        )
+        form = server.get("/compare").text
+        assert form.count("<option") == 4
+        assert f'value="{after}"' in form
+        grown = server.get(f"/compare?before={before}&after={after}").text
+        assert "difference has grown" in grown
+        assert "causal sex" in grown
+        same = server.get(f"/compare?before={before}&after={before}").text
+        assert "nothing new" in same
 
 
 def test_a_result_that_is_not_there_is_said(loan: Server) -> None:
