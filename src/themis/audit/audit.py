@@ -199,13 +199,12 @@ class Audit:
         audit.naming = replace(config.report, rows=audit.shows_rows)
         audit.named_sets = config.against
         apparatus, suite = audit.apparatus, options.get("suite")
+        handling, seed = apparatus.handling, audit.settings.seed  # it must not keep the audit alive
 
         def remake(wider: Schema, people: People | None) -> Apparatus:
-            own, seed = described.subject(wider), audit.settings.seed
+            own = described.subject(wider)
             with placing(config):
-                return Apparatus(
-                    own, wider, apparatus.handling, seed=seed, people=people, suite=suite
-                )
+                return Apparatus(own, wider, handling, seed=seed, people=people, suite=suite)
 
         apparatus.read_profile, apparatus.remake = described.people, remake
         return audit
