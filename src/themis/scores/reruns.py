@@ -293,8 +293,6 @@ class Rerunner:
         self, flips: FlipPool, score: float, low: float, alpha: float, limit: float | None = None
     ) -> int | None:
         """How many flips to run again until noise explains at most a share of them."""
-        if not len(flips.pairs):
-            return None
         share = SHARE_LEFT if low > 0 else 1.0  # without a finding, enough to notice pure noise
         if limit is not None and exceeds(low, limit):
             share = min(share, CAUTION * (low - limit) / score)
@@ -395,7 +393,8 @@ class Rerunner:
     def shown_again(self, scores: Sequence[CausalScore]) -> list[CausalScore]:
         """Scores of one output without shown pairs that do not come out the same when run again."""
         pairs = [pair for score in scores for pair in score.witnesses]
-        if self.trusted or not pairs or not self.has_room(2 * len(pairs)):
+        ended = self._runner.out_of_time or self._runner.executions_left < 2 * len(pairs)
+        if self.trusted or not pairs or ended:
             return list(scores)
         place = self.place(scores[0].output)
         reading = self.readings[place]
@@ -481,10 +480,6 @@ class Rerunner:
             each = runner.runs * runner.pace.for_more
             left = min(left, runner.seconds_left / max(each, 1e-9))
         return int(min(wanted, most, left // 2))
-
-    def has_room(self, executions: int) -> bool:
-        """Whether the budget allows for so many executions."""
-        return self._runner.executions_left >= executions and not self._runner.out_of_time
 
 
 def _drift(
