@@ -52,27 +52,14 @@ FORESIGHT: dict[str, tuple[str, ...]] = {
         *("_costs_more", "_is_cheapest", "_cost", "_cost_of_all", "_cost_of_above"),
         *("_open_costs", "_sizes", "_cost_to_come", "takes_proofs"),
     ),
-    "search/walk.py": ("together",),
     "search/whole_domain.py": ("is_cheaper", "pays", "_affordable", "_least_cost"),
     "search/found_sets.py": ("_cost",),
     "search/cells.py": ("proof_cost", "proof_costs"),
-    "search/flips.py": ("in_large_calls", "best_order", "_learn_flips", "foreseeing"),
-    "search/base_inputs.py": ("foresee",),
-    "statistics/intervals.py": ("_first_guess",),  # Newton's method converges from any
+    "search/flips.py": ("in_large_calls", "best_order"),
 }
 
 # What a mutant changes can't be seen in any result: (file, line as it is, as it is changed): why
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    (
-        "search/whole_domain.py",
-        "levels = dict(zip(columns, np.unravel_index(group, shape), strict=True))",
-        "levels = dict(zip(columns, np.unravel_index(group, shape), strict=False))",
-    ): "both have one part for each column",
-    (
-        "statistics/proportions.py",
-        "low, high = (0, trials)",
-        "low, high = (1, trials)",
-    ): "no number below the first look is asked for, and from there on 0 passes",
     (
         "statistics/intervals.py",
         "tail = betaincc(x + 1.0, np.where(possible, n - x, 1.0), np.minimum(proportion, 1.0))",
@@ -83,21 +70,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "self.is_whole = keys.count <= WHOLE_LIMIT // dtype.itemsize",
         "self.is_whole = keys.count < WHOLE_LIMIT // dtype.itemsize",
     ): "of one size of a domain, the way in which it is held",
-    (
-        "engine/variants.py",
-        "return width if width <= 6 else 4",
-        "return width if width < 6 else 4",
-    ): "how many columns are tried at once, of one width: a matter of time",
-    (
-        "statistics/pairs.py",
-        "step = max(_PAIRS_AT_ONCE // max(self.low.shape[1], 1), 1)",
-        "step = max(_PAIRS_AT_ONCE // max(self.low.shape[1], 2), 1)",
-    ): "how many pairs are counted at once: a matter of memory",
-    (
-        "statistics/pairs.py",
-        "own = first[kind.reshape(-1)]",
-        "own = first[kind.reshape(-2)]",
-    ): "numpy takes both for the length that is left",
     (
         "search/lattice.py",
         "self.below[size] = {each: None for each in sets if each & mask != each}",
@@ -113,11 +85,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if not len(known[0])",
         "if not len(known[1])",
     ): "keys and outputs are as many",
-    (
-        "search/flips.py",
-        "rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 1)",
-        "rows = max(CELLS_AT_ONCE // min(cell.variants.width, 2 * least), 2)",
-    ): "how many rows are tried in one call: a matter of memory",
     (
         "inputs/keys.py",
         "word, stride = (word + 1, 1)",
@@ -139,16 +106,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "last = max((rule.max_samples for rule in left.values()), default=1)",
     ): "where no set is left there is nothing to exhaust",
     (
-        "search/causal_decider.py",
-        "while enough - few > 1",
-        "while enough - few > 2",
-    ): "one input more than the fewest is settled: a matter of cost",
-    (
-        "search/searcher.py",
-        "later = found[number + 1:] if search.request.measure == 'causal' else ()",
-        "later = found[number + 1:] if search.request.measure != 'causal' else ()",
-    ): "whether variants of sets to come are run in the same call: a matter of cost",
-    (
         "engine/memory.py",
         "self.is_empty = True",
         "self.is_empty = False",
@@ -159,20 +116,10 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "expensive = book.is_exhaustive(mask) and book.proof_cost(mask) > SPOT_COST",
     ): "of one cost, the way in which a set is measured",
     (
-        "search/flips.py",
-        "first, then = ((1 - RANDOM_SHARE) * budget, RANDOM_SHARE * budget)",
-        "first, then = (1 - RANDOM_SHARE + budget, RANDOM_SHARE * budget)",
-    ): "how many of the tries are promising ones: a matter of cost",
-    (
         "statistics/intervals.py",
         "possible = (proportion < 1.0) & (x < n)",
         "possible = (proportion < 1.0) & (x <= n)",
     ): "where all succeed the proportion is above 1",
-    (
-        "search/walk.py",
-        "if mask not in self.tested and self.border.pruned_by(mask) is None",
-        "if mask not in self.tested or self.border.pruned_by(mask) is None",
-    ): "what is still to come, when it is foreseen whether to run all inputs: a matter of cost",
     (
         "search/causal_decider.py",
         "if counts.total >= rule.max_samples",
@@ -183,16 +130,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if flips and (not sample.done)",
         "if flips and (not not sample.done)",
     ): "whether others are tried before the next proofs: a matter of cost",
-    (
-        "search/whole_domain.py",
-        "weights = self.weights[part].transpose(order).reshape(-1, width).sum(axis=1)",
-        "weights = self.weights[part].transpose(order).reshape(-2, width).sum(axis=1)",
-    ): "numpy takes both for the length that is left",
-    (
-        "search/causal_decider.py",
-        "few, enough = (0, untried)",
-        "few, enough = (1, untried)",
-    ): "where one input would be enough, two are settled: a matter of cost",
 }
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

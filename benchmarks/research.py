@@ -1,6 +1,6 @@
-"""What else could save executions: five ideas, simulated with fixed seeds.
+"""What else could save executions: four ideas, simulated with fixed seeds.
 
-    python benchmarks/research.py [spreads failures last-look spots limits]
+    python benchmarks/research.py [spreads failures last-look limits]
 
 Each experiment compares the rule that Themis has with another one: mean rows or executions, and
 how often the interval holds. `research.md` says what came of them. Takes some minutes.
@@ -16,13 +16,10 @@ from math import ceil, log
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-import search as searches  # beside this file
 from numpy.typing import NDArray
 from scipy import stats
-from themis.search.estimates import estimate_found
 
 from themis.results.verdicts import precisions
-from themis.settings import Settings
 from themis.statistics.intervals import bet_fractions, binomial_inclusion, clopper_pearson
 from themis.statistics.proportions import TAIL_SHARE, ProportionRule, mixture_ends
 
@@ -248,36 +245,7 @@ def last_look() -> Iterator[str]:
         yield f"| {share:g} | {' | '.join(f'{each:,.0f}' for each in rows)} |"
 
 
-# --- d. spot estimates for plain scores ---
-def spots() -> Iterator[str]:
-    """One causal score, by all its rows and by proofs of a part, on the subjects of the search."""
-    yield "| subject | set | assignments | score | all rows | proofs of a part | |"
-    yield "|---|---|---|---|---|---|---|"
-    sets = ("branch", "region,sex", "region,home", "branch,home", "region,month", "branch,month",
-            "region,sex,branch", "region,branch,home", "family,branch,month")  # fmt: skip
-    for case in searches.MUCH:
-        subject = case.subject()
-        for names in sets:
-            plain = searches.audit(case, subject, 1, deterministic=True, probe=0).causal(names)
-            searcher = (
-                searches.audit(case, subject, 1, deterministic=True)
-                .apparatus.views.of(None)
-                .searcher
-            )
-            columns = searcher.sampler.population.schema.columns_of(names.split(","))
-            mask = sum(1 << column for column in columns)
-            settings = Settings(confidence=0.99, error=0.05)
-            found = estimate_found(searcher.sampler, searcher.book, mask, settings)
-            assert found is not None
-            assert plain.account is not None
-            spent = searcher.sampler.runner.account.sampling
-            assignments = np.prod([case.sizes[name] for name in names.split(",")])
-            yield (f"| {case.name} | {names} | {assignments} | {plain.score:.2f} | "
-                   f"{plain.account.sampling:,} | {spent:,} | "
-                   f"{plain.account.sampling / spent:.1f} × |")  # fmt: skip
-
-
-# --- e. limits that can't be decided ---
+# --- d. limits that can't be decided ---
 LIMIT = 0.2
 GIVE_UP = (0.0, 0.05, 0.2)  # when the chance that any later round decides is below
 
@@ -332,7 +300,7 @@ def chance_to_decide(x: int, n: int, finest: float) -> float:
     return float(1 - inside + stats.norm.cdf((LIMIT - finest - share) / deviation))
 
 
-EXPERIMENTS = {"spreads": spreads, "failures": failures, "last-look": last_look, "spots": spots,
+EXPERIMENTS = {"spreads": spreads, "failures": failures, "last-look": last_look,
                "limits": limits}  # fmt: skip
 
 
