@@ -168,7 +168,6 @@ class JointWorld:
 
     def title(self, leader: Any) -> str | None:
         """What is derived: nothing, of a leader without a value."""
-        assert self.titles is not None
         return None if leader is None else self.titles[self.column[LEADER].level(leader)]
 
     @cached_property
@@ -317,7 +316,6 @@ class JointWorld:
         return chance.choice(values)
 
     def _given_title(self, row: Row, features: Features, chance: random.Random) -> str | None:
-        assert self.titles is not None
         if features["off grid"] in (TITLE, "all") and chance.random() < 0.3:
             return "Dr"
         if chance.random() < 0.2 or not self._can_derive(row):

@@ -39,7 +39,6 @@ class RowCase:
         weights = [weight for _, weight in self.rows]
         audit = self.case.audit(max_failures=1.0, **options)
         result = audit.apparent(data, self.case.names, weights=weights, only_data=True)
-        assert result.data is not None
         assert result.data["used"] == len(self.rows)
         assert all(score.population == "rows" for score in result.scores)
         return {(s.measure, s.counterfactuals): s for s in result.scores}

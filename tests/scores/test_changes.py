@@ -16,7 +16,6 @@ from tests.oracle import Variable, World
 from themis import Audit, Integers, Schema, Values
 from themis.audit.checker import run_checks
 from themis.results.finding import finding
-from themis.results.model import CausalScore
 from themis.results.saved import result_from_dict
 from themis.results.verdicts import Check
 from themis.results.withheld import withheld
@@ -55,7 +54,6 @@ def truth() -> dict[str, float]:
 def test_exact_shares_are_those_of_the_definition() -> None:
     expected, score = truth(), Audit(both, SMALL).causal("a", "b")
     assert score.method == "exact"
-    assert score.joint is not None
     assert score.joint.alone == pytest.approx({"a": expected["a"], "b": expected["b"]})
     assert score.joint.only == pytest.approx(expected["only"])
     assert score.joint.only > 0
@@ -67,9 +65,6 @@ def test_sampled_shares_have_an_interval_that_holds_the_truth() -> None:
     score = Audit(both, LARGE, error=0.03).causal("a", "b")
     assert score.method == "sampled"
     joint = score.joint
-    assert joint is not None
-    assert joint.only_low is not None
-    assert joint.only_high is not None
     assert joint.only_low <= expected["only"] <= joint.only_high
     assert joint.only_low < joint.only < joint.only_high
     (text,) = joint_sentences(score)
@@ -80,7 +75,6 @@ def test_the_first_witness_needs_the_whole_set() -> None:
     for schema in (SMALL, LARGE):
         score = Audit(both, schema).causal("a", "b")
         first = score.witnesses[0]
-        assert first.joint is not None
         assert set(first.differs_in) == {"a", "b"}
         base, other = first.inputs[first.joint], first.inputs[1 - first.joint]
         decision = both(base)
@@ -99,16 +93,11 @@ def test_a_sampled_search_shows_a_pair_that_needs_the_whole_set() -> None:
     (search,) = Audit(decide, schema, seed=1).search_all(0.55, among=["a", "b"]).searches
     assert (search.method, search.found) == ("sampled", (("a", "b"),))
     (score,) = search.minimal_sets
-    assert isinstance(score, CausalScore)
     first = score.witnesses[0]
-    assert first.joint is not None
     base, other = first.inputs[first.joint], first.inputs[1 - first.joint]
     assert decide(other) != decide(base)
     assert all(decide({**base, name: other[name]}) == decide(base) for name in ("a", "b"))
     joint = score.joint
-    assert joint is not None
-    assert joint.only_low is not None
-    assert joint.only_high is not None
     assert joint.only_low <= 0.2 <= joint.only_high  # a = 0 and b = 0, and d > 20,000
     assert joint.only_count == round(joint.only * joint.inputs)
 
@@ -124,7 +113,6 @@ def test_with_a_tolerance_no_change_means_none_beyond_it() -> None:
 def test_one_characteristic_has_nothing_joint_and_neither_has_what_one_does_alone() -> None:
     assert Audit(both, SMALL).causal("b").joint is None
     score = Audit(lambda person: person["a"], SMALL).causal("a", "b")
-    assert score.joint is not None
     assert (score.joint.only, score.joint.alone) == (0.0, {"a": 1.0, "b": 0.0})
     assert all(each.joint is None for each in score.witnesses)
 
@@ -175,7 +163,6 @@ def test_an_exact_share_is_that_of_its_definition() -> None:
     with themis.Audit(triage, schema(), favourable=["urgent"]) as audit:
         score = audit.causal("group")
     crossing = score.crossing
-    assert crossing is not None
     every = [outputs(age) for age in AGES]
     assert score.score == pytest.approx(sum(len(each) > 1 for each in every) / 60)
     assert crossing.share == pytest.approx(
@@ -189,7 +176,6 @@ def test_a_sampled_share_lies_within_its_ends_and_is_shown_beside_the_total() ->
     with themis.Audit(triage, schema(free=range(10**7)), favourable=["urgent"]) as audit:
         result = audit.score([["group"]])
     crossing = result.scores[0].crossing
-    assert crossing is not None
     assert crossing.low < truth < crossing.high
     saved = result_from_dict(json.loads(json.dumps(result.to_dict())))
     assert "change between favourable" in " ".join(render_result(saved).split())

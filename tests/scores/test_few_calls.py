@@ -39,26 +39,17 @@ class Counted:
         return points - self.bias * (np.asarray(table["race"]) == 4) > 90
 
 
-class Framed:
-    """A model that wants a DataFrame."""
+class Model:
+    """A model that wants an array, or a DataFrame if it names its features."""
 
-    feature_names_in_ = np.array(list(SIZES))
-
-    def __init__(self) -> None:
+    def __init__(self, *names: str) -> None:
         self.rule = Counted()
+        if names:
+            self.feature_names_in_ = np.array(names)
 
-    def predict(self, frame: Any) -> Any:
-        return self.rule({name: frame[name].to_numpy() for name in frame.columns})
-
-
-class Plain:
-    """A model that takes an array."""
-
-    def __init__(self) -> None:
-        self.rule = Counted()
-
-    def predict(self, array: Any) -> Any:
-        return self.rule(dict(zip(SIZES, array.T, strict=True)))
+    def predict(self, rows: Any) -> Any:
+        framed = hasattr(self, "feature_names_in_")
+        return self.rule(dict(zip(SIZES, rows.to_numpy().T if framed else rows.T, strict=True)))
 
 
 def tabular(bias: float) -> tuple[Any, Counted]:
@@ -67,22 +58,22 @@ def tabular(bias: float) -> tuple[Any, Counted]:
 
 
 def subjects() -> list[tuple[Any, Counted]]:
-    framed, plain = Framed(), Plain()
+    models = [Model(*SIZES), Model()]
     biased = [tabular(bias) for bias in (0.0, 0.5, 2.0, 12.0, 80.0)]
-    return [*biased, (framed, framed.rule), (plain, plain.rule)]
+    return [*biased, *((model, model.rule) for model in models)]
 
 
 @pytest.mark.parametrize("measure", ["causal", "group"])
 @pytest.mark.parametrize("place", range(7))
 def test_a_default_score_takes_few_calls_and_each_is_counted(place: int, measure: str) -> None:
-    if place == 5:
-        pytest.importorskip("pandas")
+    """One input alone comes first, and is not run alone again."""
     subject, rule = subjects()[place]
     audit = themis.Audit(subject, SCHEMA, seed=1)
     score = getattr(audit, measure)("race")
     account = audit.runner.account
     assert account.calls == len(rule.sizes) <= MOST
     assert score.executions == account.executions == sum(rule.sizes)
+    assert (rule.sizes[0], rule.sizes.count(1)) == (1, 1)
 
 
 def second_value(table: Any) -> Any:
@@ -156,34 +147,27 @@ def test_so_do_sets_with_many_values_whatever_the_effect(
     assert sum(size < MUCH for size in sizes) <= MOST, sizes
 
 
-def test_saving_executions_takes_fewer_executions_and_more_calls() -> None:
-    calls, executions = (
-        themis.Audit(tabular(12.0)[0], SCHEMA, seed=2, cost=cost)
-        for cost in ("calls", "executions")
+def test_saving_executions_takes_more_calls_and_is_what_a_limit_of_executions_does() -> None:
+    calls, saved, limited = (
+        themis.Audit(tabular(12.0)[0], SCHEMA, seed=1, cost=cost, max_executions=limit)
+        for cost, limit in (("calls", None), ("executions", None), ("calls", 10**6))
     )
-    for audit in (calls, executions):
-        audit.group("race")
-    assert executions.runner.account.calls > 2 * calls.runner.account.calls
-    assert executions.runner.account.sampling < calls.runner.account.sampling
-
-
-def test_a_limit_of_executions_saves_them() -> None:
-    saved = themis.Audit(tabular(12.0)[0], SCHEMA, seed=1, cost="executions")
-    limited = themis.Audit(tabular(12.0)[0], SCHEMA, seed=1, cost="calls", max_executions=10**6)
     assert not limited.runner.saves_calls or limited.causal("race")
-    assert limited.causal("race").samples == saved.causal("race").samples
-    assert limited.group("race").samples == saved.group("race").samples
+    for measure in ("causal", "group"):
+        scores = [getattr(audit, measure)("race") for audit in (calls, saved, limited)]
+        assert scores[1].samples == scores[2].samples
+    assert saved.runner.account.calls > 2 * calls.runner.account.calls
+    assert saved.runner.account.sampling < calls.runner.account.sampling
 
 
 def test_what_is_saved_depends_on_the_kind_unless_somebody_says_it() -> None:
     def row(person: dict[str, Any]) -> bool:
         return bool(person["race"] == 1)
 
-    assert not themis.Audit(row, SCHEMA).runner.saves_calls
-    assert themis.Audit(row, SCHEMA, cost="calls").runner.saves_calls
-    assert themis.Audit(tabular(0)[0], SCHEMA).runner.saves_calls
-    assert themis.Audit(Plain(), SCHEMA).runner.saves_calls
-    assert not themis.Audit(Plain(), SCHEMA, cost="executions").runner.saves_calls
+    for subject, usual in ((row, "executions"), (tabular(0)[0], "calls"), (Model(), "calls")):
+        for cost in ("calls", "executions", None):
+            runner = themis.Audit(subject, SCHEMA, **({"cost": cost} if cost else {})).runner
+            assert runner.saves_calls == ((cost or usual) == "calls")
     with pytest.raises(themis.RequestError, match="calls or executions"):
         themis.Audit(row, SCHEMA, cost="time")  # type: ignore[arg-type]
 
@@ -225,15 +209,6 @@ def test_coarse_steps_of_both_scores_cover_with_their_confidence() -> None:
 
 
 # What takes the time -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("measure", ["causal", "group"])
-def test_one_input_alone_comes_first_and_is_not_run_alone_again(measure: str) -> None:
-    subject, rule = tabular(12.0)
-    score = getattr(themis.Audit(subject, SCHEMA, seed=1), measure)("race")
-    assert rule.sizes[0] == 1
-    assert rule.sizes.count(1) == 1
-    assert score.account.total == sum(rule.sizes)
 
 
 def test_an_answer_that_only_one_input_alone_gets_is_noticed() -> None:
@@ -326,19 +301,19 @@ def test_a_limit_holds_also_where_calls_are_few(
     subject, rule = tabular(12.0)
     audit = themis.Audit(subject, SCHEMA, seed=1, max_executions=limit)
     assert audit.runner.traits.cost == "calls"
-    if "search" in asked:
-        among, measure = ["race", "sex", "education"], "group" if "group" in asked else "causal"
-        audit.search(0.1, among=among, measure=measure)
+    measure, _, search = asked.partition(" ")
+    if search or asked == "search":
+        among = ["race", "sex", "education"]
+        audit.search(0.1, among=among, measure=measure if search else "causal")
     else:
         getattr(audit, asked)("race")
     assert 0 < sum(rule.sizes) <= limit
 
 
 def test_a_whole_domain_is_run_within_a_limit_of_time_where_calls_are_what_takes_it(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock,
 ) -> None:
     """A call takes a millisecond, however many inputs it has: a few do not tell that."""
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
 
     def decide(table: Any) -> Any:
         clock.now += 0.001
@@ -349,59 +324,60 @@ def test_a_whole_domain_is_run_within_a_limit_of_time_where_calls_are_what_takes
     assert audit.causal("sex", exact=True, max_seconds=20).method == "exact"
 
 
+PROTECTED = {"sex": ["f", "m"], "race": list("abc"), "kids": range(4)}
+PEOPLED = themis.Schema(
+    {name: themis.Values(list(own), protected=True) for name, own in PROTECTED.items()},
+    rest=range(10**5),
+)
+
+
+def unfair(table: Any) -> Any:
+    return table["rest"] * 7919 % 1000 > 500 + 300 * (table["sex"] == "f")
+
+
 @pytest.mark.parametrize("limit", [None, 10.0, 30.0, 300.0])
 @pytest.mark.parametrize("seconds", [0.3, 0.6])
 def test_calls_that_take_long_with_any_number_of_inputs_are_made_large(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, limit: float | None
+    clock: Clock, seconds: float, limit: float | None
 ) -> None:
     """One call with one input tells nothing of what one more takes, the second one does."""
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
     begin, rng = clock.now, np.random.default_rng(0)
 
     def decide(table: Any) -> Any:
         clock.now += seconds * rng.uniform(1.0, 1.1)
-        return table["rest"] * 7919 % 1000 > 500 + 300 * (table["sex"] == "f")
+        return unfair(table)
 
-    schema = themis.Schema(sex=["f", "m"], race=list("abc"), kids=range(4), rest=range(10**5))
-    score = themis.Audit(themis.batch(decide), schema, seed=46, max_seconds=limit).causal("sex")
+    audit = themis.Audit(themis.batch(decide), PEOPLED, seed=46, max_seconds=limit)
+    score = audit.causal("sex")
     assert score.conclusive
     assert score.high - score.low <= 0.1
     assert clock.now - begin <= 20 * seconds
-
-
-def slow_at_first(inputs: int, calls: int) -> float:
-    return 0.4 if calls else 5.0
 
 
 TAKES = {
     "the square": lambda inputs, calls: 1e-4 * inputs**2,
     "the cube": lambda inputs, calls: 1e-6 * inputs**3,
     "a leap": lambda inputs, calls: 0.01 if inputs < 100 else 2.5,
-    "slow at first": slow_at_first,
+    "slow at first": lambda inputs, calls: 0.4 if calls else 5.0,
 }
 
 
 @pytest.mark.parametrize("measure", ["causal", "search", "everything"])
 @pytest.mark.parametrize("takes", TAKES)
 def test_limits_hold_where_twice_the_inputs_take_more_than_twice_as_long(
-    monkeypatch: pytest.MonkeyPatch, takes: str, measure: str
+    clock: Clock, takes: str, measure: str
 ) -> None:
-    clock = Clock.put_into(monkeypatch, runner_module, base_module)
     begin, sizes = clock.now, list[int]()
 
     def decide(table: Any) -> Any:
-        clock.now += TAKES[takes](len(table["sex"]), len(sizes))
-        sizes.append(len(table["sex"]))
-        return table["rest"] * 7919 % 1000 > 500 + 300 * (table["sex"] == "f")
+        clock.now += TAKES[takes](len(table), len(sizes))
+        sizes.append(len(table))
+        return unfair(table)
 
-    protected = {"sex": ["f", "m"], "race": list("abc"), "kids": range(4)}
-    each = {name: themis.Values(list(own), protected=True) for name, own in protected.items()}
-    schema = themis.Schema(**each, rest=range(10**5))
-    audit = themis.Audit(themis.batch(decide), schema, seed=3, max_seconds=10)
+    audit = themis.Audit(themis.batch(decide), PEOPLED, seed=3, max_seconds=10)
     if measure == "causal":
         score = audit.causal("sex")
-        assert score.low > 0.0
-        assert score.high < 0.4
+        assert 0.0 < score.low < score.high < 0.4
     else:
         getattr(audit, measure)(*[0.1] * (measure == "search"))
     assert clock.now - begin <= 11.0

@@ -161,7 +161,6 @@ def test_people_are_compared_by_columns_of_a_frame_or_beside_it(
     assert {each.against for each in found.scores} == {(name,)}
     assert [each.measure for each in found.scores] == ["causal", "group"]
     group = found.scores[1]
-    assert isinstance(group, themis.GroupScore)
     plain = {sex: share([row for row in people() if row["sex"] == sex], approved) for sex in "fm"}
     assert {each.values[name]: each.rate for each in group.groups} == pytest.approx(plain)
     assert len(found.outcomes) == 1
