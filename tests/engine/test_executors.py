@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,8 @@ import pytest
 
 import themis
 from tests.clocks import Clock
-from tests.external import PATIENCE, interrupting, is_alive, wait_until
-from tests.projects import SMALL as SMALL_INPUTS
-from tests.projects import enter, run, write_project
+from tests.external import PATIENCE, interrupting, is_alive, start, wait_until, write_command
+from tests.projects import BIASED, Project, run, write_project
 from themis.audit.run import Work
 from themis.engine import runner as runner_module
 from themis.engine.executors import spread
@@ -38,7 +38,6 @@ from themis.subjects.functions import RowFunction
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"], sex=["f", "m"], income=range(1000), savings=range(1000)
 )
-Subject = Callable[..., Any]
 
 
 def row(person: dict[str, Any]) -> str:
@@ -54,9 +53,6 @@ def table(people: themis.InputTable) -> Any:
 class Model:
     def predict(self, frame: Any) -> Any:
         return table(frame)
-
-
-SUBJECTS: dict[str, Any] = {"row": row, "table": themis.batch(table), "model": Model()}
 
 
 @pytest.fixture(autouse=True)
@@ -89,10 +85,7 @@ def everything(asked: themis.Audit) -> list[Any]:
             asked.score([("race",), ("race", "sex")]),
             asked.search_all(0.1, ["causal"], ["race", "sex", "income"]),
         ]
-    documents = [each.to_dict() for each in results]
-    for each in documents:
-        del each["timing"]
-    return documents
+    return [replace(each, timing={}).to_dict() for each in results]
 
 
 # What a subject does: everything is the same wherever it is asked ------------------------------
@@ -108,30 +101,26 @@ def structured(people: themis.InputTable) -> Any:
     return {"decision": table(people), "points": people["income"] * 1.5}
 
 
-def changing(driver: int) -> Subject:
-    return lambda person: row(person) if os.getpid() == driver else "no"
-
-
 OUTPUTS = [
     themis.Output(name="decision", at="decision", favourable=["yes"]),
     themis.Output(name="points", at="points", min=0, max=1500, cut=700),
 ]
-WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "model": (Model(), {}),
-    "leaves out what it can't decide": (themis.batch(leaving_out), {"max_failures": 1.0}),
-    "answers in parts": (themis.batch(structured), {"outputs": OUTPUTS}),
-    "answers differently there": (changing(os.getpid()), {}),
-}
+
+HERE = os.getpid()
+WAYS = [  # processes that run the slow ones load a library of frames first
+    pytest.param(Model(), {}, id="model", marks=pytest.mark.slow),
+    pytest.param(themis.batch(leaving_out), {"max_failures": 1.0}, id="leaves some out"),
+    pytest.param(
+        themis.batch(structured), {"outputs": OUTPUTS}, id="in parts", marks=pytest.mark.slow
+    ),
+    pytest.param(lambda p, here=HERE: row(p) if os.getpid() == here else "no", {}, id="differs"),
+]
 
 
-# Processes that run the model load a library of frames first; tables are in test_same_everywhere.
-LONG = ("model", "answers in parts")
-EACH = [pytest.param(way, marks=pytest.mark.slow) if way in LONG else way for way in WAYS]
-
-
-@pytest.mark.parametrize("way", EACH)
-def test_results_are_the_same_wherever_the_subject_runs(way: str, processes: Executor) -> None:
-    subject, options = WAYS[way]
+@pytest.mark.parametrize(("subject", "options"), WAYS)
+def test_results_are_the_same_wherever_the_subject_runs(
+    subject: Any, options: dict[str, Any], processes: Executor, request: pytest.FixtureRequest
+) -> None:
     options = {"error": 0.25, **options}
     with ThreadPoolExecutor(3) as threads:
         here, *audits = [audit(subject, each, **options) for each in (None, threads, processes)]
@@ -139,7 +128,7 @@ def test_results_are_the_same_wherever_the_subject_runs(way: str, processes: Exe
         for there in audits:
             assert [each.to_dict() for each in there.score([("race",)]).scores] == expected
             assert there.runner.failures.counts == here.runner.failures.counts
-    differs = way == "answers differently there"
+    differs = request.node.callspec.id == "differs"
     assert [note.code for note in there.apparatus.cache_notes] == ["executor-differs"] * differs
 
 
@@ -172,47 +161,28 @@ def test_threads_of_libraries_are_as_many_as_before() -> None:
     threadpoolctl = pytest.importorskip("threadpoolctl")
     before = [each["num_threads"] for each in threadpoolctl.threadpool_info()]
     with ThreadPoolExecutor(4) as threads:
-        audit(SUBJECTS["table"], threads).causal("race")
+        audit(themis.batch(table), threads).causal("race")
     assert [each["num_threads"] for each in threadpoolctl.threadpool_info()] == before
-
-
-def test_an_executor_that_was_shut_down_is_said() -> None:
-    threads = ThreadPoolExecutor(1)
-    threads.shutdown()
-    with pytest.raises(RequestError, match="takes no tasks"):
+    with pytest.raises(RequestError, match="takes no tasks"):  # as it was shut down
         audit(row, threads).causal("race")
-
-
-def dying(mark: Path) -> Subject:
-    """Kills its process at one input, once."""
-
-    def decide(person: dict[str, Any]) -> str:
-        if person["income"] == 0 and person["savings"] == 0 and not mark.exists():
-            with mark.open("a") as file:
-                file.write("x")
-            os.kill(os.getpid(), signal.SIGKILL)
-        return "yes" if person["income"] > (4 if person["race"] == "green" else 5) else "no"
-
-    return decide
-
-
-SMALL = themis.Schema(race=["green", "purple"], income=range(10), savings=range(10))
-
-
-def of_small(subject: Any, executor: Any = None, **options: Any) -> dict[str, Any]:
-    options = {"seed": 1, **options}  # the first inputs, which are run here, kill nobody
-    with themis.Audit(subject, SMALL, favourable=["yes"], executor=executor, **options) as asked:
-        document = asked.score([("race",)]).to_dict()
-    del document["timing"]
-    return document
 
 
 def test_a_process_that_is_killed_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    found = of_small(dying(mark), "processes:2")
-    assert mark.read_text() == "x"
-    expected = of_small(dying(mark))  # the mark is there: nobody dies
-    assert found == expected
+    small = themis.Schema(race=["green", "purple"], income=range(10), savings=range(10))
+
+    def decide(person: dict[str, Any]) -> str:
+        if person["income"] == 0 and person["savings"] == 0 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "yes" if person["income"] > (4 if person["race"] == "green" else 5) else "no"
+
+    results = []
+    for executor in ("processes:2", None):  # the first inputs, which are run here, kill nobody
+        with themis.Audit(decide, small, favourable=["yes"], executor=executor, seed=1) as asked:
+            results.append(replace(asked.score([("race",)]), timing={}))
+        assert mark.exists()
+    assert results[0] == results[1]
 
 
 class Elsewhere(Pool):
@@ -243,20 +213,15 @@ def run_elsewhere(deadly: int) -> tuple[list[Any], bool]:
             raise GeneratorExit
         return int(person["income"])
 
-    told = list[bool]()
-    subject = spread.SpreadSubject(
-        RowFunction(decide, SCHEMA), Elsewhere(), lambda: told.append(True)
-    )
+    told, function = list[bool](), RowFunction(decide, SCHEMA)
+    subject = spread.SpreadSubject(function, Elsewhere(), lambda: told.append(True))
     codes = np.zeros((200, 4), dtype=SCHEMA.dtype, order="F")
     codes[:, 2] = range(200)
     return list(subject.load(codes).run().outputs), bool(told)
 
 
-def test_what_was_answered_here_and_kills_processes_there_stays_here() -> None:
-    assert run_elsewhere(3) == (list(range(200)), True)
-
-
-def test_an_input_that_kills_its_process_each_time_ends_the_run() -> None:
+def test_what_kills_processes_stays_here_where_that_is_known_and_else_ends_the_run() -> None:
+    assert run_elsewhere(3) == (list(range(200)), True)  # it was answered here before
     with pytest.raises(SubjectError, match="died 5 times"):
         run_elsewhere(100)
 
@@ -284,46 +249,33 @@ def test_an_interrupt_ends_the_processes(tmp_path: Path) -> None:
             time.sleep(PATIENCE)
         return "yes"
 
-    asked = audit(decide, "processes:2")
-
     with interrupting(pids.exists):
-        asked.causal("race")
+        audit(decide, "processes:2").causal("race")
     wait_until(lambda: not any(map(is_alive, map(int, pids.read_text().split()))))
 
 
-SLOW_PROJECT = """
-import os, time
-from pathlib import Path
-
-def decide(person):
-    Path(f"{os.getpid()}.pid").touch()
-    started = time.perf_counter()
-    while time.perf_counter() - started < 0.02:
-        pass
-    return 1
+SLOW = """\
+import pathlib
+pathlib.Path(f"{os.getpid()}.pid").touch()
+started = time.perf_counter()
+while time.perf_counter() - started < 0.02:
+    pass
+return 1
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pause", [0.05, 1.1])
 def test_ctrl_c_twice_leaves_no_traceback_and_no_process(tmp_path: Path, pause: float) -> None:
-    (tmp_path / "slow.py").write_text(SLOW_PROJECT)
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "python"\nfunction = "slow:decide"\n[inputs]\n'
-        'race = { values = ["green", "purple"], protected = true }\n'
-        "income = { min = 0, max = 1_000_000 }\n"
-    )
-    command = [sys.executable, "-m", "themis", "score", "--jobs", "2", "--error", "0.005"]
-    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    with subprocess.Popen(
-        command, cwd=tmp_path, text=True, start_new_session=True, **pipes
-    ) as driver:
-        wait_until(lambda: len([*tmp_path.glob("*.pid")]) >= 3)
-        pids = [int(each.stem) for each in tmp_path.glob("*.pid")]
-        for _ in range(2):
-            os.killpg(driver.pid, signal.SIGINT)  # the driver is there until it is waited for
-            time.sleep(pause)
-        _, said = driver.communicate(timeout=PATIENCE)
+    write_project(tmp_path, SLOW)
+    options = {"cwd": tmp_path, "start_new_session": True}
+    driver = start("score", "--jobs", "2", "--error", "0.002", **options)
+    wait_until(lambda: len([*tmp_path.glob("*.pid")]) >= 3)
+    pids = [int(each.stem) for each in tmp_path.glob("*.pid")]
+    for _ in range(2):
+        os.killpg(driver.pid, signal.SIGINT)  # the driver is there until it is waited for
+        time.sleep(pause)
+    _, said = driver.communicate(timeout=PATIENCE)
     assert "Traceback" not in said
     assert driver.returncode in (130, -signal.SIGINT)  # the second may come after all was done
     wait_until(lambda: not any(map(is_alive, pids)))
@@ -342,20 +294,10 @@ def test_what_is_no_executor_is_said(name: str, said: str) -> None:
         pool_of(name)
 
 
-def test_programs_and_services_say_that_they_stay_with_the_driver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "themis.toml").write_text(
-        'version = 1\n[subject]\nkind = "command"\ncommand = ["echo", "1"]\n'
-        '[inputs]\nrace = { values = ["green", "purple"], protected = true }\n'
-    )
-    enter(tmp_path, monkeypatch)
-    result = run("score", "--executor", "processes:2")
-    assert result.exit_code == 0, result.output
-    assert "processes:2 is not used" in result.output
-    assert "a web service would get the requests of many machines" in " ".join(
-        result.output.split()
-    )
+def test_programs_and_services_say_that_they_stay_with_the_driver(tmp_path: Path) -> None:
+    said = run("score", str(write_command(tmp_path)), "--executor", "processes:2").output
+    assert "processes:2 is not used" in said
+    assert "a web service would get the requests of many machines" in " ".join(said.split())
 
 
 DRIVER = """
@@ -389,26 +331,22 @@ def test_processes_end_with_a_driver_that_is_killed(tmp_path: Path) -> None:
 
 
 # What a result says of where it ran ------------------------------------------------------------
-def measured(executor: Any) -> themis.Result:
-    return audit(row, executor, error=0.3).score([["race"]])
 
 
-@pytest.mark.parametrize("executor", ["processes:4", ThreadPoolExecutor(2)])
-def test_a_pool_is_named_where_it_ran_inputs(
-    executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spread, "HERE_SECONDS", math.inf)
-    assert measured(executor).timing["executor"] == "in process"
-    monkeypatch.setattr(spread, "HERE_SECONDS", 0.0)
+def test_a_pool_is_named_where_it_ran_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(executor: Any) -> str:
+        return str(audit(row, executor, error=0.3).score([["race"]]).timing["executor"])
+
     with ThreadPoolExecutor(2) as threads:
-        assert measured(threads).timing["executor"] == "ThreadPoolExecutor"
+        assert named(threads) == "ThreadPoolExecutor"
+        monkeypatch.setattr(spread, "HERE_SECONDS", math.inf)
+        assert [named(each) for each in ("processes:4", threads)] == ["in process"] * 2
 
 
 def test_what_was_measured_before_a_cluster_was_lost_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, "return int(person['race'] == 'green')", inputs=SMALL_INPUTS)
+    project(BIASED)
     measure = Work.measure
 
     def lost(work: Work, *args: Any, **options: Any) -> object:
@@ -418,8 +356,7 @@ def test_what_was_measured_before_a_cluster_was_lost_is_kept(
 
     monkeypatch.setattr(Work, "measure", lost)
     done = run("score", "-o", "result.json")
-    assert done.exit_code == 3
-    assert "error: the cluster is gone" in done.stderr
-    saved = json.loads((tmp_path / "result.json").read_text())
+    assert (done.exit_code, "error: the cluster is gone" in done.stderr) == (3, True)
+    saved = json.loads(Path("result.json").read_text())
     assert [each["measure"] for each in saved["scores"]] == ["causal"]
     assert saved["stopped"] == "failed"

@@ -96,19 +96,18 @@ def test_an_input_of_a_small_domain_is_executed_once_and_counted_once(
     )
 
 
-@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("whole", [10**4, 0], ids=["remembers", "forgets"])
 @given(
     inputs.filter(len),
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2) | st.just("own")), max_size=6),
     st.sets(st.integers(0, 19)),
 )
 def test_overwritten_columns_are_what_is_run(
-    remembers: bool, given_: list[Input], changes: list[tuple[int, Any]], kept: set[int]
+    whole: int, given_: list[Input], changes: list[tuple[int, Any]], kept: set[int]
 ) -> None:
     """For all inputs at once or for each its own; and also after some inputs were left out."""
     with pytest.MonkeyPatch.context() as patch:
-        if not remembers:
-            patch.setattr(memory_module, "WHOLE_LIMIT", 0)
+        patch.setattr(memory_module, "WHOLE_LIMIT", whole)
         decisions = Decisions(Subject())
     codes = codes_of(given_)
     batch, now = decisions.runner.load(codes), codes.copy()
@@ -140,32 +139,24 @@ def test_time_is_kept_back_for_running_findings_again(monkeypatch: pytest.Monkey
     assert runner.seconds_left == pytest.approx(1000.0 - RESERVED_SECONDS)
 
 
-def sizes_of_calls(
-    monkeypatch: pytest.MonkeyPatch, took: Callable[[int, int], float], first: int, then: int
-) -> list[int]:
-    """The calls for so many inputs and then for more; `took` gives the seconds of each call."""
-    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), list[int]()
-
-    def decide(table: Any) -> Any:
-        clock.now += took(len(sizes), len(table))
-        sizes.append(len(table))
-        return table["a"]
-
-    decisions = Decisions(themis.batch(decide))
-    for count in (first, then):
-        decisions.run(INPUTS * (count // len(INPUTS)))
-    return sizes
-
-
 @pytest.mark.usefixtures("_forgetful")
 @pytest.mark.parametrize(("seconds", "longest"), [(1e-6, 10_000), (1e-3, 1024), (1.5, 1)])
 def test_calls_of_a_slow_model_are_short_enough_to_be_interrupted(
     monkeypatch: pytest.MonkeyPatch, seconds: float, longest: int
 ) -> None:
-    first, *then = sizes_of_calls(monkeypatch, lambda _, inputs: seconds * inputs, 12, 9_996)
-    assert first == 12
-    assert sum(then) == 9_996
-    assert longest / 2 < max(then) <= longest
+    clock, sizes = Clock.put_into(monkeypatch, runner_module, base_module), list[int]()
+
+    def decide(table: Any) -> Any:
+        clock.now += seconds * len(table)
+        sizes.append(len(table))
+        return table["a"]
+
+    decisions = Decisions(themis.batch(decide))
+    decisions.run(INPUTS)
+    decisions.run(INPUTS * 833)
+    assert sizes[0] == len(INPUTS)
+    assert sum(sizes[1:]) == 833 * len(INPUTS)
+    assert longest / 2 < max(sizes[1:]) <= longest
 
 
 @pytest.mark.usefixtures("_forgetful")
@@ -186,10 +177,10 @@ def test_without_a_limit_of_time_batches_depend_on_counts_alone(
             decisions.run(INPUTS * 4)
         return found
 
-    assert sizes(1e-7) == sizes(1.0)
-    assert sizes(1.0)[0] == FIRST_BATCH
-    each = len(INPUTS) * 4
-    assert FIRST_BATCH < sizes(1.0)[-1] == pytest.approx(11 * each / GROWTH_SHARE, abs=1)
+    quick, slow = sizes(1e-7), sizes(1.0)
+    assert quick == slow
+    assert slow[0] == FIRST_BATCH < slow[-1]
+    assert slow[-1] == pytest.approx(11 * 4 * len(INPUTS) / GROWTH_SHARE, abs=1)
 
 
 # Repeats ----------------------------------------------------------------------------------
@@ -218,19 +209,19 @@ def test_repeats_execute_again_and_are_counted_apart(
 def test_the_first_time_is_answered_from_memory_and_its_repeats_are_not_remembered() -> None:
     answers: Iterator[int] = iter(range(9))
     decisions = Decisions(lambda row: next(answers))
-    codes = codes_of([(1, 1)])
-    runner = decisions.runner
+    codes, runner = codes_of([(1, 1)]), decisions.runner
     assert decisions.run([(1, 1)]) == [0]
-    assert decisions.decoded(runner.repeat(codes, again=0)) == [0]
-    assert runner.account.noise == 0
-    assert decisions.decoded(runner.repeat(codes, again=1)) == [1]
-    assert decisions.decoded(runner.repeat(codes, again=2)) == [2]
+    for again in range(3):
+        assert decisions.decoded(runner.repeat(codes, again=again)) == [again]
+        assert runner.account.noise == again
     assert decisions.run([(1, 1)]) == [0]
     account = runner.account
     assert (account.sampling, account.noise, account.cache_hits) == (1, 2, 1)
 
 
 # Failures ---------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("vectorised", [False, True])
 @given(inputs, st.sets(st.sampled_from(INPUTS)), st.sets(st.sampled_from(INPUTS)))
 def test_every_failure_is_counted_with_an_example_of_its_kind(
@@ -240,20 +231,17 @@ def test_every_failure_is_counted_with_an_example_of_its_kind(
     decisions = Decisions(themis.batch(rowwise(subject)) if vectorised else subject)
     decisions.run(given_)
     runner = decisions.runner
-    log, seen = runner.failures, set(given_)
-    account = runner.account
+    log, seen, account = runner.failures, set(given_), runner.account
     assert account.sampling == len(seen)
     assert runner.executions == len(seen) + account.isolating >= len(subject.ran)
     assert account.isolating > 0 or not vectorised or len(seen) < 2 or not seen & crashing
-    crashed, babbled = seen & crashing, (seen - crashing) & babbling
-    assert log.counts == Counter({CRASH: len(crashed), INVALID: len(babbled)})
-    assert log.total == len(crashed | babbled)
-    assert set(log.examples) == {kind for kind, count in log.counts.items() if count}
-    for kind, among in ((CRASH, crashed), (INVALID, babbled)):
-        if among:
-            row, message = log.examples[kind]
-            assert (row["a"], row["b"]) in among
-            assert kind == INVALID or message.startswith("ValueError: no (")
+    failed = {CRASH: seen & crashing, INVALID: (seen - crashing) & babbling}
+    assert log.counts == Counter({kind: len(among) for kind, among in failed.items()})
+    assert log.total == sum(map(len, failed.values()))
+    assert set(log.examples) == {kind for kind, among in failed.items() if among}
+    for kind, (row, message) in log.examples.items():
+        assert (row["a"], row["b"]) in failed[kind]
+        assert kind == INVALID or message.startswith("ValueError: no (")
 
 
 @pytest.mark.usefixtures("_forgetful")
@@ -305,38 +293,35 @@ def test_a_run_is_given_up_early_only_above_the_limit_and_after_some_failures() 
     assert "for the input: a 0, b 0" in str(caught.value)
 
 
-@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("whole", [10**4, 0], ids=["remembers", "forgets"])
 def test_what_explains_a_score_is_counted_but_its_failures_are_not(
-    monkeypatch: pytest.MonkeyPatch, remembers: bool
+    monkeypatch: pytest.MonkeyPatch, whole: int
 ) -> None:
-    if not remembers:
-        monkeypatch.setattr(memory_module, "WHOLE_LIMIT", 0)
+    monkeypatch.setattr(memory_module, "WHOLE_LIMIT", whole)
     subject = Subject(crashing=[(0, 0)])
     decisions = Decisions(subject, max_failures=0.0)
     runner = decisions.runner
+
+    def counts() -> tuple[int, int, int]:
+        return runner.executions, runner.account.explanations, runner.failures.total
+
     with runner.apart():
         assert decisions.run([(0, 0), (0, 1)]) == [None, 1]
-    assert (runner.executions, runner.account.explanations, runner.failures.total) == (2, 2, 0)
+    assert counts() == (2, 2, 0)
     assert not runner.fails_too_often
     assert decisions.run([(0, 0)]) == [None]  # this one is a failure of the measurement
-    assert subject.ran.count((0, 0)) == 2
-    assert (runner.executions, runner.account.explanations, runner.failures.total) == (3, 2, 1)
-
-
-# The cache file ---------------------------------------------------------------------------
+    assert counts() == (3, 2, 1)
 
 
 def test_a_call_of_wide_inputs_has_no_more_values_than_one_of_narrow_ones() -> None:
     sizes: list[int] = []
 
-    @themis.batch
     def decide(table: themis.InputTable) -> Any:
         sizes.append(len(table))
         return np.zeros(len(table), dtype=bool)
 
     schema = themis.Schema({f"c{number}": [0, 1] for number in range(256)})
-    runner = Runner(subject_from(decide, schema), Labels())
-    codes = np.zeros((40_000, 256), dtype=schema.dtype, order="F")
-    runner.perform(codes)
-    assert max(sizes) == CALL_VALUES // 256 < len(codes)
-    assert sum(sizes) == len(codes)
+    runner = Runner(subject_from(themis.batch(decide), schema), Labels())
+    runner.perform(np.zeros((40_000, 256), dtype=schema.dtype, order="F"))
+    assert max(sizes) == CALL_VALUES // 256
+    assert sum(sizes) == 40_000

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import loky
+import pandas as pd
 import pytest
 
+from tests.clocks import Clock
 from tests.projects import NUMBERS, enter, run
-from themis.engine import account, tables
+from themis.engine import account, runner, tables
 from themis.engine.executors import pools, spread
 from themis.scores import domain, scorer
+from themis.subjects import base
 
 MODULE = """
 import numpy as np
@@ -100,7 +103,12 @@ TURNS = [
 
 @pytest.fixture(autouse=True)
 def _many_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is run here first; batches have several tasks and calls, tables whole columns."""
+    """Nothing is run here first; batches have several tasks and calls, tables whole columns.
+
+    No call takes time: slow calls of a function of a table are made shorter, so that an interrupt
+    is heard, and of a call that fails other inputs are run alone than of a shorter one.
+    """
+    Clock.put_into(monkeypatch, runner, base)
     for module, name, value in (
         (spread, "HERE_SECONDS", 0.0),
         (spread, "MOST", 64),
@@ -111,31 +119,31 @@ def _many_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ):
         monkeypatch.setattr(module, name, value)
     enter(tmp_path, monkeypatch)
-    rng = random.Random(1)
-    people = [
-        f"{rng.choice(['green', 'purple', 'blue'])},{rng.choice('fm')},{rng.randrange(1000)},"
-        f"{rng.randrange(1000)}"
-        for _ in range(200)
-    ]
-    Path("people.csv").write_text("\n".join(["race,sex,income,savings", *people, ""]))
+    people = pd.DataFrame(
+        {
+            "race": ["green", "purple", "blue", "green"] * 50,
+            "sex": ["f", "f", "m", "m", "m"] * 40,
+            "income": [each * 391 % 1000 for each in range(200)],
+            "savings": [each * 777 % 1000 for each in range(200)],
+        }
+    )
+    people.to_csv("people.csv", index=False)
 
 
-@pytest.fixture(scope="module")
-def threads() -> Iterator[Executor]:
-    with ThreadPoolExecutor(4) as executor:
-        yield executor
+def workers(kind: Callable[..., Executor], count: int) -> Any:
+    """A fixture: an executor with so many of them."""
+
+    @pytest.fixture(scope="module")
+    def started() -> Iterator[Executor]:
+        with kind(count) as executor:
+            yield executor
+
+    return started
 
 
-@pytest.fixture(scope="module")
-def two() -> Iterator[Executor]:
-    with loky.ProcessPoolExecutor(2) as executor:
-        yield executor
-
-
-@pytest.fixture(scope="module")
-def four() -> Iterator[Executor]:
-    with loky.ProcessPoolExecutor(4) as executor:
-        yield executor
+threads = workers(ThreadPoolExecutor, 4)
+two = workers(loky.ProcessPoolExecutor, 2)
+four = workers(loky.ProcessPoolExecutor, 4)
 
 
 def write(command: str, case: Case, function: str) -> None:

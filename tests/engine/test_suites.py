@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import themis
-from tests.projects import BIASED, SMALL, enter, run, write_project
+from tests.projects import SMALL, Project, run
 from tests.worlds import Case, cases
 from themis.engine.suite_files import OwnColumns
 
+SUFFIXES = pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 SCHEMA = themis.Schema(
     race=["green", "purple", "blue"],
     sex=["f", "m"],
@@ -30,7 +31,7 @@ SCHEMA = themis.Schema(
 
 def loan(person: dict[str, Any]) -> int:
     needed = 30_000 if person["race"] == "green" else 45_000
-    return int(person["income"] > needed + 20_000 * (person["age"] < 30))
+    return int(int(person["income"]) > needed + 20_000 * (int(person["age"]) < 30))
 
 
 def loans(table: Any) -> Any:
@@ -63,7 +64,7 @@ def flips(rows: list[dict[str, Any]], against: str) -> tuple[int, int]:
     return sum(len({row["output"] for row in each}) > 1 for each in found.values()), len(found)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@SUFFIXES
 @pytest.mark.parametrize("subject", [loan, themis.batch(loans)], ids=["rows", "batch"])
 def test_the_causal_score_can_be_counted_in_the_file(
     suffix: str, subject: Any, tmp_path: Path
@@ -90,7 +91,7 @@ def test_the_group_score_can_be_counted_in_the_file(tmp_path: Path) -> None:
         assert (np.mean(counted), len(counted)) == (pytest.approx(group.rate), group.samples)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@SUFFIXES
 def test_rows_of_a_test_differ_in_nothing_but_the_set(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"suite{suffix}"
     with themis.Audit(themis.batch(loans), SCHEMA, error=0.1, suite=path) as audit:
@@ -137,24 +138,23 @@ def test_every_output_is_what_the_subject_says_and_every_execution_is_there(
     assert not set(asked) - present
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@SUFFIXES
 def test_a_small_domain_is_written_once_for_each_set(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"suite{suffix}"
     schema = themis.Schema(race=["green", "purple"], income=range(0, 100))
-    subject = lambda person: person["income"] > (30 if person["race"] == "green" else 60)  # noqa: E731
+    subject = themis.batch(lambda table: table["income"] > 30 + 30 * (table["race"] == "purple"))
     with themis.Audit(subject, schema, suite=path) as audit:
-        score = audit.causal("race")
-        assert score.method == "exact"
-        audit.group("race")
-        assert audit.suite.rows == schema.size
-        audit.causal("income")
+        for against, sets in (("race", 1), ("race", 1), ("income", 2)):
+            assert audit.causal(against).method == "exact"
+            audit.group(against)
+            assert audit.suite.rows == sets * schema.size
     rows = read(path)
-    assert len(rows) == 2 * schema.size
-    assert flips(rows, "race") == (30, 100)
-    assert flips(rows, "income") == (2, 2)
+    assert (flips(rows, "race"), flips(rows, "income")) == ((30, 100), (2, 2))
+    with pytest.raises(themis.RequestError, match="is complete"):
+        audit.causal("race", "income")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@SUFFIXES
 def test_every_declared_output_has_its_columns(suffix: str, tmp_path: Path) -> None:
     def offer(person: dict[str, Any]) -> dict[str, Any]:
         hotels = ["Ibis", "Ritz"] if person["race"] == "green" else ["Ritz", "Ibis"]
@@ -173,8 +173,7 @@ def test_every_declared_output_has_its_columns(suffix: str, tmp_path: Path) -> N
     rows = read(path)
     assert len(rows) > 100
     for row in rows:
-        person = {**row, "income": int(row["income"]), "age": int(row["age"])}
-        expected = offer(person)
+        expected = offer({**row, "income": int(row["income"])})
         assert row["output.granted"] == expected["granted"]
         good = expected["granted"] == "yes"
         assert row["favourable.granted"] in (good, json.dumps(good))
@@ -205,12 +204,11 @@ def test_failures_stand_in_the_suite_with_their_kind(tmp_path: Path) -> None:
     with themis.Audit(decide, SCHEMA, suite=path, max_failures=1.0) as audit:
         audit.causal("race")
     rows = read(path)
-    for age, kind in ((33, "crash"), (34, "invalid output"), (35, None)):
-        own = [row for row in rows if row["age"] == age]
-        assert own
-        assert {row["failure"] for row in own} == {kind}
-        assert all((row["output"] is None) == (kind is not None) for row in own)
-        assert all((row["favourable"] is None) == (kind is not None) for row in own)
+    assert {33, 34, 35} <= {row["age"] for row in rows}
+    for row in rows:
+        kind = {33: "crash", 34: "invalid output"}.get(row["age"])
+        assert row["failure"] == kind
+        assert [row[each] is None for each in ("output", "favourable")] == [kind is not None] * 2
 
 
 def test_what_was_run_is_there_when_the_run_is_interrupted(tmp_path: Path) -> None:
@@ -230,10 +228,7 @@ def test_what_was_run_is_there_when_the_run_is_interrupted(tmp_path: Path) -> No
     audit.close()
     rows = read(path)
     assert 1_000 - 5 * 3 <= len(rows) <= 1_000
-    for row in rows:
-        assert int(row["output"]) == loan(
-            {**row, "age": int(row["age"]), "income": int(row["income"])}
-        )
+    assert all(int(row["output"]) == loan(row) for row in rows)
 
 
 def test_names_that_clash_get_a_prefix(tmp_path: Path) -> None:
@@ -253,35 +248,29 @@ def test_names_that_clash_get_a_prefix(tmp_path: Path) -> None:
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@SUFFIXES
+@settings(max_examples=10, deadline=None)
 @given(
     values=st.lists(texts.filter(lambda text: text.strip() == text), min_size=2, unique=True),
-    name=texts.filter(lambda text: text.strip() and not set(text) & set(",`")),
+    name=texts.filter(lambda text: text.strip() and not set(text) & set(",`nr")),
     number=st.integers(-(2**61), 2**61),
 )
 def test_any_text_and_number_comes_out_of_the_file_as_it_went_in(
-    tmp_path_factory: pytest.TempPathFactory, values: list[str], name: str, number: int
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, values: Any, name: str, number: int
 ) -> None:
-    folder = tmp_path_factory.mktemp("suite")
     large = themis.Integers(number, number + 10**6)
     schema = themis.Schema({name: values, "n": large, "r": themis.Reals(-1, 1, step=1e-6)})
-    if len(schema.names) < 3:
-        return
-    for suffix in (".csv", ".jsonl", ".parquet"):
-        seen = []
+    ran = set()
 
-        def decide(person: dict[str, Any], seen: list[Any] = seen) -> bool:
-            seen.append({each: person[each] for each in schema.names})
-            return True
+    def decide(person: dict[str, Any]) -> bool:
+        row = (person[each] for each in schema.names)
+        ran.add(tuple(map(str, row) if suffix == ".csv" else row))
+        return True
 
-        path = folder / f"suite{suffix}"
-        with themis.Audit(decide, schema, suite=path, max_executions=300, probe=0) as audit:
-            audit.causal(name)
-        as_is = read(path)
-        if suffix == ".csv":
-            seen = [{key: str(value) for key, value in row.items()} for row in seen]
-        rows = [{each: row[each] for each in schema.names} for row in as_is]
-        assert {tuple(row.values()) for row in rows} == {tuple(row.values()) for row in seen}
+    path = tmp_path_factory.mktemp("suite") / f"suite{suffix}"
+    with themis.Audit(decide, schema, suite=path, max_executions=300, probe=0) as audit:
+        audit.causal(name)
+    assert {tuple(row[each] for each in schema.names) for row in read(path)} == ran
 
 
 # --- mistakes and the command ---------------------------------------------------------------
@@ -296,22 +285,18 @@ def test_any_text_and_number_comes_out_of_the_file_as_it_went_in(
     ],
 )
 def test_a_place_for_no_suite_is_a_mistake_before_anything_runs(
-    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, words: str, project: Project
 ) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, "open('ran', 'w')\nreturn 1", inputs=SMALL)
+    project("open('ran', 'w')\nreturn 1", inputs=SMALL)
     result = run("score", "--suite", name)
     assert result.exit_code == 2
     assert f"--suite: '{name}' {words}" in result.output
-    assert not (tmp_path / "ran").exists()
+    assert not Path("ran").exists()
 
 
-def test_a_full_disk_ends_the_suite_and_not_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, BIASED)
-    (tmp_path / "suite.csv").symlink_to("/dev/full")
+def test_a_full_disk_ends_the_suite_and_not_the_run(project: Project) -> None:
+    project()
+    Path("suite.csv").symlink_to("/dev/full")
     result = run("score", "--suite", "suite.csv", "--against", "race")
     assert result.exit_code == 2
     assert "■ decision changes" in result.output
@@ -331,27 +316,11 @@ def test_without_pyarrow_there_is_no_parquet_but_all_else(
     assert len(read(tmp_path / "suite.csv")) == audit.suite.rows
 
 
-def test_a_complete_suite_takes_nothing_more(tmp_path: Path) -> None:
-    audit = themis.Audit(loan, SCHEMA, suite=tmp_path / "suite.csv")
-    audit.causal("race")
-    audit.close()
-    with pytest.raises(themis.RequestError, match="is complete"):
-        audit.causal("sex")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [("score", "--against", "race"), ("search", "--threshold", "0.2"), ("check",)],
-    ids=lambda each: each[0],
-)
-def test_the_commands_write_a_suite_and_say_so(
-    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
-    checks = '[[checks]]\nagainst = ["race"]\nmax_score = 0.9\n'
-    write_project(tmp_path, BIASED, inputs=SMALL, extra=checks)
-    result = run(*command, "--suite", "suite.jsonl")
+@pytest.mark.parametrize("command", ["score --against race", "search --threshold 0.2", "check"])
+def test_the_commands_write_a_suite_and_say_so(command: str, project: Project) -> None:
+    project(inputs=SMALL, extra='[[checks]]\nagainst = ["race"]\nmax_score = 0.9\n')
+    result = run(*command.split(), "--suite", "suite.jsonl")
     assert result.exit_code == 0, result.output
-    rows = read(tmp_path / "suite.jsonl")
+    rows = read(Path("suite.jsonl"))
     assert f"{len(rows):,} rows in suite.jsonl" in result.output
     assert flips(rows, "race")[0] > 0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import themis
+from tests.oracle import World
 from tests.worlds import Case, cases
 from themis.engine import memory as memory_module
 from themis.engine import tables as tables_module
@@ -50,10 +51,10 @@ class Setting:
     """A world and how its subject behaves."""
 
     case: Case
-    failing: int  # one input in so many has no decision; 0: none
-    distinct: bool  # whether different inputs get different decisions, as far as they go
-    vectorised: bool
-    column_rows: int  # from so many rows on, columns are batches of their own
+    failing: int = 0  # one input in so many has no decision; 0: none
+    distinct: bool = True  # whether different inputs get different decisions, as far as they go
+    vectorised: bool = False
+    column_rows: int = 4_096  # from so many rows on, columns are batches of their own
 
 
 class Desk:
@@ -93,15 +94,10 @@ class Desk:
         active = None
         if question.active is not None:
             active = np.resize(np.array(question.active), variants.width)
+        rows, until_flip = (question.start, question.stop), question.until_flip
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tables_module, "COLUMN_ROWS", self.setting.column_rows)
-            _, cells = self.tables.fill(
-                variants,
-                question.start,
-                question.stop,
-                active=active,
-                until_flip=question.until_flip,
-            )
+            _, cells = self.tables.fill(variants, *rows, active=active, until_flip=until_flip)
         return self.decoded(cells)
 
     def variants(self, columns: tuple[int, ...]) -> Variants:
@@ -116,12 +112,10 @@ class Desk:
 
     def inputs(self, question: Question) -> list[list[Row]]:
         """The input of each cell, put together by hand."""
-        assignments = Assignments(self.schema, question.columns)
+        columns, rows = question.columns, range(question.start, question.stop)
+        assignments = Assignments(self.schema, columns)
         levels = assignments.levels(np.arange(assignments.count)).tolist()
-        return [
-            [self._input(number, question.columns, each) for each in levels]
-            for number in range(question.start, question.stop)
-        ]
+        return [[self._input(number, columns, each) for each in levels] for number in rows]
 
     def _input(self, number: int, columns: tuple[int, ...], levels: list[int]) -> Row:
         codes = self.base.rows(number, number + 1)[0].copy()
@@ -153,38 +147,28 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "CHUNK", 8)  # base inputs are drawn in so many at a time
 
 
-def settings_of(case: Any, *, distinct: Any) -> Any:
-    return st.builds(
-        Setting,
-        case=case,
-        failing=st.sampled_from([0, 2, 5]),
-        distinct=distinct,
-        vectorised=st.booleans(),
-        column_rows=st.sampled_from([1, 4, 4_096]),
-    )
-
-
 @st.composite
 def any_questions(draw: Any) -> tuple[Setting, list[Question]]:
-    """The same with few or many decisions, and with tables of which not all is wanted."""
-    setting = draw(settings_of(cases(), distinct=st.booleans()))
+    """With few or many decisions, and with tables of which not all is wanted."""
+    setting = draw(
+        st.builds(
+            Setting,
+            case=cases(),
+            failing=st.sampled_from([0, 2, 5]),
+            distinct=st.booleans(),
+            vectorised=st.booleans(),
+            column_rows=st.sampled_from([1, 4, 4_096]),
+        )
+    )
+    columns = st.sets(st.integers(0, len(setting.case.schema) - 1), min_size=1, max_size=3)
     active = st.none() | st.lists(st.booleans(), min_size=1, max_size=5).map(tuple)
-    each = questions_of(setting.case, until_flip=st.booleans(), active=active)
-    return setting, draw(st.lists(each, min_size=2, max_size=6))
-
-
-def questions_of(case: Case, **options: Any) -> Any:
-    columns = st.sets(st.integers(0, len(case.schema) - 1), min_size=1, max_size=3)
-    rows = st.tuples(st.integers(0, 6), st.integers(1, 8))
-    parts = st.fixed_dictionaries({"columns": columns, "rows": rows, **options})
-    return parts.map(_question)
-
-
-def _question(parts: dict[str, Any]) -> Question:
-    columns, (start, count) = tuple(sorted(parts.pop("columns"))), parts.pop("rows")
-    if parts.get("until_flip"):
-        parts["active"] = None
-    return Question(columns, start, start + count, **parts)
+    questions = []
+    for _ in range(draw(st.integers(2, 6))):
+        chosen, start, until_flip = draw(columns), draw(st.integers(0, 6)), draw(st.booleans())
+        stop = start + draw(st.integers(1, 8))
+        wanted = None if until_flip else draw(active)
+        questions.append(Question(tuple(sorted(chosen)), start, stop, until_flip, wanted))
+    return setting, questions
 
 
 # Sharing ----------------------------------------------------------------------------------
@@ -237,12 +221,9 @@ def test_no_variant_of_a_row_is_executed_twice(asked: tuple[Setting, list[Questi
 
 def plain(*sizes: int, **behaviour: Any) -> Setting:
     """A world without bins, weights or constraints, in which every input decides differently."""
-    from tests.oracle import World
-
     schema = themis.Schema({f"c{place}": range(size) for place, size in enumerate(sizes)})
-    case = Case(schema, None, World((), lambda row: True, lambda row: None), ())
-    options = {"failing": 0, "distinct": True, "vectorised": False, "column_rows": 4_096}
-    return Setting(case, **{**options, **behaviour})
+    world = World((), lambda row: True, lambda row: None)
+    return Setting(Case(schema, None, world, ()), **behaviour)
 
 
 def test_a_superset_and_a_neighbour_take_over_what_they_have_in_common() -> None:
