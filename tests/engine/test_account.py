@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import themis
-from tests.external import ran, write_command, write_worker
+from tests.external import lasting, ran, write_command, write_worker
 from tests.services import Reply, Request, serve
 from themis.audit.checker import run_checks
 from themis.results.model import Result, Score, SearchResult
@@ -34,15 +34,18 @@ class Counted:
     inputs: int = 0
     calls: int = 0
 
+    def count(self, inputs: int) -> None:
+        self.inputs, self.calls = self.inputs + inputs, self.calls + 1
 
-def decide(person: Any) -> bool:
-    return bool(person["savings"] % 100 > (50 if person["race"] == "green" else 60))
+
+def fair(table: Any, green: int = 50, others: int = 60) -> Any:
+    return table["savings"] % 100 > np.where(table["race"] == "green", green, others)
 
 
 def row_function(seen: Counted) -> Any:
     def loan(person: dict[str, Any]) -> bool:
-        seen.inputs, seen.calls = seen.inputs + 1, seen.calls + 1
-        return decide(person)
+        seen.count(1)
+        return bool(person["savings"] % 100 > (50 if person["race"] == "green" else 60))
 
     return loan
 
@@ -51,52 +54,44 @@ def keywords(seen: Counted) -> Any:
     return themis.keywords(lambda **person: row_function(seen)(person))
 
 
-def batch_function(seen: Counted, *, crash: int | None = None) -> Any:
+def batch_function(seen: Counted, answer: Callable[[Any], Any] = fair) -> Any:
     def loan(table: themis.InputTable) -> Any:
-        seen.inputs, seen.calls = seen.inputs + len(table), seen.calls + 1
-        if crash is not None and (table["savings"] == crash).any():
-            raise ValueError("not with these savings")
-        return table["savings"] % 100 > np.where(table["race"] == "green", 50, 60)
+        seen.count(len(table))
+        return answer(table)
 
     return themis.batch(loan)
 
 
 def crashing(seen: Counted) -> Any:
-    return batch_function(seen, crash=7)
+    def answer(table: themis.InputTable) -> Any:
+        if (table["savings"] == 7).any():
+            raise ValueError("not with these savings")
+        return fair(table)
+
+    return batch_function(seen, answer)
 
 
 def model(seen: Counted) -> Any:
     class Model:
         def predict(self, frame: Any) -> Any:
-            seen.inputs, seen.calls = seen.inputs + len(frame), seen.calls + 1
-            return (frame["savings"] % 100 > np.where(frame["race"] == "green", 50, 60)).to_numpy()
+            seen.count(len(frame))
+            return fair(frame).to_numpy()
 
     return Model()
 
 
 def noisy(seen: Counted) -> Any:
     rng = np.random.default_rng(1)
-
-    def loan(table: themis.InputTable) -> Any:
-        seen.inputs, seen.calls = seen.inputs + len(table), seen.calls + 1
-        fair = table["savings"] % 100 > np.where(table["race"] == "green", 30, 70)
-        return fair ^ (rng.random(len(table)) < 0.02)
-
-    return themis.batch(loan)
+    return batch_function(seen, lambda table: fair(table, 30, 70) ^ (rng.random(len(table)) < 0.02))
 
 
 def among_neighbours(seen: Counted) -> Any:
-    def loan(table: themis.InputTable) -> Any:
-        seen.inputs, seen.calls = seen.inputs + len(table), seen.calls + 1
-        return table["savings"] > table["savings"].mean()
-
-    return themis.batch(loan)
+    return batch_function(seen, lambda table: table["savings"] > table["savings"].mean())
 
 
 INNER = [row_function, keywords, batch_function, crashing, model, noisy, among_neighbours]
 AMONG = ["race", "sex"]
 ROWS = {"race": ["green", "purple"] * 20, "sex": ["f"] * 40, "savings": list(range(40, 80))}
-ROWS_LARGE = {**ROWS, "income": list(range(40))}
 
 
 def checked(audit: themis.Audit) -> Result:
@@ -108,7 +103,7 @@ def checked(audit: themis.Audit) -> Result:
 
 
 def rows_of(audit: themis.Audit) -> dict[str, list[Any]]:
-    return ROWS_LARGE if "income" in audit.schema.names else ROWS
+    return {name: list(ROWS.get(name, range(40))) for name in audit.schema.names}
 
 
 Ask = Callable[[themis.Audit], Result | Score | SearchResult]
@@ -166,19 +161,9 @@ def test_reported_is_received_and_asking_again_executes_nothing(
         assert numbers(again) == numbers(answer)
 
 
-def numbers(answer: Result | Score | SearchResult) -> Any:
+def numbers(answer: Any) -> Any:
     """What was measured, without what it cost."""
-    data = answer.to_dict()
-
-    def measured(value: Any) -> Any:
-        if isinstance(value, list):
-            return [measured(each) for each in value]
-        passing = ("executions", "cache_hits", "account", "timing")
-        if isinstance(value, dict):
-            return {name: measured(v) for name, v in value.items() if name not in passing}
-        return value
-
-    return measured(data)
+    return lasting(answer.to_dict())
 
 
 @pytest.mark.some_slow(core=2)
@@ -244,11 +229,10 @@ def http_lists(folder: Path, run: str) -> Iterator[tuple[Path, Callable[[], int]
     with serve() as service:
         service.answer = answer
         config = write_command(folder, run=run)
-        head = f'kind = "http"\nurl = "{service.url}"\nretries = 3\n'
+        head = f'kind = "http"\nurl = "{service.url}"\nretries = 3\nanswer = "/decision"\n'
         text = config.read_text()
         start, stop = text.index("kind ="), text.index("favourable")
-        keys = 'answer = "/decision"\nbody = "{inputs}"\n'
-        config.write_text(text[:start] + head + keys + text[stop:])
+        config.write_text(f'{text[:start]}{head}body = "{{inputs}}"\n{text[stop:]}')
         yield config, lambda: counts[0]
 
 

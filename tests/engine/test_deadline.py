@@ -46,12 +46,6 @@ from themis.subjects.base import BudgetEndedError
 from themis.subjects.functions import RowFunction
 from themis.subjects.labels import Labels
 
-
-def slowly(case: Any) -> Any:
-    """A case that is left out of the core: the others keep the same promise."""
-    return pytest.param(case, marks=pytest.mark.slow)
-
-
 PATIENT = "timeout_seconds = 900\ndeterministic = true"
 
 
@@ -75,7 +69,8 @@ def service(folder: Path) -> Iterator[Path]:
 Kind = Callable[[Path], Any]
 
 
-@pytest.mark.parametrize("kind", [command, *map(slowly, (worker, service))])
+@pytest.mark.some_slow(core=3)
+@pytest.mark.parametrize("kind", [command, worker, service])
 def test_a_run_whose_subject_never_answers_ends_with_its_time(tmp_path: Path, kind: Kind) -> None:
     with kind(tmp_path) as config:
         (tmp_path / f"loan.{'py' if kind is worker else 'sh'}.log").touch()
@@ -146,10 +141,9 @@ class Hurried:
 
 
 def replay(subject: Hurried) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subject, "most", -1)
-        result = subject.audit().score([["race"]], ["causal"])
-    subject.calls = 0
+    most, subject.most = subject.most, -1
+    result = subject.audit().score([["race"]], ["causal"])
+    subject.most, subject.calls = most, 0
     return subject.audit().replay(result)
 
 
@@ -199,32 +193,29 @@ def test_what_the_deadline_cuts_off_behind_a_score_is_only_lacking(
     monkeypatch: pytest.MonkeyPatch, measure: Measure, purpose: Purpose
 ) -> None:
     clock = Clock.put_into(monkeypatch, runner_module, base_module)
-    subject = Hurried(clock, -1)
+    subject, counting = Hurried(clock, -1), Ledger.counting_as
     whole = subject.audit(error=0.05).score([["race"]], [measure])
     audit = subject.audit(error=0.05)
-    counting = Ledger.counting_as
 
     def counting_late(ledger: Ledger, counted: Purpose) -> Any:
-        if counted == purpose:
-            clock.now += 1_000.0
+        clock.now += 1_000.0 * (counted == purpose)
         return counting(ledger, counted)
 
     monkeypatch.setattr(Ledger, "counting_as", counting_late)
     cut = audit.score([["race"]], [measure])
-    (score,), (expected,) = cut.scores, whole.scores
-    assert (score.score, score.high, score.samples, score.stopped) == (
-        expected.score, expected.high, expected.samples, expected.stopped
-    )  # fmt: skip
+    first, second = (
+        (each.score, each.high, each.samples, each.stopped)
+        for (each,) in (cut.scores, whole.scores)
+    )
+    assert first == second
     assert getattr(cut.account, purpose) == 0 < getattr(whole.account, purpose)
-    assert expected.is_checked
-    assert score.reruns is None
-    assert not score.is_checked
+    assert [each.scores[0].is_checked for each in (cut, whole)] == [False, True]
+    assert cut.scores[0].reruns is None
 
 
 def test_a_deadline_is_that_of_a_batch_and_not_of_the_subject() -> None:
     subject = RowFunction(lambda person: 1, themis.Schema(race=["green", "purple"]))
-    audit = themis.Audit(subject, subject.schema, max_seconds=1e-9)
-    assert audit.causal("race").samples == 0
+    assert themis.Audit(subject, subject.schema, max_seconds=1e-9).causal("race").samples == 0
     batch = subject.load(np.array([[0], [1]]))
     assert batch.run().outputs == [1, 1]
     subject.deadline = 0.0
@@ -244,8 +235,7 @@ def test_what_an_interrupted_batch_did_run_is_counted() -> None:
     runner = Runner(RowFunction(interrupted, schema), Labels(), max_failures=1.0)
     with pytest.raises(KeyboardInterrupt):
         runner.run(np.array([[0], [1], [2]]))
-    assert runner.account.sampling == 2
-    assert runner.asked == 2
+    assert runner.account.sampling == runner.asked == 2
 
 
 def test_a_plan_is_made_after_a_budget_has_ended(tmp_path: Path) -> None:

@@ -17,21 +17,19 @@ from themis.search.deciding import SearchRequest
 from themis.search.flips import FlipBook
 
 A_B_C = tuple(range(3))
+
+PARTS: dict[str, Any] = {"a": [0, 1, 2], "b": range(6), "c": [0, 1], "d": range(40)}
 WORLDS = {
-    "plain": themis.Schema(a=[0, 1, 2], b=range(6), c=[0, 1], d=range(40)),
-    "constraints": themis.Schema(
-        {"a": [0, 1, 2], "b": range(6), "c": [0, 1], "d": range(40)},
-        constraints=["a != 2 or b > 1", "c == 0 or d < 30"],
-    ),
+    "plain": themis.Schema(PARTS),
+    "constraints": themis.Schema(PARTS, constraints=["a != 2 or b > 1", "c == 0 or d < 30"]),
     "missing": themis.Schema(
-        a=themis.Values([0, 1, 2], missing=0.2),
-        b=themis.Integers(0, 5, missing=0.1, missing_as_counterfactual=True),
-        c=[0, 1],
-        d=range(40),
+        PARTS
+        | {
+            "a": themis.Values([0, 1, 2], missing=0.2),
+            "b": themis.Integers(0, 5, missing=0.1, missing_as_counterfactual=True),
+        }
     ),
-    "bins": themis.Schema(
-        a=[0, 1, 2], b=themis.Integers(0, 59, bins=[10, 25, 40]), c=[0, 1], d=range(40)
-    ),
+    "bins": themis.Schema(PARTS | {"b": themis.Integers(0, 59, bins=[10, 25, 40])}),
 }
 
 
@@ -119,41 +117,30 @@ def any_of_six(table: themis.InputTable) -> Any:
     return sum((table[name] == 0).astype(int) for name in "abcdef") + table["rest"] % 2 > 1
 
 
-class Interrupted:
-    """A function of a table that is interrupted at a call; at none before that is said."""
-
-    def __init__(self, decide: Callable[[themis.InputTable], Any], last: int = 0) -> None:
-        self.decide, self.last, self.calls = decide, last, 0
-
-    def __call__(self, table: themis.InputTable) -> Any:
-        self.calls += 1
-        if self.calls == self.last:
-            raise KeyboardInterrupt
-        return self.decide(table)
-
-    def audit(self, schema: themis.Schema, **options: Any) -> themis.Audit:
-        self.calls = 0
-        audit = themis.Audit(themis.batch(self), schema, **options)
-        audit.sampler.keep_on_interrupt = True
-        return audit
-
-
 def test_an_interrupt_within_a_check_ends_its_search() -> None:
     schema = themis.Schema({name: range(4) for name in "abcdef"} | {"rest": range(10**6)})
-    decide = Interrupted(any_of_six)
 
-    def checked() -> themis.SearchResult:
-        searched = decide.audit(schema, seed=1).search_all(
-            0.1, ["group"], list("abcdef"), max_size=1, accepted=lambda _: None
-        )
-        return searched.searches[0]
+    def checked(last: int) -> tuple[themis.SearchResult, int]:
+        """A search that is interrupted at its last call, and how many there were."""
+        calls = 0
 
-    assert len(checked().found) == 6
-    for last in range(4, decide.calls - 8):
-        decide.last = last
-        result = checked()
-        assert decide.calls == last
-        assert result.stopped == "interrupted"
+        def decide(table: themis.InputTable) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == last:
+                raise KeyboardInterrupt
+            return any_of_six(table)
+
+        audit = themis.Audit(themis.batch(decide), schema, seed=1)
+        audit.sampler.keep_on_interrupt = True
+        limits: Any = {"max_size": 1, "accepted": lambda _: None}
+        return audit.search_all(0.1, ["group"], list("abcdef"), **limits).searches[0], calls
+
+    whole, total = checked(0)
+    assert len(whole.found) == 6
+    for last in range(4, total - 8):
+        result, calls = checked(last)
+        assert (result.stopped, calls) == ("interrupted", last)
 
 
 def test_pairs_of_found_sets_are_their_own() -> None:
@@ -166,41 +153,33 @@ def test_pairs_of_found_sets_are_their_own() -> None:
         assert score.account is not None
         assert 0 < score.account.explanations < 2_000
         for first, second in (each.inputs for each in score.witnesses):
-            differing = {name for name in first if first[name] != second[name]}
-            assert differing
-            assert differing <= set(score.against)
+            assert first != second
+            assert {name for name in first if first[name] != second[name]} <= set(score.against)
     parts = sum(score.account.explanations for score in result.minimal_sets if score.account)
     assert result.account is not None
     assert parts <= result.account.explanations
 
 
-def test_sets_too_wide_to_be_settled_at_once_take_few_calls_too() -> None:
+def noting(decide: Callable[[themis.InputTable], Any]) -> tuple[Any, list[int]]:
+    """A function of a table, and the sizes of its calls."""
     sizes: list[int] = []
+    return themis.batch(lambda table: sizes.append(len(table)) or decide(table)), sizes
 
-    def decide(table: themis.InputTable) -> Any:
-        sizes.append(len(table))
-        return table["income"] >= 30 + 10 * ((table["sex"] == 0) & (table["age"] < 40))
 
+def test_sets_too_wide_to_be_settled_at_once_take_few_calls_too() -> None:
+    subject, sizes = noting(lambda t: t["income"] >= 30 + 10 * ((t["sex"] == 0) & (t["age"] < 40)))
     schema = themis.Schema(
         sex=range(2), race=range(3), age=range(18, 81), income=range(101), zip=range(300)
     )
-    audit = themis.Audit(themis.batch(decide), schema, seed=1)
-    result = audit.search(0.3, max_size=2)
-    assert result.found == (("income",),)
+    assert themis.Audit(subject, schema, seed=1).search(0.3, max_size=2).found == (("income",),)
     assert len(sizes) <= 45  # 82 when tries began with one variant
     assert sum(size < 100 for size in sizes) <= 10  # which were 41
 
 
 def test_sets_with_too_many_assignments_are_sampled_together() -> None:
-    sizes: list[int] = []
-
-    def decide(table: themis.InputTable) -> Any:
-        sizes.append(len(table))
-        return (table["a"] < 150) & (table["b"] < 150)
-
+    subject, sizes = noting(lambda t: (t["a"] < 150) & (t["b"] < 150))
     wide = themis.Schema(a=range(300), b=range(300), c=range(300), d=range(10**6))
-    audit = themis.Audit(themis.batch(decide), wide, seed=1)
-    result = audit.search(0.75, among=["a", "b", "c"], max_size=2)
+    result = themis.Audit(subject, wide, seed=1).search(0.75, among=["a", "b", "c"], max_size=2)
     assert result.found == (("a", "b"),)
     pairs = {each.against: each.decision for each in result.tested if len(each.against) == 2}
     assert pairs == {("a", "b"): "above", ("a", "c"): "undecided", ("b", "c"): "undecided"}

@@ -23,8 +23,7 @@ Scores = dict[Set, Fraction]
 
 def ratios(case: Case, measure: str) -> Scores:
     """Every set's score by Definitions 3.6 and 3.7, in ratios of whole numbers."""
-    world = case.world
-    names = case.schema.names
+    world, names = case.world, case.schema.names
     weights: dict[tuple[Any, ...], int] = {}
     for values, _ in world.inputs():
         each = [v.weight(value) for v, value in zip(world.variables, values, strict=True)]
@@ -71,16 +70,15 @@ def thresholds(scores: Scores) -> list[Fraction]:
 
 def assert_defined(result: themis.SearchResult, scores: Scores, threshold: Fraction) -> None:
     assert set(result.found) == reaching(scores, threshold)
-    ties = {s for s in result.found if scores[s] == threshold} if threshold else set()
-    assert set(result.ties) == ties
+    assert set(result.ties) == {s for s in result.found if threshold and scores[s] == threshold}
     assert result.conclusive
     assert not result.undecided
     for each in result.minimal_sets:
         assert each.low == each.high == pytest.approx(float(scores[each.against]), abs=1e-9)
-    decided = {each.against: each for each in result.tested}
-    for names, each in decided.items():
-        reaches = scores[names] >= threshold if threshold else scores[names] > 0
-        assert (each.decision == "above") == reaches
+    for decided in result.tested:
+        score = scores[decided.against]
+        reaches = score >= threshold if threshold else score > 0
+        assert (decided.decision == "above") == reaches
 
 
 WORLDS = settings(
@@ -88,8 +86,11 @@ WORLDS = settings(
 )
 
 
+MEASURES = st.sampled_from(["causal", "group"])
+
+
 @WORLDS
-@given(cases(binned=False, most=3), st.sampled_from(["causal", "group"]))
+@given(cases(binned=False, most=3), MEASURES)
 def test_exact_searches_answer_by_the_definition_ties_included(case: Case, measure: Any) -> None:
     scores = ratios(case, measure)
     audit = case.audit(deterministic=True)
@@ -97,10 +98,6 @@ def test_exact_searches_answer_by_the_definition_ties_included(case: Case, measu
         result = audit.search(float(threshold), measure)
         assert result.method == "exact"
         assert_defined(result, scores, threshold)
-
-
-def without_weights(most: int) -> st.SearchStrategy[Case]:
-    return cases(binned=False, weighted=False, most=most)
 
 
 def test_a_sampled_search_that_met_every_input_answers_by_the_definition(
@@ -111,10 +108,10 @@ def test_a_sampled_search_that_met_every_input_answers_by_the_definition(
     methods = []
 
     @WORLDS
-    @given(without_weights(3), st.sampled_from(["causal", "group"]), st.integers(0, 6))
+    @given(cases(binned=False, weighted=False, most=3), MEASURES, st.integers(0, 6))
     def check(case: Case, measure: Any, number: int) -> None:
         scores = ratios(case, measure)
-        threshold = thresholds(scores)[min(number, len(thresholds(scores)) - 1)]
+        threshold = thresholds(scores)[: number + 1][-1]
         audit = case.audit(deterministic=True, error=0.04)
         result = audit.search(float(threshold), measure)
         assert result.stopped == "done"
@@ -128,13 +125,12 @@ def test_a_sampled_search_that_met_every_input_answers_by_the_definition(
     assert methods.count("exact") >= 15
 
 
-def test_thirds_tie_although_no_float_is_a_third() -> None:
+@pytest.mark.parametrize("measure", ["causal", "group"])
+def test_thirds_tie_although_no_float_is_a_third(measure: Any) -> None:
     space = themis.Schema(a=range(2), b=range(3))
     audit = themis.Audit(themis.batch(lambda t: (t["a"] == 1) & (t["b"] == 0)), space)
-    for measure in ("causal", "group"):
-        assert ("a",) in audit.search(1 / 3, measure).ties  # type: ignore[arg-type]
-        above = audit.search(1 / 3 + 1e-11, measure)  # type: ignore[arg-type]
-        assert ("a",) not in above.found
+    assert ("a",) in audit.search(1 / 3, measure).ties
+    assert ("a",) not in audit.search(1 / 3 + 1e-11, measure).found
 
 
 # When all is run ----------------------------------------------------------------------------
@@ -145,42 +141,25 @@ def near(table: themis.InputTable) -> Any:
     return (table["a"] == 1) & (table["rest"] < 500) | (table["b"] == 1) & (table["rest"] < 490)
 
 
-def test_a_search_that_would_go_on_for_longer_runs_what_is_missing() -> None:
-    audit = themis.Audit(themis.batch(near), NARROW, error=0.02, deterministic=True)
-    result = audit.search(0.25, among=["a", "b"])
-    assert result.method == "exact"
-    assert result.executions == NARROW.size
-    assert result.minimal_sets[0].low == result.minimal_sets[0].high
-
-
-def test_a_search_after_all_was_run_is_exact_and_free() -> None:
-    audit = themis.Audit(themis.batch(near), NARROW, deterministic=True)
-    audit.runner.run(audit.sampler.population.combinations(np.arange(NARROW.size)))
-    for measure in ("causal", "group"):
-        result = audit.search(0.9, measure, among=["a", "b"])  # type: ignore[arg-type]
-        assert result.method == "exact"
-        assert result.executions == 0
-
-
-def test_a_budget_that_ends_with_the_last_input_does_not_leave_sets_open() -> None:
-    audit = themis.Audit(themis.batch(near), NARROW, error=0.02, deterministic=True)
-    assert audit.search(0.25, among=["a", "b"], max_executions=NARROW.size).conclusive
+def test_a_search_that_would_go_on_for_longer_runs_what_is_missing_and_the_next_is_free() -> None:
+    for budget in (None, NARROW.size):  # one that ends with the last input
+        audit = themis.Audit(themis.batch(near), NARROW, error=0.02, deterministic=True)
+        result = audit.search(0.25, among=["a", "b"], max_executions=budget)
+        assert (result.method, result.executions) == ("exact", NARROW.size)
+        assert result.conclusive
+        assert result.minimal_sets[0].low == result.minimal_sets[0].high
+        for measure in ("causal", "group"):
+            again = audit.search(0.9, measure, among=["a", "b"])  # type: ignore[arg-type]
+            assert (again.method, again.executions) == ("exact", 0)
 
 
 def test_a_check_holds_when_a_score_only_equals_its_limit() -> None:
     """At most the limit is allowed, so that sets which contain a tie are looked at as well."""
     space = themis.Schema(race=["green", "purple"], sex=["f", "m"], income=range(10))
-
-    def decide(row: dict[str, Any]) -> bool:
-        bonus = 3 * (row["race"] == "green")
-        return bool(row["income"] + bonus >= 5)
-
-    def verdict(limit: float) -> Any:
-        audit, check = themis.Audit(decide, space), Check(search=True, max_score=limit)
-        return run_checks(audit, [check], among=["race", "sex"]).checks[0].verdict
-
-    assert verdict(0.3) == "holds"
-    assert verdict(0.29) == "violated"
+    audit = themis.Audit(lambda row: row["income"] + 3 * (row["race"] == "green") >= 5, space)
+    checks = [Check(search=True, max_score=limit) for limit in (0.3, 0.29)]
+    answers = run_checks(audit, checks, among=["race", "sex"]).checks
+    assert [each.verdict for each in answers] == ["holds", "violated"]
 
 
 def test_what_equals_the_threshold_leaves_open_whether_a_larger_set_is_above() -> None:
@@ -188,8 +167,8 @@ def test_what_equals_the_threshold_leaves_open_whether_a_larger_set_is_above() -
     audit = themis.Audit(lambda row: row["income"] + 3 * (row["race"] == "green") >= 5, space)
     with pytest.raises(themis.InconclusiveError, match="exactly at the limit"):
         audit.search(0.3, among=["race"]).assert_nothing_found()
-    audit.search(0.4, among=["race"]).assert_nothing_found()
-    audit.search(1, among=["race"]).assert_nothing_found()
+    for threshold in (0.4, 1):
+        audit.search(threshold, among=["race"]).assert_nothing_found()
     with pytest.raises(themis.DiscriminationError):
         audit.search(0, among=["race"]).assert_nothing_found()
 
@@ -207,9 +186,7 @@ def test_a_known_score_that_failures_leave_between_two_ends_is_not_said_to_be_on
     assert (score.low, score.high) == (0.3, pytest.approx(0.3 + 2 / 30))
     found = audit.search(0.1, "group", among=["sex", "age"])
     (tested,) = (each for each in found.tested if each.against == ("sex",))
-    assert tested.decision == "above"
-    assert tested.was_counted
-    assert not tested.is_exact
+    assert (tested.decision, tested.was_counted, tested.is_exact) == ("above", True, False)
     assert "between 30.0 points and 36.7 points: executions failed" in tested.reason
 
 
