@@ -128,9 +128,12 @@ def test_a_sampled_search_that_met_every_input_answers_by_the_definition(
 @pytest.mark.parametrize("measure", ["causal", "group"])
 def test_thirds_tie_although_no_float_is_a_third(measure: Any) -> None:
     space = themis.Schema(a=range(2), b=range(3))
-    audit = themis.Audit(themis.batch(lambda t: (t["a"] == 1) & (t["b"] == 0)), space)
-    assert ("a",) in audit.search(1 / 3, measure).ties
-    assert ("a",) not in audit.search(1 / 3 + 1e-11, measure).found
+    one = themis.batch(lambda t: (t["a"] == 1) & (t["b"] == 0))
+    two = themis.batch(lambda t: t["a"] + t["b"] > 1)  # of a's groups, a third and two thirds
+    for subject in (one, two):
+        audit = themis.Audit(subject, space)
+        assert ("a",) in audit.search(1 / 3, measure).ties
+        assert ("a",) not in audit.search(1 / 3 + 1e-11, measure).found
 
 
 # When all is run ----------------------------------------------------------------------------

@@ -220,9 +220,7 @@ class ExactDecider(Decider):
 
     def _spread(self, tops: NDArray[Any], bottoms: NDArray[Any], totals: NDArray[Any]) -> float:
         """The highest rate of some less the lowest of others."""
-        best, worst = int((tops / totals).argmax()), int((bottoms / totals).argmin())
-        lowest = _ratio(bottoms[worst], totals[worst])
-        return rounded(_ratio(tops[best], totals[best]) - lowest)
+        return rounded((tops / totals).max() - (bottoms / totals).min())
 
 
 def _ratio(part: float, whole: float) -> float:
