@@ -128,13 +128,6 @@ def processes() -> Iterator[Executor]:
         yield executor
 
 
-@pytest.fixture
-def small_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables have whole columns from few rows on, and batches several tasks."""
-    monkeypatch.setattr(tables, "COLUMN_ROWS", 64)
-    monkeypatch.setattr(spread, "MOST", 100)
-
-
 @pytest.mark.parametrize("error", [0.01, pytest.param(0.004, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("measure", ["causal", "group"])
 def test_a_task_is_a_few_hundred_bytes_however_many_rows_it_has(
@@ -151,38 +144,36 @@ def test_a_task_is_a_few_hundred_bytes_however_many_rows_it_has(
     assert sum(packed for _, packed, *_ in noting.tasks) <= spread.IN_FLIGHT, "to one process"
 
 
-def of_linked(subject: Any, where: Any) -> dict[str, Any]:
-    """The group score of a set that a constraint links with another characteristic."""
-    schema = SCHEMA.where("race != 'green' or sex != 'f'")
-    options: dict[str, Any] = {"favourable": ["yes"], "max_failures": 0.5, "error": 0.02}
-    with themis.Audit(themis.batch(subject), schema, seed=1, executor=where, **options) as asked:
-        document = asked.score([("race",)], measures=["group"]).to_dict()
-    del document["timing"]
-    return document
-
-
 @pytest.mark.parametrize("fails", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_groups_with_own_inputs_are_the_same_there(fails: bool, processes: Executor) -> None:
-    subject = failing if fails else table
-    here = of_linked(subject, None)
-    assert of_linked(subject, processes) == here
-    assert not fails or here["failures"]["crash"]["input"]["income"] == 17
+    """The group score of a set that a constraint links with another characteristic."""
+
+    def decide(people: themis.InputTable) -> Any:
+        if fails and (people["income"] == 17).any():
+            raise ValueError("no rule")
+        return table(people)
+
+    schema = SCHEMA.where("race != 'green' or sex != 'f'")
+    options: dict[str, Any] = {"favourable": ["yes"], "max_failures": 0.5, "error": 0.02}
+    results = []
+    for place in (None, processes):
+        subject = themis.batch(decide)
+        with themis.Audit(subject, schema, seed=1, executor=place, **options) as asked:
+            result = asked.score([("race",)], measures=["group"])
+            results.append(replace(result, timing={}).to_dict())
+    assert results[0] == results[1]
+    assert not fails or results[0]["failures"]["crash"]["input"]["income"] == 17
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
-    """What is described instead of sent."""
-    found: list[Drawn] = []
-    of = Drawn.of
-    monkeypatch.setattr(Drawn, "of", lambda *given: found.append(of(*given)) or found[-1])
-    return found
-
-
-@pytest.mark.usefixtures("small_columns")
 @pytest.mark.parametrize("where", ["processes", pytest.param("dask", marks=pytest.mark.long)])
 def test_results_are_the_same_whether_inputs_are_drawn_or_sent(
-    where: str, processes: Executor, monkeypatch: pytest.MonkeyPatch, made: list[Drawn]
+    where: str, processes: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Tables have whole columns from few rows on, and batches several tasks."""
+    monkeypatch.setattr(tables, "COLUMN_ROWS", 64)
+    monkeypatch.setattr(spread, "MOST", 100)
+    made, of = list[Drawn](), Drawn.of
+    monkeypatch.setattr(Drawn, "of", lambda *given: made.append(of(*given)) or made[-1])
     if where == "dask":
         pytest.importorskip("distributed", reason="Dask is not installed")
     place = "dask://local" if where == "dask" else processes
@@ -221,9 +212,3 @@ def test_a_process_asks_for_what_it_lacks_and_refuses_another_numpy() -> None:
         assert answers(None, drawn) is Missing.STREAM, "few are kept"
     finally:
         travel._known.clear()
-
-
-def failing(people: themis.InputTable) -> Any:
-    if (people["income"] == 17).any():
-        raise ValueError("no rule")
-    return table(people)

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import themis
 from tests.external import RACE, lasting, ran, stored, write_command, write_worker
-from themis.cli import app
+from tests.projects import run
 from themis.engine.answers import combine, run_combined
 from themis.scores.noise import SHARE
 from themis.scores.reruns import GROUP_INPUTS, SHARE_LEFT
@@ -67,14 +66,11 @@ def test_subject_that_decides_the_same_is_never_suspected_and_costs_little_more(
         assert calls == result.executions == others + repeats
 
 
-def test_budget_is_kept_and_the_paper_rule_is_left_alone() -> None:
+def test_the_paper_rule_and_who_wants_no_probe_are_left_alone() -> None:
     for options in ({"stopping": "paper"}, {"probe": 0}):
-        audit = themis.Audit(noisy(0.05), SCHEMA, **options)
-        result = audit.score([["race"]], ["causal"])
-        assert result.spent.noise == 0
-        assert result.noise is None
+        result = themis.Audit(noisy(0.05), SCHEMA, **options).score([["race"]], ["causal"])
+        assert (result.spent.noise, result.noise) == (0, None)
         assert all(score.reruns is None for score in result.scores)
-        assert json.dumps(result.to_dict())
 
 
 # The majority of several runs --------------------------------------------------------------
@@ -94,12 +90,12 @@ def test_combined_outputs_are_the_majority_and_no_needless_run_is_made(
         return
     made = np.zeros(len(inputs), dtype=int)
 
-    def run(number: int, places: Any) -> Any:
+    def once(number: int, places: Any) -> Any:
         chosen = np.arange(len(inputs)) if places is None else places
         made[chosen] += 1
         return seen[number, chosen]
 
-    cells = run_combined(run, len(seen), Labels())
+    cells = run_combined(once, len(seen), Labels())
     assert cells.tolist() == [majority(each) for each in inputs] == combine(seen, Labels()).tolist()
     assert made.tolist() == [needed(each) for each in inputs]
 
@@ -193,27 +189,20 @@ def test_repeats_restore_the_score_that_the_subject_has_without_noise(kind: str)
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "3"])
 def test_senseless_settings_are_refused(value: Any) -> None:
-    with pytest.raises(themis.RequestError, match="repeats: must be a whole number"):
-        themis.Audit(noisy(0.0), SCHEMA, repeats=value)
-    if value != 0:
-        with pytest.raises(themis.RequestError, match="probe: must be a whole number"):
-            themis.Audit(noisy(0.0), SCHEMA, probe=value)
-        with pytest.raises(themis.RequestError, match="max_noise: must lie between 0 and 1"):
-            themis.Audit(noisy(0.0), SCHEMA, max_noise=-1 if value is True else value)
+    said = {"repeats": "a whole number", "probe": "a whole number", "max_noise": "between 0 and 1"}
+    for name in ["repeats"] if value == 0 else said:
+        given = -1 if (name, value) == ("max_noise", True) else value
+        with pytest.raises(themis.RequestError, match=f"{name}: must .*{said[name]}"):
+            themis.Audit(noisy(0.0), SCHEMA, **{name: given})
 
 
-def test_file_and_command_line_say_how_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_worker(tmp_path, options="repeats = 3", run="probe = 20\nmax_noise = 0.5\nerror = 0.2")
-    data = json.loads(CliRunner().invoke(app, ["score", *RACE, "--json"]).stdout)
-    assert (data["noise"]["repeats"], data["noise"]["inputs"]) == (3, 20)
-    options = ["--repeats", "5", "--probe", "30"]
-    data = json.loads(CliRunner().invoke(app, ["score", *RACE, "--json", *options]).stdout)
-    assert (data["noise"]["repeats"], data["noise"]["inputs"]) == (5, 30)
+def test_file_and_command_line_say_how_often(tmp_path: Path) -> None:
+    setting = "probe = 20\nmax_noise = 0.5\nerror = 0.2"
+    config = str(write_worker(tmp_path, options="repeats = 3", run=setting))
+    for options, said in (([], (3, 20)), (["--repeats", "5", "--probe", "30"], (5, 30))):
+        noise = json.loads(run("score", config, *RACE, "--json", *options).stdout)["noise"]
+        assert (noise["repeats"], noise["inputs"]) == said
     for option in ("--repeats", "--probe"):
-        done = CliRunner().invoke(app, ["check", option, "-2"])
-        assert done.exit_code == 2
-    done = CliRunner().invoke(app, ["score", *RACE, "--probe", "-2"])
+        assert run("check", config, option, "-2").exit_code == 2
+    done = run("score", config, *RACE, "--probe", "-2")
     assert "--probe: must be a whole number of at least 0, got -2" in done.stderr
