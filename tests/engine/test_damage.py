@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
 import themis
 from tests.external import RACE, ran, write_command
-from themis.cli import app
+from tests.projects import run
 from themis.engine.cache import Cache, default_path, read_contents
 from themis.engine.recall import Recall, Seals
 from themis.engine.runner import Runner
@@ -35,9 +34,9 @@ class Decider(Subject):
     schema = SCHEMA
 
     def __init__(self, kind: str, name: str, outputs: list[Any]) -> None:
-        self.kind, self._name, self._outputs = kind, name, outputs
         record: Any = KINDS[kind]
-        self.traits = Traits(external=True, batch_size=50, record=record)
+        self.kind, self.traits = kind, Traits(external=True, batch_size=50, record=record)
+        self._name, self._outputs = name, outputs
 
     def fingerprint(self) -> str:
         return self._name
@@ -63,24 +62,7 @@ def measure(path: Path, kind: str, name: str, outputs: list[Any]) -> tuple[list[
 SUBJECTS: list[tuple[str, list[Any]]] = [("first", ["1", "0", "no"]), ("second", ["0", 1, "1"])]
 
 
-def find_lies(folder: Path, kind: str, flips: int) -> dict[str, int]:
-    """Flip one bit after the other, each in the whole file; what was found of them."""
-    path = folder / "cache.sqlite"
-    expected = [measure(path, kind, *subject)[0] for subject in SUBJECTS]
-    whole = path.read_bytes()
-    found = dict.fromkeys(("refused", "damaged", "without effect"), 0)
-    rng = random.Random(28)
-    for place in rng.sample(range(len(whole)), flips):
-        data = bytearray(whole)
-        data[place] ^= 1 << rng.randrange(8)
-        for old in folder.iterdir():
-            old.unlink()
-        path.write_bytes(data)
-        found[_effect(path, kind, expected)] += 1
-    return found
-
-
-def _effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
+def effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
     damaged = 0
     try:
         for subject, decisions in zip(SUBJECTS, expected, strict=True):
@@ -96,8 +78,18 @@ def _effect(path: Path, kind: str, expected: list[list[Any]]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_flipped_bits_never_change_a_decision(tmp_path: Path, kind: str) -> None:
-    found = find_lies(tmp_path, kind, 300)
-    assert found["damaged"] > 1
+    """One bit after the other, each in the whole file."""
+    path, rng = tmp_path / "cache.sqlite", random.Random(28)
+    expected = [measure(path, kind, *subject)[0] for subject in SUBJECTS]
+    whole, effects = path.read_bytes(), []
+    for place in rng.sample(range(len(whole)), 300):
+        data = bytearray(whole)
+        data[place] ^= 1 << rng.randrange(8)
+        for old in tmp_path.iterdir():
+            old.unlink()
+        path.write_bytes(data)
+        effects.append(effect(path, kind, expected))
+    assert effects.count("damaged") > 1
 
 
 def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:
@@ -114,8 +106,6 @@ def test_a_seal_belongs_to_its_subject_its_key_and_its_text() -> None:
 
 
 # Whole runs -------------------------------------------------------------------------------
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
 
 
 def test_damage_is_said_and_only_what_was_lost_runs_again(tmp_path: Path) -> None:

@@ -27,10 +27,6 @@ CONTAINERS = {
 }
 
 
-def dask(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "dask", *arguments]
-
-
 def tls_variables() -> dict[str, str]:
     """Those of members, and those of the machine that runs Themis."""
     lines = (DEPLOY / "tls.env").read_text().splitlines()
@@ -44,13 +40,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     pytest.importorskip("distributed", reason="Dask is not installed")
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
-    made = subprocess.run(
-        ["sh", DEPLOY / "certificates.sh", "certificates"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert made.returncode == 0, made.stderr
+    subprocess.run(["sh", DEPLOY / "certificates.sh", "certificates"], cwd=tmp_path, check=True)
     assert (tmp_path / "certificates" / "key.pem").stat().st_mode & 0o077 == 0
     variables = {
         name: re.sub("^/?certificates/", f"{tmp_path}/certificates/", value)
@@ -60,22 +50,19 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     with ExitStack() as stack:
 
         def start(*arguments: str) -> None:
+            command = [sys.executable, "-m", "dask", *arguments]
             process = subprocess.Popen(
-                dask(*arguments), env=environment, stderr=subprocess.DEVNULL, cwd=tmp_path
+                command, env=environment, stderr=subprocess.DEVNULL, cwd=tmp_path
             )
             stack.callback(process.wait, PATIENCE)
             stack.callback(process.terminate)
 
         start("scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0",
               "--no-dashboard", "--scheduler-file", str(place))  # fmt: skip
-        address = _address(place)
+        wait_until(lambda: place.exists() and place.read_text())
+        address = str(json.loads(place.read_text())["address"])
         start("worker", address, "--nworkers", "1", "--nthreads", "1", "--no-dashboard")
         yield address.replace("tls://", "dask+tls://"), environment
-
-
-def _address(place: Path) -> str:
-    wait_until(lambda: place.exists() and place.read_text())
-    return str(json.loads(place.read_text())["address"])
 
 
 PROGRAM = """

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import themis
 from tests.external import (
@@ -20,7 +19,7 @@ from tests.external import (
     write_command,
     write_worker,
 )
-from themis.cli import app
+from tests.projects import run
 
 RARE = 'case "$4" in *3) echo "no threes" >&2; exit 7;; esac'  # a tenth of the inputs
 TRUSTED = "max_failures = 1\ndeterministic = true"  # nothing is run again
@@ -32,25 +31,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["score", *RACE, *arguments])
+def score(*arguments: str) -> Any:
+    return run("score", *RACE, *arguments)
 
 
 # What is said -----------------------------------------------------------------------------
+
+
 def test_failures_have_count_example_message_and_a_command_that_shows_them(folder: Path) -> None:
     write_command(folder, before=RARE, options="max_failures = 0.5")
-    done = run("--json", "--max-executions", "200")
-    failure = json.loads(done.stdout)["failures"]["crash"]
+    failure = json.loads(score("--json", "--max-executions", "200").stdout)["failures"]["crash"]
     assert 5 < failure["count"] < 50
     assert failure["message"] == "exit code 7: no threes"
     assert str(failure["input"]["savings"]).endswith("3")
-    again = subprocess.run(failure["reproduce"], shell=True, capture_output=True, text=True)
+    again = in_a_shell(failure["reproduce"])
     assert (again.returncode, again.stderr) == (7, "no threes\n")
 
 
 def test_above_the_limit_what_was_learned_is_printed_before_the_error(folder: Path) -> None:
     write_command(folder, before=RARE.replace("*3", "*[12]3"), options="max_failures = 0.001")
-    done = run("--measure", "causal", "--max-executions", "400")
+    done = score("--measure", "causal", "--max-executions", "400")
     assert done.exit_code == 3
     assert "■ decision changes" in done.stdout
     assert "failed: crash" in done.stdout
@@ -60,14 +60,13 @@ def test_above_the_limit_what_was_learned_is_printed_before_the_error(folder: Pa
 
 def test_pairs_of_people_come_with_two_commands(folder: Path) -> None:
     write_command(folder)
-    data = json.loads(run("--json", "--measure", "causal", "--error", "0.2").stdout)
-    first, *others = data["scores"][0]["witnesses"]
-    outputs = [subprocess.check_output(each, shell=True, text=True) for each in first["reproduce"]]
-    assert [output.strip() for output in outputs] == first["outputs"]
+    options = ("--measure", "causal", "--error", "0.2")
+    first, *others = json.loads(score("--json", *options).stdout)["scores"][0]["witnesses"]
+    assert [in_a_shell(each).stdout.strip() for each in first["reproduce"]] == first["outputs"]
     assert not any(each["reproduce"] for each in others)
-    shown = run("--measure", "causal", "--error", "0.2", "-v").stdout
+    shown = score(*options, "-v").stdout
     assert all(f"$ {line}" in shown for line in first["reproduce"])
-    assert "in a shell" not in run("--measure", "causal", "--error", "0.2").stdout
+    assert "in a shell" not in score(*options).stdout
 
 
 READING = """\
@@ -106,7 +105,7 @@ def shown_lines(folder: Path, way: str, refuse: str) -> list[str]:
         'favourable = ["yes"]\n[inputs]\nrace = ["green", "purple"]\n'
         f"town = {json.dumps(towns)}\n"
     )
-    shown = run("--measure", "causal", "-v").stdout.splitlines()
+    shown = score("--measure", "causal", "-v").stdout.splitlines()
     return [line.removeprefix("  $ ") for line in shown if line.startswith("  $ ")]
 
 
@@ -119,9 +118,8 @@ def in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
 def test_the_shown_lines_about_a_pair_give_its_outputs(folder: Path, way: str) -> None:
     lines = shown_lines(folder, way, "print('no'); continue")
     assert len(lines) == 2
-    said = [in_a_shell(line) for line in lines]
-    wanted = ["no\n" if "purple" in line else "yes\n" for line in lines]
-    assert [each.stdout for each in said] == wanted, said
+    for line in lines:
+        assert in_a_shell(line).stdout == ("no\n" if "purple" in line else "yes\n")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -139,7 +137,7 @@ def test_the_shown_line_about_a_failure_fails_in_the_same_way(folder: Path, way:
 def test_timeouts_and_empty_answers_are_not_stored(folder: Path) -> None:
     before = 'case "$4" in *1) sleep 300;; *5) exit 0;; esac'
     write_command(folder, before=before, options=f"{TRUSTED}\ntimeout_seconds = 3")
-    data = json.loads(run("--json", "--max-executions", "30").stdout)
+    data = json.loads(score("--json", "--max-executions", "30").stdout)
     assert set(data["failures"]) == {"timeout", "invalid output"}
     failed = sum(each["count"] for each in data["failures"].values())
     assert stored(folder) == data["executions"] - failed

@@ -77,9 +77,8 @@ def test_a_table_admits_what_its_inputs_one_by_one_do(
 def test_rows_that_break_another_constraint_are_not_taken_for_valid() -> None:
     schema = schema_of(["a < 3", "d < 3"])
     base = np.array([[0, 0, 0, 3, 0, 0], [0, 0, 0, 0, 0, 0]])  # the first breaks d < 3
-    variants = all_variants(Assignments(schema, (0,)))
     cells = np.full((2, 4), NOT_RUN, order="F")
-    Block(variants, Rows(base, {}), cells, READING).mark_impossible()
+    Block(all_variants(Assignments(schema, (0,))), Rows(base, {}), cells, READING).mark_impossible()
     assert (cells == NO_COUNTERFACTUAL).tolist() == [[True] * 4, [False, False, False, True]]
 
 

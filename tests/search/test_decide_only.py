@@ -24,27 +24,17 @@ def loan(person: dict[str, Any]) -> bool:
     return bool(person["income"] + person["savings"] / 2 >= needed)
 
 
-def search(*, decide_only: bool, **options: Any) -> themis.SearchResult:
-    audit = themis.Audit(options.pop("subject", loan), SPACE, seed=1, **options)
-    return audit.search(0.2, among=AMONG, decide_only=decide_only)
-
-
-@pytest.fixture(scope="module")
-def decided() -> themis.Result:
-    return themis.Audit(loan, SPACE, seed=1).search_all(0.2, among=AMONG, decide_only=True)
-
-
 @pytest.mark.parametrize("cost", ["executions", "calls"])
-def test_the_same_sets_are_found_for_less_and_none_is_measured(cost: Any) -> None:
-    only = search(decide_only=True, cost=cost)
-    whole = search(decide_only=False, cost=cost)
+def test_the_same_sets_are_found_for_less_and_measured_when_asked_for(cost: Any) -> None:
+    audit, other = (themis.Audit(loan, SPACE, seed=1, cost=cost) for _ in range(2))
+    only = audit.search(0.2, among=AMONG, decide_only=True)
+    whole = other.search(0.2, among=AMONG)
     assert only.found == whole.found == (("sex", "age"),)
-    assert not only.minimal_sets
-    assert len(whole.minimal_sets) == 1
-    assert only.decide_only
-    assert not whole.decide_only
+    assert (len(only.minimal_sets), len(whole.minimal_sets)) == (0, 1)
+    assert (only.decide_only, whole.decide_only) == (True, False)
     assert only.conclusive
     assert only.executions < 0.9 * whole.executions
+    assert audit.search(0.2, among=AMONG).minimal_sets
 
 
 def test_scores_that_cost_nothing_are_given_where_every_input_was_run() -> None:
@@ -56,18 +46,12 @@ def test_scores_that_cost_nothing_are_given_where_every_input_was_run() -> None:
     assert not found.decide_only
 
 
-def test_what_was_only_decided_is_measured_when_that_is_asked_for_later() -> None:
-    audit = themis.Audit(loan, SPACE, seed=1)
-    assert not audit.search(0.2, among=AMONG, decide_only=True).minimal_sets
-    assert audit.search(0.2, among=AMONG).minimal_sets
-
-
-def test_a_found_set_is_run_again_for_noise_all_the_same(decided: themis.Result) -> None:
-    assert decided.account is not None
-    assert decided.account.noise
-    assert not decided.account.explanations
+def test_a_found_set_is_run_again_for_noise_all_the_same() -> None:
+    decided = themis.Audit(loan, SPACE, seed=1).search_all(0.2, among=AMONG, decide_only=True)
+    assert decided.spent.noise > 0 == decided.spent.explanations
 
 
 def test_the_papers_search_can_not_only_decide() -> None:
+    audit = themis.Audit(loan, SPACE, stopping="paper", deterministic=True)
     with pytest.raises(RequestError, match="decide_only: the paper's search measures every set"):
-        search(decide_only=True, stopping="paper", deterministic=True)
+        audit.search(0.2, among=AMONG, decide_only=True)

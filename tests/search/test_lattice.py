@@ -22,63 +22,46 @@ def all_masks(width: int, max_size: int) -> set[int]:
 
 
 @given(LEVELS, st.data())
-def test_every_set_comes_once_and_after_all_its_subsets(
+def test_every_set_comes_once_after_its_subsets_and_those_of_first_characteristics_first(
     levels: tuple[int, ...], data: st.DataObject
 ) -> None:
     max_size = data.draw(st.integers(1, len(levels)))
-    lattice = Lattice(levels, max_size, cap=20)
+    first = data.draw(st.integers(0, 2 ** len(levels) - 1))
+    lattice = Lattice(levels, max_size, cap=20, first=first)
     order = list(lattice.by_cost(lambda mask: False))
     assert len(order) == len(set(order)) == lattice.total
     assert set(order) == set(lattice.by_size()) == all_masks(len(levels), max_size)
     place = {mask: number for number, mask in enumerate(order)}
     assert all(place[part] <= place[mask] for mask in order for part in subsets(mask))
-
-
-@given(LEVELS, st.data())
-def test_sets_of_only_the_first_characteristics_come_before_all_others(
-    levels: tuple[int, ...], data: st.DataObject
-) -> None:
-    first = data.draw(st.integers(0, 2 ** len(levels) - 1))
-    lattice = Lattice(levels, len(levels), cap=20, first=first)
-    order = list(lattice.by_cost(lambda mask: False))
-    assert set(order) == all_masks(len(levels), len(levels))
     is_behind = [mask & ~first != 0 for mask in order]
     assert is_behind == sorted(is_behind)
-    place = {mask: number for number, mask in enumerate(order)}
-    assert all(place[part] <= place[mask] for mask in order for part in subsets(mask))
 
 
-@given(LEVELS, st.data())
-def test_supersets_of_a_pruned_set_are_left_out_and_no_others(
-    levels: tuple[int, ...], data: st.DataObject
-) -> None:
-    lattice = Lattice(levels, len(levels), cap=50)
-    found = data.draw(st.sets(st.sampled_from(sorted(all_masks(len(levels), len(levels))))))
-    border = Border()
-    seen = []
-    for mask in lattice.by_cost(lambda each: border.pruned_by(each) is not None):
-        seen.append(mask)
-        if mask in found:
-            border.add_above(mask)
-    expected = {
+def without_supersets(lattice: Lattice, found: set[int]) -> set[int]:
+    """All sets but those that contain a found one."""
+    return {
         mask
         for mask in lattice.by_size()
         if not any(mask & each == each and mask != each for each in found)
     }
-    assert set(seen) == expected
-    assert sorted(border.above) == sorted(minimal(found))
-    assert lattice.count_supersets(border.above) == lattice.total - len(seen)
 
 
 @given(LEVELS, st.integers(1, 5), st.data())
-def test_sets_come_by_size_and_pruned_ones_do_not(
+def test_supersets_of_a_pruned_set_are_left_out_and_no_others_also_by_levels(
     levels: tuple[int, ...], most: int, data: st.DataObject
 ) -> None:
     max_size = data.draw(st.integers(1, len(levels)))
     lattice = Lattice(levels, max_size, cap=50)
     found = data.draw(st.sets(st.sampled_from(sorted(all_masks(len(levels), max_size)))))
-    border = Border()
-    seen: list[int] = []
+    border, seen = Border(), []
+    for mask in lattice.by_cost(lambda each: border.pruned_by(each) is not None):
+        seen.append(mask)
+        if mask in found:
+            border.add_above(mask)
+    assert set(seen) == without_supersets(lattice, found)
+    assert sorted(border.above) == sorted(minimal(found))
+    assert lattice.count_supersets(border.above) == lattice.total - len(seen)
+    border, seen = Border(), []
     for masks in lattice.by_level(lambda each: border.pruned_by(each) is not None, most):
         assert 1 <= len(masks) <= most
         assert len({mask.bit_count() for mask in masks}) == 1
@@ -86,12 +69,7 @@ def test_sets_come_by_size_and_pruned_ones_do_not(
         for mask in found.intersection(masks):
             border.add_above(mask)
     assert [mask.bit_count() for mask in seen] == sorted(mask.bit_count() for mask in seen)
-    expected = {
-        mask
-        for mask in lattice.by_size()
-        if not any(mask & each == each and mask != each for each in found)
-    }
-    assert sorted(seen) == sorted(expected)
+    assert sorted(seen) == sorted(without_supersets(lattice, found))
 
 
 @given(LEVELS, st.data())
