@@ -10,18 +10,16 @@ import csv
 import io
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import themis
-from tests import report_results as samples
-from themis.cli import app
+from tests.projects import run
 from themis.results.comparison import compare
 from themis.results.model import GroupScore, Result, Score
 from themis.results.parts import Group, Naming
@@ -83,15 +81,10 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
     for name, way in FORMATS.items():
         yield name, way.render(result)
         yield f"{name} without checks", way.render(bare)
-    pages: dict[str, Callable[..., str]] = {
-        "result": render_result, "checks": render_checks, "apparent": render_result,
-        "search": render_search,
-    }  # fmt: skip
+    pages: dict[str, Callable[..., str]] = {"result": render_result, "checks": render_checks}
+    if result.searches:
+        pages["search"] = render_search
     for name, page in pages.items():
-        if name == "search" and not result.searches:
-            continue
-        if name == "apparent" and result.data is None:
-            continue
         yield name, page(withheld(result), file=io.StringIO(), everything=True)
     differences = withheld(compare(before, result))
     yield "diff", render_differences(differences, file=io.StringIO(), everything=True)
@@ -99,11 +92,8 @@ def documents(result: Result, before: Result) -> Iterator[tuple[str, str]]:
     yield "diff.html", render_comparison(compare(before, result), Path("diff.html"))
     yield "diff.json", str(differences.to_dict())
     for thing in (bare, *result.scores, *result.searches):
-        name = type(thing).__name__
-        yield f"notebook {name}", html_of(thing)
-        yield f"picture {name}", str(plot(thing))
-        yield f"repr {name}", repr(thing)
-        yield f"str {name}", str(thing)
+        for show in (html_of, plot, repr, str):
+            yield f"{show.__name__} {type(thing).__name__}", str(show(thing))
     yield "repr", repr(result)
     yield "verdict", verdict(withheld(result)).sentence
 
@@ -126,15 +116,23 @@ def draw_case(seed: int) -> tuple[dict[str, float], float, float, int, int]:
 def test_documents_do_not_depend_on_what_few_people_get(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Result, "to_dict", lambda _: {"themis": ""})  # documents carry its hash
     gets, one, other, people, failing = draw_case(seed)
     first, second = (measured({**gets, "c": each}, people, failing) for each in (one, other))
     before = measured({"a": 1, "b": 500, "c": 999}, people)
     assert first["rows"].scores[0].groups != second["rows"].scores[0].groups  # type: ignore[attr-defined]
     for kind in first:
-        pairs = [documents(each[kind], before[kind]) for each in (first, second)]
-        for (name, text), (_, others) in zip(*pairs, strict=True):
-            assert text == others, f"{kind}: {name}"
+        assert_same(first[kind], second[kind], before[kind], monkeypatch)
+
+
+def assert_same(
+    one: Result, other: Result, before: Result, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """The documents of both, which are the same."""
+    monkeypatch.setattr(Result, "to_dict", lambda _: {"themis": ""})  # documents carry its hash
+    texts = dict(documents(one, before))
+    for name, text in documents(other, before):
+        assert texts[name] == text, name
+    return texts
 
 
 def score_of(*groups: Group, **changes: Any) -> GroupScore:
@@ -197,17 +195,6 @@ def test_numbers_that_few_people_do_not_change_are_shown() -> None:
     assert withheld(shown) is shown
 
 
-def test_an_assertion_on_what_is_not_shown_says_so() -> None:
-    one = Group({"race": "purple"}, 0.6, 0.6, 0.6, 1, people=1)
-    two = Group({"race": "blue"}, 0.2, 0.2, 0.2, 2, people=2)
-    ends = {"score": 0.4, "low": 0.4, "high": 0.4, "method": "exact"}
-    kind = {"population": "profile", "statistic": "mean", "scale": (0.0, 1.0)}
-    score = samples.group(groups=(one, two), **ends, **kind)
-    with pytest.raises(themis.DiscriminationError, match="numbers are not shown"):
-        score.assert_below(0.1)
-    assert "0.4" not in repr(judge_score(limit_on("group", ("race",), 0.1, None), score, 0.99))
-
-
 def test_beside_a_number_that_is_shown_none_is_told_to_be_the_same() -> None:
     shown = measured({"a": 200, "b": 300, "c": 400}, 5)["rows"]
     hidden = replace(shown, scores=(hiding(shown.scores[0]),))
@@ -229,20 +216,6 @@ def hiding(score: Any) -> Any:
     """The same score, with one person in the last group."""
     *others, last = score.groups
     return replace(score, groups=(*others, replace(last, people=1)))
-
-
-def test_the_json_of_a_comparison_withholds_as_its_pages_do(tmp_path: Path) -> None:
-    result = measured({"a": 200, "b": 300, "c": 777}, 1)["rows"]
-    allowed = replace(result, report=Naming(rows=True))
-    printed = []
-    for number, each in enumerate((result, allowed)):
-        path = tmp_path / f"{number}.json"
-        path.write_text(json.dumps(each.to_dict()), encoding="utf-8")
-        ran = CliRunner().invoke(app, ["diff", str(path), str(path), "--json"])
-        printed.append(json.loads(ran.stdout)["scores"][0])
-    ends = {"score": None, "low": None, "high": None, "confidence": 1.0}
-    assert printed[0]["before"] == printed[0]["after"] == ends
-    assert printed[1]["before"]["score"] == pytest.approx(result.scores[0].score)
 
 
 # Averages of differences ---------------------------------------------------------------------
@@ -271,21 +244,12 @@ def averaged(number: float, kind: str, pairs: int = 1, tolerance: float | None =
 def test_documents_do_not_depend_on_how_far_few_people_differ(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Result, "to_dict", lambda _: {"themis": ""})  # documents carry its hash
     one, other = averaged(876.54, kind), averaged(881.23, kind)
     assert one.scores[0].score != other.scores[0].score
-    before = averaged(999, kind)
-    pairs = zip(documents(one, before), documents(other, before), strict=True)
-    for (name, text), (_, others) in pairs:
-        assert text == others, name
-        assert "not shown" in " ".join(text.split()) or name not in (
-            "md",
-            "html",
-            "annex",
-            "result",
-            "apparent",
-        )
-    (row,) = csv.DictReader(io.StringIO(str(FORMATS["csv"].render(one))))
+    texts = assert_same(one, other, averaged(999, kind), monkeypatch)
+    for name in ("md", "html", "annex", "result"):
+        assert "not shown" in " ".join(texts[name].split())
+    (row,) = csv.DictReader(io.StringIO(texts["csv"]))
     assert {row["score"], row["low"], row["high"]} == {""}
 
 
@@ -337,8 +301,8 @@ def test_no_set_is_dropped_or_put_first_by_a_number_that_is_not_shown(score: Sco
 
 @pytest.mark.parametrize("kind", ["within", "generated"])
 def test_averages_of_many_and_counts_of_few_are_shown(kind: str) -> None:
-    assert tells_of_few(averaged(500, kind, pairs=4 if kind == "within" else 2).scores[0])
-    assert tells_of_few(averaged(500, kind, pairs=7 if kind == "within" else 3).scores[0])
+    for few in (4, 7) if kind == "within" else (2, 3):
+        assert tells_of_few(averaged(500, kind, pairs=few).scores[0])
     assert not tells_of_few(averaged(500, kind, pairs=8).scores[0])
     assert not tells_of_few(averaged(500, kind, tolerance=10).scores[0])
     assert not tells_of_few(averaged(0, kind).scores[0])
@@ -364,9 +328,12 @@ def test_averages_of_many_and_counts_of_few_are_shown(kind: str) -> None:
 def test_differences_are_of_as_many_as_the_rarest_row(
     pairs: list[tuple[int, int]], heads: list[int], few: bool
 ) -> None:
+    assert of_few(pairs, heads, heads) is few
+
+
+def of_few(pairs: list[tuple[int, int]], heads: list[int], amounts: Sequence[float]) -> bool:
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    people = np.array(heads, dtype=float)
-    assert rests_on_few(places, people, people) is few
+    return rests_on_few(places, np.array(heads, dtype=float), np.array(amounts, dtype=float))
 
 
 @pytest.mark.parametrize(
@@ -384,9 +351,7 @@ def test_differences_are_of_as_many_as_the_rarest_row(
 def test_an_average_most_of_which_few_people_make_up_is_not_shown(
     amounts: list[float], heads: list[int], few: bool
 ) -> None:
-    rows = np.arange(len(amounts))
-    pairs = np.stack([rows, rows], axis=1)
-    assert rests_on_few(pairs, np.array(heads, dtype=float), np.array(amounts)) is few
+    assert of_few([(n, n) for n in range(len(amounts))], heads, amounts) is few
 
 
 @pytest.mark.parametrize("kind", ["within", "generated"])
@@ -394,21 +359,14 @@ def test_what_one_person_gets_is_not_told_where_all_others_change_a_little(kind:
     rows = [{"race": race, "age": n} for n in range(40) for race in "ab"]
     schema = themis.Schema(race=["a", "b"], age=range(41))
     output = themis.Output(name="price", min=0, max=1000, distance="relational")
+    asked: dict[str, Any] = {"measures": ["causal"], "counterfactuals": kind, "only_data": True}
+    for apart, few in ((331.37, True), (4.5, True), (0.1234567891, False)):
 
-    def measure(apart: float) -> Any:
-        def decide(person: dict[str, Any]) -> float:
-            more = 0.1 if person["age"] else apart
-            return 400 + more * (person["race"] == "a")
+        def decide(person: dict[str, Any], apart: float = apart) -> float:
+            return 400 + (0.1 if person["age"] else apart) * (person["race"] == "a")
 
         audit = themis.Audit(decide, schema, outputs=[output], deterministic=True, seed=1)
-        return audit.apparent(
-            rows, "race", measures=["causal"], counterfactuals=kind, only_data=True
-        )
-
-    assert tells_of_few(measure(331.37).scores[0])
-    assert tells_of_few(measure(4.5).scores[0])
-    (shown,) = measure(0.1234567891).scores
-    assert not tells_of_few(shown)
+        assert tells_of_few(audit.apparent(rows, "race", **asked).scores[0]) is few
 
 
 def test_averages_of_people_are_written_with_four_digits(tmp_path: Path) -> None:
@@ -421,9 +379,24 @@ def test_averages_of_people_are_written_with_four_digits(tmp_path: Path) -> None
     assert str(score.score) not in str(FORMATS["sarif"].render(result))
     (check,) = withheld(result).checks
     assert (check.score, check.low, check.high) == (short, short, short)
-    path = tmp_path / "result.json"
+    before, after = differences_json(result, tmp_path / "result.json")
+    assert (before["score"], after["high"]) == (short, short)
+    saved = json.loads((tmp_path / "result.json").read_text())
+    assert saved["scores"][0]["score"] == score.score  # the user's own
+
+
+def differences_json(result: Result, path: Path) -> tuple[Any, Any]:
+    """What `themis diff --json` prints of a result beside itself."""
     path.write_text(json.dumps(result.to_dict()), encoding="utf-8")
-    ran = CliRunner().invoke(app, ["diff", str(path), str(path), "--json"])
+    ran = run("diff", str(path), str(path), "--json")
     (printed,) = json.loads(ran.stdout)["scores"]
-    assert (printed["before"]["score"], printed["after"]["high"]) == (short, short)
-    assert json.loads(path.read_text())["scores"][0]["score"] == score.score  # the user's own
+    return printed["before"], printed["after"]
+
+
+def test_the_json_of_a_comparison_withholds_as_its_pages_do(tmp_path: Path) -> None:
+    result = measured({"a": 200, "b": 300, "c": 777}, 1)["rows"]
+    before, after = differences_json(result, tmp_path / "result.json")
+    assert before == after == {"score": None, "low": None, "high": None, "confidence": 1.0}
+    allowed = replace(result, report=Naming(rows=True))
+    before, _ = differences_json(allowed, tmp_path / "allowed.json")
+    assert before["score"] == pytest.approx(result.scores[0].score)

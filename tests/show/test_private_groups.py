@@ -15,13 +15,11 @@ import pytest
 import themis
 from tests.projects import enter, run, write_project
 from tests.report_results import causal, group, result, small_search
-from themis.results.comparison import Differences
 from themis.results.model import CheckResult
 from themis.results.notes import Note
 from themis.results.parts import Group, Harm, Joint, Region, TestedSet
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
-from themis.show.parts import comparisons
 from themis.show.reports.ci import render_junit
 from themis.show.reports.formats import FORMATS
 from themis.show.terminal.results import render_checks
@@ -131,44 +129,25 @@ def test_differences_are_decided_exactly_and_not_shown(folder: Path) -> None:
         assert_untold("terminal", done.output)
         assert done.output.count("not shown") == 2
         assert "risen" in done.output
+        assert_untold("quiet", run("diff", "before.json", "after.json", "--quiet").output)
     assert "4,832,000" in run("diff", "before-rows.json", "after-rows.json").output
 
 
-def test_one_sentence_on_differences_is_made_without_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever the sentence says: it gets nothing that tells of few people."""
-    heard: list[Differences] = []
-    monkeypatch.setattr(comparisons, "differences_headline", lambda found: heard.append(found))
-    write(folder)
-    run("score", "--against", "sex", "--measure", "group", "-o", "before.json")
-    run("diff", "before.json", "before.json", "--quiet")
-    (found,) = heard
-    assert [(each.after.low, each.after.score) for each in found.scores] == [(None, None)]
-
-
-def audit_of_one() -> themis.Audit:
+def test_neither_a_failed_test_nor_what_is_recorded_of_it_has_a_mean_of_few() -> None:
     """One person gets so much more than sixty others."""
     rows = [{"sex": "fm"[n % 2], "pay": 1000} for n in range(60)] + [{"sex": "x", "pay": 1000}]
     schema = themis.Schema(sex=["f", "m", "x"], pay=range(5000))
     output = themis.Output(name="limit", min=0, max=10_000)
-    return themis.Audit(
+    audit = themis.Audit(
         lambda p: 5832 if p["sex"] == "x" else 1000, schema, profile=rows, outputs=[output]
     )
-
-
-def test_a_failed_test_shows_no_mean_of_few() -> None:
-    with pytest.raises(themis.DiscriminationError) as failed:
-        audit_of_one().group("sex").assert_below(0.1)
-    assert "0.48" not in str(failed.value)
-    assert "the numbers are not shown" in str(failed.value)
-
-
-def test_what_is_recorded_of_a_test_has_no_mean_of_few() -> None:
     answers: list[CheckResult] = []
-    test = AuditInTest(audit_of_one(), record=lambda check, answer, runs: answers.append(answer))
-    with pytest.raises(themis.DiscriminationError):
-        test.group("sex").assert_below(0.1)
+    test = AuditInTest(audit, record=lambda check, answer, runs: answers.append(answer))
+    for made in (audit, test):
+        with pytest.raises(themis.DiscriminationError) as failed:
+            made.group("sex").assert_below(0.1)
+        assert "0.48" not in str(failed.value)
+        assert "the numbers are not shown" in str(failed.value)
     assert [(each.score, each.low, each.high) for each in answers] == [(None, None, None)]
 
 
@@ -208,12 +187,6 @@ def test_a_generated_pair_names_only_outputs_that_five_people_get(
     assert exact in run(*command[:-2], "--rows").output
 
 
-def test_a_generated_pair_names_outputs_that_the_file_lists(folder: Path) -> None:
-    path = write(folder, TEXT)
-    path.write_text(path.read_text().replace("[1]", f'["case {MARK}"]'))
-    assert f"case {MARK}" in run("score", "--against", "sex", "--measure", "causal").output
-
-
 APPARENT = ("apparent", "--only-data", "--against", "sex", "--measure", "causal")
 NOT_LISTED = f"return int(person['hours'] > 30 or person['sex'] == '{RARE}')"
 
@@ -233,14 +206,9 @@ def test_no_change_is_shown_that_was_counted_on_few(folder: Path, people: int, s
 
 
 def test_changes_of_few_are_not_shown() -> None:
-    score = causal(
-        population="rows",
-        direction=tuple(
-            Harm({"race": one}, {"race": other}, 0.5, 0.0, people, people // 2, 0)
-            for one, other, people in (("a", "b", 40), ("b", "c", 40), ("a", "c", 4))
-        ),
-    )
-    shown = withheld(score)
+    three = (("a", "b", 40), ("b", "c", 40), ("a", "c", 4))
+    harms = [Harm({"race": a}, {"race": b}, 0.5, 0.0, n, n // 2, 0) for a, b, n in three]
+    shown = withheld(causal(population="rows", direction=tuple(harms)))
     assert [harm.contexts for harm in shown.direction] == [40, 40]
     assert withheld(shown) == shown
 

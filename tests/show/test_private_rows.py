@@ -1,7 +1,7 @@
 """Does nobody's row leave the machine in a document, a log or a suite, unless that was allowed?
 
 All people of these tests have an income that begins with MARK, which no generated value does
-and no hash in a document: it has eight digits for that.
+and no hash in a document: it has eight digits for that. Some subjects put it into what they answer.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import themis
-from tests.projects import enter, run, write_project
-from themis.results.model import Result
+from tests.projects import Project, run
 from themis.results.parts import Region
 from themis.results.saved import read_result
 from themis.results.withheld import withheld
 from themis.show.reports.formats import FORMATS
+from themis.show.reports.method import digest
+from themis.testing.claims import AuditInTest
 
 MARK = "48611593"
 MADE = 60
@@ -31,6 +32,7 @@ sex = { values = ["female", "male"], protected = true }
 hours = { min = 10, max = 60 }
 income = { min = 0, max = 9999999999 }
 """
+TOWNS = INPUTS + 'town = ["Aber", "Bree"]\n'
 # Income decides nothing: pairs of generated values flip as those of people do.
 BIASED = "return int(person['hours'] + 5 * (person['sex'] == 'male') > 40)"
 # A pair flips only with an income that nobody but these people has.
@@ -39,31 +41,43 @@ FAILING = f"""\
 if person['income'] == {MARK}07:
     raise ValueError(f"an income of {{person['income']}} is unheard of")
 {BIASED}"""
-COUNTING = """\
-import itertools
-calls = decide.__dict__.setdefault("calls", itertools.count())
-return int(person['hours'] + next(calls) % 7 > 40)"""
+OWN_TOWN = f"return int(person['town'] != 'Villa {MARK}' and person['hours'] > 30)"
+COUNT = "import itertools\ncalls = decide.__dict__.setdefault('calls', itertools.count())\n"
+COUNTING = f"{COUNT}return int(person['hours'] + next(calls) % 7 > 40)"
+NAMING = f"{COUNT}return f'case {{next(calls) % 40}} {MARK}'"
 PROFILE = '[profile]\ndata = "people.csv"\n'
+MEANS = PROFILE + "[outputs.limit]\nmin = 0\nmax = 10000000000\n"
+CHECKS = PROFILE + '[[checks]]\nagainst = ["sex"]\nmax_score = 0.01\n'
+FAILS = {"body": FAILING, "subject": "max_failures = 0.5"}
 DOCUMENTS = ("html", "md", "sarif", "github")  # the others show no pairs
-Project = Callable[..., Path]
 
 
-def people(strange: bool = False) -> Iterator[str]:
-    yield "sex,hours,income"
+def odd(women: int) -> str:
+    """A subject that has a text for so many women, and for no man."""
+    last = f"person['income'] >= {MARK}{MADE - 2 * women:02} and person['income'] <= {MARK}99"
+    return f"return 'case {MARK}' if {last} and person['sex'] == 'female' else 'no'"
+
+
+def people(*, strange: bool = False, towns: bool = False) -> Iterator[str]:
+    """The table of all; the town of the last, and an outcome, may be their own."""
+    yield "sex,hours,income" + ",town,repaid" * towns
     for number in range(MADE):
-        sex = ("female", "male")[number % 2]
-        yield f"{sex},{20 + number * 7 % 40},{MARK}{number:02}"
+        own = f",Villa {MARK},fraud {MARK}" if number == MADE - 1 else ""
+        more = own or f",{('Aber', 'Bree')[number % 2]},{number % 2}"
+        row = f"{('female', 'male')[number % 2]},{20 + number * 7 % 40},{MARK}{number:02}"
+        yield row + more * towns
     if strange:
         yield f"male,30,{MARK}99.5"
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    enter(tmp_path, monkeypatch)
-
-    def make(body: str = BIASED, *, strange: bool = False, **options: Any) -> Path:
-        (tmp_path / "people.csv").write_text("\n".join(people(strange)) + "\n")
-        return write_project(tmp_path, body, **{"inputs": INPUTS, "extra": PROFILE, **options})
+def people_project(project: Project) -> Project:
+    def make(
+        body: str = BIASED, *, strange: bool = False, towns: bool = False, **options: Any
+    ) -> Path:
+        Path("people.csv").write_text("\n".join(people(strange=strange, towns=towns)) + "\n")
+        inputs = TOWNS if towns else INPUTS
+        return project(body, **{"inputs": inputs, "extra": PROFILE, **options})
 
     return make
 
@@ -76,79 +90,107 @@ def documents(path: str, *options: str) -> Iterator[tuple[str, str]]:
         yield name, Path(f"out.{name}").read_text(encoding="utf-8", errors="replace") + done.output
 
 
-def measures(*options: str) -> Iterator[tuple[str, str]]:
-    """What every command that measures prints, by its name."""
-    for command in (SCORE, SEARCH, APPARENT, ("check",)):
-        for way in (("-v",), ("-q",)):
-            done = run(*command, *way, *options)
-            assert done.exit_code in (0, 1, 4), done.output
-            yield " ".join((*command, *way)), done.output
-    yield "validate", run("validate", *options).output
+def shown(*command: str) -> Iterator[tuple[str, str]]:
+    """All that is shown of what a command measures, by its name; result.json is left."""
+    rows = [each for each in command if each == "--rows"]
+    for way in (("-q",), ("-v", "-o", "result.json")):
+        done = run(*command, *way)
+        assert done.exit_code in (0, 1, 4), done.output
+        yield way[0], done.output
+    yield "validate", run("validate", *rows).output
+    yield "replay", run("replay", "result.json", "-v", *rows).output
+    yield from documents("result.json", *rows)
+    result = read_result("result.json")
+    for each in (result, *result.scores, *result.searches):
+        name = type(each).__name__
+        yield f"notebook {name}", each._repr_html_()
+        yield f"repr {name}", repr(each)
 
 
-def assert_private(*command: str) -> None:
-    """Neither what a command prints nor any document of its result has a value of single people."""
-    done = run(*command, "-v", "-o", "result.json")
-    assert done.exit_code in (0, 4), done.output
-    assert MARK not in done.output, done.output
-    for name, text in documents("result.json"):
-        assert MARK not in text, name
-    assert MARK in Path("result.json").read_text(), "nothing was there to withhold"
+SCORE, SEARCH, APPARENT, CHECK = "score", "search --threshold 0", "apparent", "check"
+ONLY = "apparent --only-data --against"
+KNOWN = "--label repaid --label-favourable 1"
+GENERATED = "apparent --draw --counterfactuals generated"
+RARE = "the subject gave 'no', 1 rare output; favourable is"
+REMEDY = "the input and what the subject said may hold values of people: --rows shows them"
 
 
-def slowly(*case: Any) -> Any:
-    return pytest.param(*case, marks=pytest.mark.slow)
+@dataclass(frozen=True)
+class Hidden:
+    """What a command would tell of people, and what it says instead."""
+
+    name: str
+    command: str
+    said: str = ""
+    project: dict[str, Any] = field(default_factory=dict)
+    slow: bool = False
 
 
-SCORE, SEARCH, APPARENT = ("score",), ("search", "--threshold", "0"), ("apparent",)
-CHECKS = '[[checks]]\nagainst = ["sex"]\nmax_score = 0.01\n'
+HIDDEN = [
+    Hidden("a pair", SCORE, "their other values are those of people, and are not shown",
+           {"body": NARROW}),
+    Hidden("a pair of a search", SEARCH),
+    Hidden("a pair of a check", CHECK, "", {"extra": CHECKS}),
+    Hidden("a pair of rows", APPARENT, "", {"body": NARROW}, slow=True),
+    Hidden("a failure", SCORE, REMEDY, FAILS),
+    Hidden("a failure in a search", SEARCH, REMEDY, FAILS, slow=True),
+    Hidden("a failure in a check", CHECK, "", FAILS | {"extra": CHECKS}, slow=True),
+    Hidden("a failure in rows", APPARENT, REMEDY, FAILS, slow=True),
+    Hidden("an input with two outputs", f"{SCORE} --measure causal", "the same input got",
+           {"body": COUNTING}),
+    Hidden("values that the schema lacks", SCORE, "60 rows with a value of income",
+           {"inputs": INPUTS.replace("9999999999", "1000")}),
+    Hidden("groups of one person", f"{SCORE} --against income --measure group",
+           "fewer than 5 people"),
+    Hidden("a mean of one person", f"{SCORE} --against income --measure group", "",
+           {"body": "return person['income']", "extra": MEANS}, slow=True),
+    Hidden("a text of one row", f"{ONLY} town", "a rare value", {"body": OWN_TOWN, "towns": True}),
+    Hidden("an outcome of one row", f"{ONLY} income {KNOWN}", "", {"towns": True}, slow=True),
+    Hidden("numbers of proxies", f"{ONLY} sex --proxies {KNOWN}", "", {"towns": True}, slow=True),
+    Hidden("a rare output", SCORE, RARE, {"body": odd(2)}),
+    Hidden("a rare output in a search", SEARCH, RARE, {"body": odd(2)}),
+    Hidden("a rare output of rows", APPARENT, RARE, {"body": odd(2)}),
+    Hidden("a rare output of draws", GENERATED, RARE, {"body": odd(2)}),
+    Hidden("spellings of rare outputs", f"{SCORE} --against hours --measure causal", "spelling",
+           {"body": odd(2).replace(f"'case {MARK}'",
+            f"('case {MARK}' if person['hours'] > 40 else 'Case {MARK}.')")}),
+    Hidden("two rare outputs of one input", f"{SCORE} --measure causal",
+           "the same input got a rare output, and another rare output", {"body": NAMING}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("body", [*map(slowly, (BIASED, NARROW)), FAILING])
-def test_no_command_prints_a_row(project: Project, body: str) -> None:
-    project(body, subject="max_failures = 0.5", extra=PROFILE + CHECKS)
-    for name, text in measures():
-        assert MARK not in text, f"{name}: {text}"
-
-
-def test_with_rows_every_page_shows_them(project: Project) -> None:
-    project(FAILING, subject="max_failures = 0.5", extra=PROFILE + CHECKS)
-    for name, text in measures("--rows"):
-        assert MARK in text or "-q" in name, f"{name}: {text}"
-
-
-@pytest.mark.some_slow(core=2, full=2)
 @pytest.mark.parametrize(
-    ("body", "command"),
-    [
-        (NARROW, SCORE), (BIASED, SEARCH), (FAILING, APPARENT),
-        *(slowly(*case) for case in ((BIASED, SCORE), (FAILING, SEARCH), (NARROW, APPARENT),
-                                     (FAILING, SCORE), (NARROW, SEARCH), (BIASED, APPARENT))),
-    ],
-)  # fmt: skip
-def test_no_document_has_a_row_unless_rows_are_allowed(
-    project: Project, body: str, command: tuple[str, ...]
+    "hidden",
+    [pytest.param(e, marks=[pytest.mark.slow] if e.slow else [], id=e.name) for e in HIDDEN],
+)
+def test_nothing_of_people_is_shown_anywhere_unless_rows_are_allowed(
+    people_project: Project, hidden: Hidden
 ) -> None:
-    project(body, subject="max_failures = 0.5")
-    assert run(*command, "-o", "result.json").exit_code in (0, 4)
-    assert MARK in Path("result.json").read_text()
-    for name, text in documents("result.json"):
-        assert MARK not in text, name
-    for name, text in documents("result.json", "--rows"):
-        assert MARK in text or name not in DOCUMENTS, name
+    people_project(**hidden.project)
+    pages = dict(shown(*hidden.command.split()))
+    for name, text in pages.items():
+        assert MARK not in text, f"{name}: {text}"
+    assert hidden.said in " ".join(pages["-v"].split())
+    assert MARK in Path("result.json").read_text(), "nothing was there to withhold"
+    if hidden.said == REMEDY:
+        assert all(REMEDY in " ".join(pages[each].split()) for each in ("html", "md", "sarif"))
+        assert "show_rows=True" in pages["notebook Result"]
+    allowed = dict(shown(*hidden.command.split(), "--rows"))
+    told = [name for name, text in allowed.items() if MARK in text]
+    assert told
+    if "pair" in hidden.name or "failure" in hidden.name:
+        assert {"-v", *DOCUMENTS} <= {*told}
 
 
-def test_the_file_can_allow_rows(project: Project) -> None:
-    project(extra=f"{PROFILE}[report]\nrows = true\n")
+def test_the_file_can_allow_rows(people_project: Project) -> None:
+    people_project(extra=f"{PROFILE}[report]\nrows = true\n")
     assert MARK in run("score", "-o", "result.json").output
     assert all(MARK in text for name, text in documents("result.json") if name in DOCUMENTS)
     assert MARK not in run("score", "--no-rows").output
 
 
-def test_a_document_carries_the_hash_of_the_file(project: Project) -> None:
-    from themis.show.reports.method import digest
-
-    project()
+def test_a_document_carries_the_hash_of_the_file(people_project: Project) -> None:
+    people_project()
     run("score", "-o", "result.json")
     hashed = digest(read_result("result.json"))
     assert digest(withheld(read_result("result.json"))) == hashed
@@ -156,34 +198,41 @@ def test_a_document_carries_the_hash_of_the_file(project: Project) -> None:
         assert (hashed in text) == (name in ("html", "annex")), name
 
 
-def test_a_shown_pair_is_generated_was_run_and_flips(project: Project) -> None:
-    project()
-    run("score", "--measure", "causal", "-o", "result.json")
-    result = read_result("result.json")
-    (score,) = withheld(result).scores
+def causal_score(*command: str) -> themis.CausalScore:
+    """The only score of a command, as it is shown."""
+    run(*command, "-o", "result.json")
+    (score,) = withheld(read_result("result.json")).scores
     assert isinstance(score, themis.CausalScore)
+    return score
+
+
+def test_a_shown_pair_is_generated_was_run_and_flips(people_project: Project) -> None:
+    people_project()
+    score = causal_score("score", "--measure", "causal")
     assert score.witnesses
     for pair in score.witnesses:
         assert pair.generated
         first, second = (row["hours"] + 5 * (row["sex"] == "male") > 40 for row in pair.inputs)
         assert first != second
         assert pair.outputs == (int(first), int(second))
+    result = read_result("result.json")
     assert result.account is not None
     assert result.account.explanations > 0
+    assert MARK in result.scores[0].witnesses[0]._repr_html_()  # asked for by itself
 
 
-def test_without_a_generated_pair_only_the_difference_is_shown(project: Project) -> None:
-    project(NARROW)
-    run("score", "--measure", "causal", "-o", "result.json")
-    (score,) = withheld(read_result("result.json")).scores
-    assert isinstance(score, themis.CausalScore)
+def test_without_a_generated_pair_only_the_difference_is_shown(people_project: Project) -> None:
+    people_project(NARROW)
+    score = causal_score("score", "--measure", "causal")
     assert [pair.inputs for pair in score.witnesses] == [({"sex": "male"}, {"sex": "female"})]
-    text = " ".join(run("score", "--measure", "causal", "-v").output.split())
-    assert "their other values are those of people, and are not shown" in text
+    score = causal_score("search", "--threshold", "0", "--among", "income")
+    numbers = {str(each["income"]) for pair in score.witnesses for each in pair.inputs}
+    assert "about 5,000,000,000" in numbers
+    assert all(re.fullmatch(r"\d|about \d[0,]*|lower|higher", each) for each in numbers)
 
 
-def test_the_json_says_which_inputs_are_rows(project: Project) -> None:
-    project()
+def test_the_json_says_which_inputs_are_rows(people_project: Project) -> None:
+    people_project()
     data = json.loads(run("score", "--measure", "causal", "--json").stdout)
     assert data["personal_data"] is True
     rows = {tuple(line.split(",")) for line in people()}
@@ -191,53 +240,38 @@ def test_the_json_says_which_inputs_are_rows(project: Project) -> None:
     assert any(pair["generated"] for pair in pairs)
     for pair in pairs:
         texts = [tuple(map(str, each.values())) for each in pair["inputs"]]
-        if pair["generated"]:
-            assert pair["rows"] is None
-        else:
-            assert pair["rows"] == [each in rows for each in texts]
-            assert any(pair["rows"])
+        assert pair["rows"] == (None if pair["generated"] else [each in rows for each in texts])
+        assert pair["generated"] or any(pair["rows"])
 
 
-def test_a_result_of_generated_inputs_has_no_personal_data(project: Project) -> None:
-    project(extra="")
-    data = json.loads(run("score", "--json").stdout)
+def test_a_result_of_generated_inputs_has_no_personal_data_and_nothing_is_withheld() -> None:
+    schema = themis.Schema(sex=["female", "male"], age=range(18, 70))
+    audit = themis.Audit(lambda p: p["sex"] == "male" and p["age"] > 30, schema)
+    result = audit.score([["sex"]])
+    data = result.to_dict()
     assert data["personal_data"] is False
     assert not any(each["generated"] for s in data["scores"] for each in s["witnesses"])
+    assert withheld(result) is result
+    assert withheld(result.scores[0]) is result.scores[0]
 
 
-def test_failed_trials_name_no_row_and_the_option_that_does(project: Project) -> None:
-    project("raise ValueError('unheard of')")
-    said = " ".join(run("validate").output.split())
-    assert "--rows shows what the subject said" in said
-    assert "show_rows" not in said
-    assert "unheard of" not in said
-    assert "unheard of" in run("validate", "--rows").output
-
-
-def test_a_failed_run_names_no_row(project: Project) -> None:
-    project(FAILING)
-    done = run("score")
-    assert done.exit_code == 3
+@pytest.mark.parametrize(
+    ("body", "command"), [(FAILING, "score"), ("raise ValueError('unheard of')", "validate")]
+)
+def test_a_failed_run_names_no_row_and_the_option_that_does(
+    people_project: Project, body: str, command: str
+) -> None:
+    people_project(body)
+    done = run(command)
     said = " ".join(done.output.split())
-    assert "unheard of" not in said
-    assert MARK not in said
-    assert re.search(r"crash in \d+ of \d+ executions, e\.g\. ValueError \(\w+\.py:\d+\)", said)
+    assert done.exit_code == 3
     assert "--rows shows what the subject said" in said
-    assert "show_rows=True shows what" not in said
-    shown = run("score", "--rows").output
-    assert MARK in shown
-    assert "unheard of" in shown
-
-
-def test_a_failure_that_is_not_shown_says_what_shows_it(project: Project) -> None:
-    project(FAILING, subject="max_failures = 0.5")
-    remedy = "the input and what the subject said may hold values of people: --rows shows them"
-    said = " ".join(run("score", "-o", "result.json").output.split())
-    assert re.search(rf"failed: crash \d+ times?; {remedy}", said)
-    for name, text in documents("result.json"):
-        assert remedy in " ".join(text.split()) or name not in ("html", "md", "sarif"), name
-    html = themis.Audit.from_file("themis.toml").score([["sex"]])._repr_html_()
-    assert "show_rows=True" in html
+    for hidden in ("unheard of", MARK, "show_rows=True shows what"):
+        assert hidden not in said
+    if command == "score":
+        assert re.search(r"crash in \d+ of \d+ executions, e\.g\. ValueError \(\w+\.py:\d+\)", said)
+        assert MARK in run(command, "--rows").output
+    assert "unheard of" in run(command, "--rows").output
 
 
 # What programs say about people, in words that are in no row.
@@ -258,13 +292,12 @@ for line in sys.stdin:
     ],
 )
 def test_a_failed_program_is_not_quoted(
-    project: Project, kind: str, program: str, said: str
+    people_project: Project, kind: str, program: str, said: str
 ) -> None:
-    path = project()
+    path = people_project()
     Path("program.py").write_text(program)
-    text = Path("themis.toml").read_text()
     subject = f'[subject]\nkind = "{kind}"\ncommand = ["{sys.executable}", "program.py"]\n'
-    Path("themis.toml").write_text(re.sub(r"\[subject\]\n(?:.+\n)*", subject, text))
+    path.write_text(re.sub(r"\[subject\]\n(?:.+\n)*", subject, path.read_text()))
     with pytest.raises(themis.SubjectError) as failed:
         themis.Audit.from_file(path).causal("sex")
     assert "SMITH" not in str(failed.value)
@@ -273,43 +306,23 @@ def test_a_failed_program_is_not_quoted(
     assert "SMITH" in " ".join(run("score", "--rows").output.split())
 
 
-def test_an_inconsistent_answer_is_shown_without_its_row(project: Project) -> None:
-    project(COUNTING)
-    done = run("score", "--measure", "causal", "-v")
-    assert "the same input got" in " ".join(done.output.split())
-    assert MARK not in done.output
-
-
-def test_rows_that_do_not_fit_are_named_by_their_lines(project: Project) -> None:
-    project(strange=True, extra=f'{PROFILE}unknown = "drop"\n')
+@pytest.mark.parametrize(("unknown", "code"), [("drop", 0), ("error", 2)])
+def test_rows_that_do_not_fit_are_named_by_their_lines(
+    people_project: Project, unknown: str, code: int
+) -> None:
+    people_project(strange=True, extra=f'{PROFILE}unknown = "{unknown}"\n')
     done = run("score", "--measure", "causal")
-    text = " ".join(done.output.split())
-    assert "line 62" in text
-    assert MARK not in text
-    with pytest.warns(themis.RowsWarning) as caught:
-        themis.Audit.from_file("themis.toml")
-    assert all(MARK not in str(each.message) for each in caught)
-
-
-def test_values_that_only_rows_have_are_counted_and_not_shown(project: Project) -> None:
-    project(inputs=INPUTS.replace("9999999999", "1000"))
-    done = run("score", "--measure", "causal")
-    assert "60 rows with a value of income" in " ".join(done.output.split())
+    assert done.exit_code == code
+    assert "line 62" in " ".join(done.output.split())
     assert MARK not in done.output
-
-
-def test_of_numbers_that_differ_only_the_first_digit_is_shown(project: Project) -> None:
-    project(NARROW)
-    run("search", "--threshold", "0", "--among", "income", "-o", "result.json")
-    (score,) = withheld(read_result("result.json")).scores
-    assert isinstance(score, themis.CausalScore)
-    shown = {str(each["income"]) for pair in score.witnesses for each in pair.inputs}
-    assert "about 5,000,000,000" in shown
-    assert all(re.fullmatch(r"\d|about \d[0,]*|lower|higher", e) for e in shown)
+    if unknown == "drop":
+        with pytest.warns(themis.RowsWarning) as caught:
+            themis.Audit.from_file("themis.toml")
+        assert all(MARK not in str(each.message) for each in caught)
 
 
 @pytest.mark.parametrize(
-    ("condition", "shown"),
+    ("condition", "rounded"),
     [
         ("income ≥ 4861117", "income ≥ about 4,900,000"),
         ("4861101 ≤ income ≤ 4861117", "about 4,900,000 ≤ income ≤ about 4,900,000"),
@@ -321,86 +334,16 @@ def test_of_numbers_that_differ_only_the_first_digit_is_shown(project: Project) 
         ("town is one of 12345, 67890", "town is one of 12345, 67890"),
     ],
 )
-def test_the_ends_of_a_region_are_rounded(project: Project, condition: str, shown: str) -> None:
-    project()
+def test_the_ends_of_a_region_are_rounded(
+    people_project: Project, condition: str, rounded: str
+) -> None:
+    people_project()
     score = themis.Audit.from_file("themis.toml").causal("sex")
     region = Region((condition,), 0.9, 0.8, 1.0, 0.1, 9.0, 50)
     (found,) = withheld(replace(score, regions=(region,))).regions
-    assert found.conditions == (shown,)
+    assert found.conditions == (rounded,)
     (whole,) = withheld(replace(score, regions=(region,), population="inputs")).regions
     assert whole.conditions == (condition,)
-
-
-RARE = "a group of fewer than 5 people"
-TOWNS = INPUTS + 'town = ["Aber", "Bree"]\n'
-OWN_TOWN = f"return int(person['town'] != 'Villa {MARK}' and person['hours'] > 30)"
-
-
-def test_a_group_of_fewer_than_five_people_is_not_named(project: Project) -> None:
-    """Every income is a group of its own, and one person has it."""
-    project()
-    command = ("score", "--against", "income", "--measure", "group")
-    assert_private(*command)
-    assert "fewer than 5 people" in " ".join(Path("out.html").read_text().split())
-    (score,) = withheld(read_result("result.json")).scores
-    assert isinstance(score, themis.GroupScore)
-    assert {len(each.values) for each in score.groups} == {0}
-    assert MARK not in repr(read_result("result.json").scores)
-    assert MARK in run(*command, "--rows").output
-
-
-def test_a_search_names_no_group_of_fewer_than_five_people(project: Project) -> None:
-    """At most two people work as many hours."""
-    project()
-    run("search", "--threshold", "0.1", "--measure", "group", "--among", "hours", "-o", "r.json")
-    (score,) = withheld(read_result("r.json")).scores
-    assert isinstance(score, themis.GroupScore)
-    assert {each.people for each in score.groups} <= {1, 2}
-    assert {len(each.values) for each in score.groups} == {0}
-
-
-def test_a_search_of_groups_of_which_none_is_tried_is_undecided(project: Project) -> None:
-    project()
-    done = run("search", "--threshold", "0.1", "--measure", "group", "--among", "income", "-v")
-    assert done.exit_code == 4, done.output
-    assert "give the characteristic bins" in " ".join(done.output.split())
-
-
-@pytest.mark.parametrize(("people", "named"), [(1, False), (4, False), (5, True)])
-def test_what_five_people_share_is_named(project: Project, people: int, named: bool) -> None:
-    project()
-    rows = [{"sex": "female", "hours": 20 + n, "income": n} for n in range(40)]
-    rows += [{"sex": "male", "hours": 50 + n, "income": n} for n in range(people)]
-    audit = themis.Audit.from_file("themis.toml")
-    result = audit.apparent(rows, "sex", measures=["group"], only_data=True)
-    (score,) = withheld(result).scores
-    assert isinstance(score, themis.GroupScore)
-    assert [each.values for each in score.groups] == [
-        {"sex": "female"}, {"sex": "male"} if named else {}
-    ]  # fmt: skip
-    assert [each.people for each in score.groups] == [40, people]
-    assert (RARE in score._repr_html_()) != named
-
-
-def in_towns(folder: Path) -> None:
-    """The people in two towns, but the last has one of their own, and an outcome of their own."""
-    header, *lines = people()
-    towns = [f"{line},{('Aber', 'Bree')[n % 2]},{n % 2}" for n, line in enumerate(lines[:-1])]
-    own = f"{lines[-1]},Villa {MARK},fraud {MARK}"
-    (folder / "people.csv").write_text("\n".join([f"{header},town,repaid", *towns, own]) + "\n")
-
-
-def test_a_text_that_one_row_has_is_not_shown(project: Project, tmp_path: Path) -> None:
-    project(OWN_TOWN, inputs=TOWNS)
-    in_towns(tmp_path)
-    assert_private("apparent", "--against", "town", "--only-data")
-    for score in withheld(read_result("result.json")).scores:
-        if isinstance(score, themis.CausalScore) and score.counterfactuals == "generated":
-            assert ({"town": "Aber"}, {"town": "a rare value"}) in [
-                each.inputs for each in score.witnesses
-            ]
-    assert MARK not in run("replay", "result.json", "-v").output
-    assert MARK in run("replay", "result.json", "-v", "--rows").output
 
 
 def test_no_region_names_a_value_that_only_rows_have() -> None:
@@ -417,113 +360,94 @@ def test_no_region_names_a_value_that_only_rows_have() -> None:
         assert conditions == ({("town = Aber",)} if town == "Aber" else set())
 
 
-@pytest.mark.slow
-def test_rare_outcomes_and_numbers_of_proxies_are_not_shown(
-    project: Project, tmp_path: Path
-) -> None:
-    project(inputs=TOWNS)
-    in_towns(tmp_path)
-    known = ("--label", "repaid", "--label-favourable", "1")
-    assert_private("apparent", "--against", "income", "--only-data", *known)
-    assert_private("apparent", "--against", "sex", "--only-data", "--proxies", *known)
-    table = withheld(read_result("result.json")).outcomes[0]
-    assert table.favourable == ("1",)
-    assert table.unfavourable == ("0", "1 rare outcome")
-    shown = ("--only-data", "--rows", "--proxies", "-v")
-    text = run("apparent", "--against", "sex", *shown, *known).output
-    assert f"fraud {MARK}" in text
+def test_a_search_names_no_group_of_fewer_than_five_people(people_project: Project) -> None:
+    """At most two people work as many hours, and each has an own income."""
+    people_project()
+    search = ("search", "--threshold", "0.1", "--measure", "group", "--among")
+    run(*search, "hours", "-o", "result.json")
+    (score,) = withheld(read_result("result.json")).scores
+    assert isinstance(score, themis.GroupScore)
+    assert {each.people for each in score.groups} <= {1, 2}
+    assert {len(each.values) for each in score.groups} == {0}
+    done = run(*search, "income", "-v")
+    assert done.exit_code == 4, done.output
+    assert "give the characteristic bins" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(("number", "named"), [(1, False), (4, False), (5, True)])
+def test_what_five_people_share_is_named(people_project: Project, number: int, named: bool) -> None:
+    people_project()
+    rows = [{"sex": "female", "hours": 20 + n, "income": n} for n in range(40)]
+    rows += [{"sex": "male", "hours": 50 + n, "income": n} for n in range(number)]
+    audit = themis.Audit.from_file("themis.toml")
+    result = audit.apparent(rows, "sex", measures=["group"], only_data=True)
+    (score,) = withheld(result).scores
+    assert isinstance(score, themis.GroupScore)
+    shared = {"sex": "male"} if named else {}
+    assert [each.values for each in score.groups] == [{"sex": "female"}, shared]
+    assert [each.people for each in score.groups] == [40, number]
+    assert ("a group of fewer than 5 people" in score._repr_html_()) != named
 
 
 @pytest.mark.parametrize(("rows", "named"), [(1, False), (4, False), (5, True)])
 def test_a_rare_outcome_is_named_where_many_rows_get_it_as_an_output(
-    project: Project, tmp_path: Path, rows: int, named: bool
+    people_project: Project, rows: int, named: bool
 ) -> None:
     """The subject says of some people what one of them did."""
-    odd = f"return 'fraud {MARK}' if person['income'] % 100 >= {MADE - rows} else 'no'"
-    project(odd, inputs=TOWNS)
-    in_towns(tmp_path)
-    known = ("--label", "repaid", "--label-favourable", "1")
-    run("apparent", "--against", "sex", "--only-data", *known, "-o", "result.json")
+    told = f"return 'fraud {MARK}' if person['income'] % 100 >= {MADE - rows} else 'no'"
+    people_project(told, towns=True)
+    run(*f"{ONLY} sex {KNOWN}".split(), "-o", "result.json")
     table = withheld(read_result("result.json")).outcomes[0]
-    assert (f"fraud {MARK}" in table.unfavourable) == named
-    assert ("1 rare outcome" in table.unfavourable) != named
-
-
-def test_a_notebook_shows_no_row(project: Project) -> None:
-    project()
-    audit = themis.Audit.from_file("themis.toml")
-    result = audit.score([["sex"]])
-    shown = (audit, result, *result.scores, audit.search(0.0), audit.apparent())
-    assert all(MARK not in each._repr_html_() for each in shown)
-    assert all(MARK not in repr(each) for each in shown), "a saved notebook holds both"
-    assert MARK in result.scores[0].witnesses[0]._repr_html_()  # asked for by itself
-
-
-def test_a_failed_assertion_shows_no_row(project: Project) -> None:
-    project(NARROW)
-    audit = themis.Audit.from_file("themis.toml")
-    with pytest.raises(themis.DiscriminationError) as failed:
-        audit.causal("sex").assert_below(0.01)
-    assert MARK not in str(failed.value)
-    with pytest.raises(themis.DiscriminationError) as failed:
-        audit.search(0.01, among=["sex"]).assert_nothing_found()
-    assert MARK not in str(failed.value)
+    assert table.favourable == ("1",)
+    assert table.unfavourable == ("0", f"fraud {MARK}" if named else "1 rare outcome")
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_a_test_that_fails_shows_rows_only_if_allowed(project: Project, allowed: bool) -> None:
-    from themis.testing.claims import AuditInTest
-
-    project(NARROW)
-    test = AuditInTest(themis.Audit.from_file("themis.toml", show_rows=allowed))
-    with pytest.raises(themis.DiscriminationError) as failed:
-        test.causal("sex").assert_below(0.01)
-    assert (MARK in str(failed.value)) == allowed
+def test_a_test_that_fails_shows_rows_only_if_allowed(
+    people_project: Project, allowed: bool
+) -> None:
+    people_project(NARROW)
+    audit = themis.Audit.from_file("themis.toml", show_rows=allowed)
+    for claim, shows in (
+        (lambda: audit.causal("sex").assert_below(0.01), False),
+        (lambda: audit.search(0.01, among=["sex"]).assert_nothing_found(), False),
+        (lambda: AuditInTest(audit).causal("sex").assert_below(0.01), allowed),
+    ):
+        with pytest.raises(themis.DiscriminationError) as failed:
+            claim()
+        assert (MARK in str(failed.value)) == shows
 
 
 @pytest.mark.parametrize("name", ["suite.csv", "suite.jsonl", "suite.parquet"])
-def test_a_suite_of_people_must_be_allowed_and_says_what_it_is(project: Project, name: str) -> None:
-    project()
+def test_a_suite_of_people_must_be_allowed_and_says_what_it_is(
+    people_project: Project, name: str
+) -> None:
+    path = people_project()
     done = run("score", "--suite", name)
     assert done.exit_code == 2
     assert "--suite: it would hold rows of people" in done.output
     assert "--rows" in done.output
+    with pytest.raises(themis.RequestError, match="show_rows=True"):
+        themis.Audit.from_file(path, suite=name)
     assert not Path(name).exists()
     assert run("score", "--suite", name, "--rows", "--error", "0.2").exit_code == 0
     assert "personal_data" in Path(name).read_text(encoding="utf-8", errors="replace")
-    for options, shown in (((), False), (("--rows",), True)):
+    for options in ((), ("--rows",)):
         done = run("replay", name, "-v", "--report", "replay.md", *options)
         assert done.exit_code == 1, done.output
         assert "column-not-used" not in done.output
         assert "is no characteristic" not in done.output
-        assert (MARK in done.output) == shown
-        assert (MARK in Path("replay.md").read_text()) == shown
+        assert (MARK in done.output) == (MARK in Path("replay.md").read_text()) == bool(options)
 
 
-def test_a_replayed_result_shows_no_row(project: Project) -> None:
-    project()
+def test_a_replayed_result_shows_no_row(people_project: Project) -> None:
+    people_project()
     run("score", "-o", "result.json")
-    for options, shown in (((), False), (("--rows",), True)):
+    for options in ((), ("--rows",)):
         done = run("replay", "result.json", "-v", "--report", "replay.html", *options)
-        assert (MARK in done.output) == shown
-        assert (MARK in Path("replay.html").read_text()) == shown
+        assert (MARK in done.output) == (MARK in Path("replay.html").read_text()) == bool(options)
         told = [each for each in done.output.split("\n\n") if each.startswith("still: ")]
         assert len(set(told)) == len(told)  # what is left of several tests is said once
-    assert MARK in run("replay", "result.json", "--json").output  # a file to work on
-    assert '"personal_data": true' in run("replay", "result.json", "--json").output
-
-
-def test_python_is_told_how_to_allow_a_suite(project: Project, tmp_path: Path) -> None:
-    rows = [{"sex": "male", "age": age} for age in range(30, 40)]
-    schema = themis.Schema(sex=["female", "male"], age=range(18, 70))
-    with pytest.raises(themis.RequestError) as told:
-        themis.Audit(lambda p: True, schema, profile=rows, suite=tmp_path / "suite.csv")
-    assert "show_rows=True" in str(told.value)
-
-
-def test_nothing_is_withheld_of_generated_inputs() -> None:
-    schema = themis.Schema(sex=["female", "male"], age=range(18, 70))
-    audit = themis.Audit(lambda p: p["sex"] == "male" and p["age"] > 30, schema)
-    result: Result = audit.score([["sex"]])
-    assert withheld(result) is result
-    assert withheld(result.scores[0]) is result.scores[0]
+    printed = run("replay", "result.json", "--json").output  # a file to work on
+    assert MARK in printed
+    assert '"personal_data": true' in printed
