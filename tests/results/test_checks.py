@@ -44,22 +44,7 @@ def check(limit: float, *against: str, measure: Any = "causal") -> Check:
     )
 
 
-def verdict(limit: float, **changes: Any) -> str:
-    return judge_score(check(limit, "race"), replace(SCORE, **changes), 0.99).verdict
-
-
-def search_verdict(**changes: Any) -> str:
-    return judge_search(check(0.1), replace(SEARCHED, **changes), 0.99).verdict
-
-
 # Verdicts ---------------------------------------------------------------------------------
-def test_nothing_run_is_no_evidence() -> None:
-    assert verdict(0.1, samples=0, low=0.0, high=0.0) == "not enough evidence"
-    assert judge_score(check(0.1, "race"), replace(SCORE, samples=0), 0.99).score is None
-
-
-def test_interval_of_an_ended_budget_may_decide_all_the_same() -> None:
-    assert verdict(0.1, stopped=Ending.BUDGET) == "violated"
 
 
 @given(
@@ -67,27 +52,36 @@ def test_interval_of_an_ended_budget_may_decide_all_the_same() -> None:
     st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
 )
 def test_stricter_limits_never_hold_more_often(ends: list[float], limits: list[float]) -> None:
-    strict, lax = (verdict(limit, low=ends[0], high=ends[1]) for limit in limits)
-    order = ["violated", "not enough evidence", "holds"]
-    assert order.index(strict) <= order.index(lax)
+    score = replace(SCORE, low=ends[0], high=ends[1])
+    answers = (judge_score(check(limit, "race"), score, 0.99) for limit in limits)
+    strict, lax = (
+        ["violated", "not enough evidence", "holds"].index(each.verdict) for each in answers
+    )
+    assert strict <= lax
 
 
-def test_search_holds_only_when_everything_was_decided() -> None:
-    assert search_verdict() == "holds"
-    assert search_verdict(stopped=Ending.BUDGET, sets_open=3) == "not enough evidence"
-    assert search_verdict(undecided=(("age",),)) == "not enough evidence"
+NEAR = replace(SCORE, low=0.08, high=0.18)
+HELD = {"found": (("race",),)}
 
 
-def test_search_is_violated_only_by_a_set_that_is_surely_above() -> None:
-    near = replace(SCORE, low=0.08, high=0.18)
-    found: dict[str, Any] = {"found": (("race",),), "minimal_sets": (near,)}
-    assert search_verdict(**found) == "not enough evidence"
-    assert search_verdict(**{**found, "minimal_sets": (near, SCORE)}) == "violated"
-    assert search_verdict(found=(("race",),), stopped=Ending.BUDGET) == "not enough evidence"
-
-
-def test_search_that_holds_says_what_it_may_have_missed() -> None:
-    assert judge_search(check(0.1), SEARCHED, 0.99).high == pytest.approx(0.15)
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "holds"),
+        ({"stopped": Ending.BUDGET, "sets_open": 3}, "not enough evidence"),
+        ({"undecided": (("age",),)}, "not enough evidence"),
+        (HELD | {"minimal_sets": (NEAR,)}, "not enough evidence"),
+        (HELD | {"minimal_sets": (NEAR, SCORE)}, "violated"),
+        (HELD | {"stopped": Ending.BUDGET}, "not enough evidence"),
+    ],
+)
+def test_search_holds_or_is_violated_only_by_what_was_surely_decided(
+    changes: dict[str, Any], verdict: str
+) -> None:
+    answer = judge_search(check(0.1), replace(SEARCHED, **changes), 0.99)
+    assert answer.verdict == verdict
+    if verdict == "holds":
+        assert answer.high == pytest.approx(0.15)  # what it may have missed
 
 
 @pytest.mark.parametrize(
@@ -104,6 +98,13 @@ def test_missing_evidence_has_a_reason(changes: dict[str, Any], reason: str) -> 
     answer = judge_score(check(0.2, "race"), replace(SCORE, **changes), 0.99)
     assert answer.verdict == "not enough evidence"
     assert reason in answer.reason
+
+
+def test_nothing_run_is_no_evidence_and_an_ended_budget_may_be_enough() -> None:
+    nothing = judge_score(check(0.1, "race"), replace(SCORE, samples=0, low=0.0, high=0.0), 0.99)
+    assert (nothing.verdict, nothing.score) == ("not enough evidence", None)
+    ended = replace(SCORE, stopped=Ending.BUDGET)
+    assert judge_score(check(0.1, "race"), ended, 0.99).verdict == "violated"
 
 
 def test_only_precision_that_helps_is_asked_for() -> None:
@@ -217,16 +218,13 @@ def test_failing_subject_ends_with_3(project: Project) -> None:
     assert reasons == [[{"code": "subject-failed", "values": {}}]] * 2
 
 
-def test_missing_evidence_ends_with_4(project: Project) -> None:
+def test_missing_evidence_ends_with_4_and_counts_less_than_a_violation(project: Project) -> None:
     project(extra=RACE + SEARCH)
     done = process("check", "--max-executions", "20")
     assert done.returncode == 4
     shown = " ".join(done.stdout.split())
     assert shown.startswith("Both checks are undecided")
     assert "causal race at most 0.1: undecided: the budget ended" in shown
-
-
-def test_violation_counts_more_than_missing_evidence(project: Project) -> None:
     project(extra=RACE.replace("0.1", "0.01") + SEARCH)
     done = run("check", "--max-executions", "450")
     assert done.exit_code == 1
@@ -236,52 +234,34 @@ def test_violation_counts_more_than_missing_evidence(project: Project) -> None:
 @pytest.mark.parametrize("search", [False, True])
 def test_groups_do_not_hold_where_no_output_was_favourable(search: bool) -> None:
     schema = themis.Schema(sex=["f", "m"], income=range(100))
-    check = Check(
-        against=None if search else ("sex",),
-        search=search,
-        measure="group",
-        max_score=0.05,
-        name="groups",
-        line=None,
-    )
+    limit = check(0.05, *["sex"][search:], measure="group")
 
     def loan(person: dict[str, Any]) -> str:
         return "yes" if person["sex"] == "m" and person["income"] > 5 else "no"
 
-    def verdict(favourable: str, similar_texts: Any = "same") -> Any:
-        audit = themis.Audit(loan, schema, favourable=[favourable], similar_texts=similar_texts)
-        return run_checks(audit, [check]).checks[0]
-
-    assert verdict("yes").verdict == verdict("YES").verdict == "violated"
-    assert verdict("YES", "different").verdict == "not enough evidence"
-    assert "never came" in verdict("YES", "different").reason
-    assert "favourable" in verdict("accepted").reason
+    for favourable, texts, verdict, said in (
+        ("yes", "same", "violated", ""),
+        ("YES", "same", "violated", ""),
+        ("YES", "different", "not enough evidence", "never came"),
+        ("accepted", "same", "not enough evidence", "favourable"),
+    ):
+        audit = themis.Audit(loan, schema, favourable=[favourable], similar_texts=texts)  # type: ignore[arg-type]
+        (answer,) = run_checks(audit, [limit]).checks
+        assert answer.verdict == verdict
+        assert said in answer.reason
     if not search:
-        score = themis.Audit(loan, schema, favourable=["accepted"]).group("sex")
         with pytest.raises(themis.InconclusiveError, match="favourable"):
-            score.assert_below(0.05)
-
-
-THIRDS = "return int(person['a'] == 1 and person['b'] != 2)"
+            audit.group("sex").assert_below(0.05)
 
 
 @pytest.mark.parametrize("limit", [2 / 3, 0.6666666666666667, 0.66666666666669])
-def test_an_exact_score_that_equals_the_limit_is_not_above_it(
-    project: Project, limit: float
-) -> None:
-    inputs = "a = { values = [0, 1] }\nb = { values = [0, 1, 2] }\n"
-    check = f'[[checks]]\nagainst = ["a"]\nmeasure = "causal"\nmax_score = {limit!r}\n'
-    project(THIRDS, inputs=inputs, extra=check)
-    assert run("check").exit_code == 0
-
-
-def test_a_search_check_looks_behind_a_tie(project: Project) -> None:
-    inputs = "a = { values = [0, 1] }\nb = { values = [0, 1, 2] }\n"
-    check = f'[[checks]]\nsearch = true\nmeasure = "causal"\nmax_score = {2 / 3!r}\n'
-    project(THIRDS, inputs=inputs, extra=check)
-    done = run("check", "-v")
-    assert done.exit_code == 1  # both together decide for everybody
-    assert "a, b" in done.stdout or "a and b" in done.stdout
+def test_an_exact_score_that_equals_the_limit_is_not_above_it(limit: float) -> None:
+    schema = themis.Schema(a=[0, 1], b=[0, 1, 2])
+    audit = themis.Audit(lambda p: int(p["a"] == 1 and p["b"] != 2), schema)
+    result = run_checks(audit, [check(limit, "a"), check(limit)])
+    # Behind the tie both together decide for everybody.
+    assert [each.verdict for each in result.checks] == ["holds", "violated"]
+    assert result.searches[0].found == (("a", "b"),)
 
 
 def test_a_check_that_names_no_output_is_about_the_first_and_says_so() -> None:
