@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.projects import enter, run
+from tests.projects import run
 from themis.audit.given import Described
 from themis.config.reader import Config, read_config
 
@@ -23,12 +23,15 @@ def cells(make: Callable[[int, random.Random], object], count: int = ROWS) -> li
 
 
 def write(
-    path: Path, columns: dict[str, list[str]], mark: str = ",", encoding: str = "utf-8"
-) -> Path:
-    names = mark.join(columns)
-    rows = [mark.join(row) for row in zip(*columns.values(), strict=True)]
-    path.write_bytes("\n".join([names, *rows, ""]).encode(encoding))
-    return path
+    columns: dict[str, list[str]], *options: str, mark: str = ",", encoding: str = "utf-8"
+) -> tuple[str, Config, str]:
+    """The file that `themis init` writes beside a table, what it means, and what is printed."""
+    rows = [mark.join(row) for row in (columns, *zip(*columns.values(), strict=True))]
+    Path("people.csv").write_bytes("\n".join([*rows, ""]).encode(encoding))
+    result = run("init", "--from", "people.csv", "--force", *options)
+    assert result.exit_code == 0, result.output
+    file = Path("themis.toml")
+    return file.read_text(encoding="utf-8"), read_config(file), result.output
 
 
 BASE = {
@@ -90,20 +93,17 @@ MARKS = {"semicolons": ";", "decimal commas": ";"}
 ENCODINGS = {"utf-8 with a mark": "utf-8-sig", "utf-16": "utf-16"}
 
 
-def write_table(name: str, folder: Path) -> Path:
-    """One of the tables as a CSV file."""
-    columns = {**TABLES[name], **BASE}
+def write_table(name: str, *options: str) -> tuple[str, Config, str]:
+    """What becomes of one of the tables."""
     mark, encoding = MARKS.get(name, ","), ENCODINGS.get(name, "utf-8")
-    return write(folder / "people.csv", columns, mark, encoding)
+    return write({**TABLES[name], **BASE}, *options, mark=mark, encoding=encoding)
 
 
-def drafted(source: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[str, Config]:
-    """The text of the file that `themis init` writes beside a table, and what it says."""
-    enter(source.parent, monkeypatch)
-    result = run("init", "--from", source.name, *options)
-    assert result.exit_code == 0, result.output
-    path = source.parent / "themis.toml"
-    return path.read_text(encoding="utf-8"), read_config(path)
+def facts(config: Config) -> dict[str, Any]:
+    """How many rows of the people are used, and what became of the others."""
+    people = Described(config).people()
+    assert people is not None
+    return people.facts
 
 
 KEPT = {
@@ -121,14 +121,10 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_file_from_any_table_names_nobody_loses_no_row_and_gives_its_reasons(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text, config = drafted(write_table(name, tmp_path), monkeypatch)
+def test_a_file_from_any_table_names_nobody_loses_no_row_and_gives_its_reasons(name: str) -> None:
+    text, config, _ = write_table(name)
     assert not [word for word in SECRETS if word in text.lower()]
-    people = Described(config).people()
-    assert people is not None
-    assert (people.facts["used"], people.facts["dropped"]) == (ROWS, 0)
+    assert (facts(config)["used"], facts(config)["dropped"]) == (ROWS, 0)
     if name not in KEPT:
         return
     kept: dict[str, Any] = {each.name: each for each in config.schema}
@@ -138,35 +134,26 @@ def test_a_file_from_any_table_names_nobody_loses_no_row_and_gives_its_reasons(
         assert column in kept or f"# {column}: left out: " in text
 
 
-@pytest.mark.parametrize("column", ["date of birth", "contact", "mobile"])
-def test_nothing_personal_is_copied_even_if_it_is_called_protected(
-    column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = next(each for each, columns in TABLES.items() if column in columns)
-    text, config = drafted(write_table(name, tmp_path), monkeypatch, "--protected", column)
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("dates", "date of birth"), ("mails", "contact"), ("phones", "mobile")],
+)
+def test_nothing_personal_is_copied_even_if_it_is_called_protected(name: str, column: str) -> None:
+    text, config, _ = write_table(name, "--protected", column)
     assert column not in config.schema.names
     assert not [word for word in SECRETS if word in text.lower()]
 
 
 @pytest.mark.parametrize(("rows", "said"), [(1, True), (4, True), (5, False)])
-def test_a_file_says_where_it_lists_texts_of_few_rows(
-    rows: int, said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns = {"town": ["Aber"] * (60 - rows) + ["Villa Lovelace"] * rows, "sex": ["f", "m"] * 30}
-    source = write(tmp_path / "p.csv", columns)
-    text, _ = drafted(source, monkeypatch)
+def test_a_file_says_where_it_lists_texts_of_few_rows(rows: int, said: bool) -> None:
+    towns = ["Aber"] * (60 - rows) + ["Villa Lovelace"] * rows
+    text, _, printed = write({"town": towns, "sex": ["f", "m"] * 30})
     remark = "# Personal data? Fewer than 5 rows have some of the texts that are listed for town:"
     assert (remark in text) == said
-    printed = run("init", "--from", source.name, "--force").output
     assert ("texts of few rows, perhaps personal: town" in printed) == said
-    path = tmp_path / "themis.toml"
-    without = (
-        text[: text.index("town = ")] + 'town = ["Aber", "Bree"]\n' + text[text.index("sex ") :]
-    )
-    path.write_text(without)
-    people = Described(read_config(path)).people()
-    assert people is not None
-    assert people.facts["used"] == 60, "removing it loses no row"
+    listed = text[text.index("town = ") : text.index("sex ")]
+    Path("themis.toml").write_text(text.replace(listed, 'town = ["Aber", "Bree"]\n'))
+    assert facts(read_config(Path("themis.toml")))["used"] == 60, "removing it loses no row"
 
 
 EVEN = [str(7 + 3 * index) for index in range(60)]
@@ -195,20 +182,17 @@ MANY = "different texts are too many"
     ],
 )
 def test_columns_are_told_by_their_names_and_values(
-    name: str, values: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, values: list[str], reason: str
 ) -> None:
     columns = {name: [f'"{value}"' for value in values], "sex": ["f", "m"] * (len(values) // 2)}
-    text, config = drafted(write(tmp_path / "p.csv", columns), monkeypatch)
+    text, config, _ = write(columns)
     assert (name in config.schema.names) == (not reason)
     assert f"# {name}: left out: " in text or not reason
     assert reason in text.replace("\n# ", " ")
 
 
 @pytest.mark.parametrize("cell", ["7", "x", "1 ", "a@", "b.", "1,", "(", "+"])
-def test_cells_as_long_as_files_are_told_in_linear_time(
-    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_as_long_as_files_are_told_in_linear_time(cell: str) -> None:
     long = (cell * 120_000)[:120_000]  # in quadratic time it is minutes
-    columns = {"note": [f'"{long}{end}"' for end in "wxyz"], "sex": ["f", "m"] * 2}
-    _, config = drafted(write(tmp_path / "p.csv", columns), monkeypatch)
+    _, config, _ = write({"note": [f'"{long}{end}"' for end in "wxyz"], "sex": ["f", "m"] * 2})
     assert "sex" in config.schema.names

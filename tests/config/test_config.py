@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import re
 import tomllib
 from collections.abc import Collection, Mapping
@@ -83,23 +82,22 @@ def config_text(
     return f"{top}\n[subject]\n{subject}\n[inputs]\n{inputs}\n{rest}\n"
 
 
-def read(folder: Path, text: str, name: str = "themis.toml") -> Config:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return read_config(path)
+def read(text: str, name: str = "themis.toml") -> Config:
+    Path(name).write_text(text, encoding="utf-8")
+    return read_config(Path(name))
 
 
-def messages(folder: Path, text: str, name: str = "themis.toml") -> list[str]:
-    """What is wrong with a file, one line each, without the folder."""
+def messages(text: str) -> list[str]:
+    """What is wrong with a file, one line each, without its name."""
     with pytest.raises(ConfigError) as caught:
-        read(folder, text, name)
+        read(text)
     lines = str(caught.value).splitlines()
     assert len(lines) == len(caught.value.mistakes), "every mistake is one line"
     for mistake in caught.value.mistakes:
         assert mistake.line
         assert mistake.remedy
         assert mistake.code == mistake.code.lower().replace(" ", "-")
-    return [line.removeprefix(f"{folder}{os.sep}{name}:") for line in lines]
+    return [line.removeprefix("themis.toml:") for line in lines]
 
 
 def paths_of(value: Any, path: KeyPath = ()) -> set[KeyPath]:
@@ -122,8 +120,8 @@ def check_paths(found: Collection[KeyPath], data: Any) -> None:
 # Files without mistakes -------------------------------------------------------------------
 
 
-def test_example_of_the_design_is_read_as_it_says(tmp_path: Path) -> None:
-    config = read(tmp_path, DESIGN)
+def test_example_of_the_design_is_read_as_it_says(folder: Path) -> None:
+    config = read(DESIGN)
     assert config.schema == Schema(
         sex=["female", "male"],
         race=Values(["green", "purple"], protected=True),
@@ -132,16 +130,14 @@ def test_example_of_the_design_is_read_as_it_says(tmp_path: Path) -> None:
         city=Values(["A", "B"], weights=[0.9, 0.1]),
     ).where(no_young_millionaires="not (age < 30 and income > 150000)")
     assert config.schema.protected == ("race",)
-    assert config.settings.seed == 42
-    assert config.settings.max_executions == 1_000_000
-    assert config.subject.kind == "command"
-    assert config.subject.favourable == ("1",)
+    assert config.settings == Settings(seed=42, max_executions=1_000_000)
+    assert (config.subject.kind, config.subject.favourable) == ("command", ("1",))
     assert config.subject.options == {
         "command": ["python", "loan.py"],
         "arguments": "positional",
         "timeout_seconds": 5,
     }
-    assert config.folder == tmp_path.resolve()
+    assert config.folder == folder.resolve()
     race, search = config.checks
     assert (race.against, race.search, race.max_score, race.line) == (("race",), False, 0.05, 24)
     assert (search.against, search.search, search.max_score, search.line) == (None, True, 0.1, 28)
@@ -149,79 +145,77 @@ def test_example_of_the_design_is_read_as_it_says(tmp_path: Path) -> None:
     assert search.name == "causal search at most 0.1"
 
 
-def test_the_sets_of_a_run_are_read_once_each_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+def test_the_sets_of_a_run_are_read_once_each_in_the_order_of_the_inputs() -> None:
     run = '[run]\nerror = 0.1\nagainst = [["age"], ["age", "race"], ["race", "age"]]'
-    config = read(tmp_path, config_text(rest=run))
+    config = read(config_text(rest=run))
     assert config.against == (("age",), ("race", "age"))
     assert config.settings == Settings(error=0.1)
     assert type(config.settings) is Settings
     VALIDATOR.validate(tomllib.loads(config_text(rest=run)))
-    plain = read(tmp_path, config_text())
+    plain = read(config_text())
     assert (plain.against, plain.checks, plain.settings) == ((), (), Settings())
     assert plain.subject.favourable == DEFAULT_FAVOURABLE
 
 
 @pytest.mark.parametrize("kind", SUBJECT_OF)
-def test_every_kind_of_subject_is_read_with_its_keys(tmp_path: Path, kind: str) -> None:
+def test_every_kind_of_subject_is_read_with_its_keys(kind: str) -> None:
     text = config_text(f'kind = "{kind}"\n{SUBJECT_OF[kind]}\nversion = "2"\nmax_failures = 0.5')
-    subject = read(tmp_path, text).subject
+    subject = read(text).subject
     assert subject.kind == kind
     assert subject.options == tomllib.loads(SUBJECT_OF[kind])
     assert (subject.version, subject.max_failures) == ("2", 0.5)
     VALIDATOR.validate(tomllib.loads(text))
 
 
-def test_project_file_is_read_the_same_way(tmp_path: Path) -> None:
+def test_a_project_file_and_one_of_windows_are_read_the_same_way() -> None:
     project = '[project]\nname = "x"\n[tool.themis]\n' + DESIGN.replace(
         "[[checks]]", "[[tool.themis.checks]]"
     )
     for name in ("subject", "inputs", "constraints", "run"):
         project = project.replace(f"\n[{name}]", f"\n[tool.themis.{name}]")
-    own, other = read(tmp_path, DESIGN), read(tmp_path, project, "pyproject.toml")
+    own, other = read(DESIGN), read(project, "pyproject.toml")
     assert (own.schema, own.settings, own.subject) == (other.schema, other.settings, other.subject)
     assert [check.line for check in other.checks] == [27, 31]
-
-
-def test_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "themis.toml"
-    path.write_bytes(b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").encode())
-    assert read_config(path).checks[1].line == 28
+    windows = b"\xef\xbb\xbf" + DESIGN.replace("\n", "\r\n").encode()
+    Path("themis.toml").write_bytes(windows)
+    assert read_config(Path("themis.toml")).checks == own.checks
 
 
 # Where the file is ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("project", [None, "[project]\nname = 'x'\n", "[tool.black]\n", "x = ["])
-def test_folder_without_a_file_is_told_how_to_get_one(tmp_path: Path, project: str | None) -> None:
+def test_folder_without_a_file_is_told_how_to_get_one(folder: Path, project: str | None) -> None:
     if project is not None:
-        (tmp_path / "pyproject.toml").write_text(project)
+        Path("pyproject.toml").write_text(project)
     with pytest.raises(ConfigError, match=r"neither a themis\.toml nor .*; run `themis init`"):
-        find_config(tmp_path)
-    (tmp_path / "pyproject.toml").write_text("[tool.themis]\nversion = one\n")
+        find_config(folder)
+    Path("pyproject.toml").write_text("[tool.themis]\nversion = one\n")
     with pytest.raises(ConfigError, match=r"pyproject\.toml:2: at column 11 there is no value"):
-        read_config(find_config(tmp_path))
-    (tmp_path / "themis.toml").write_text("")
-    assert find_config(tmp_path).name == "themis.toml"
+        read_config(find_config(folder))
+    Path("themis.toml").write_text("")
+    assert find_config(folder).name == "themis.toml"
 
 
-def test_unreadable_files_are_one_line_each(tmp_path: Path) -> None:
-    (tmp_path / "latin.toml").write_bytes(b"version = 1\n# caf\xe9\n")
-    (tmp_path / "empty.toml").write_text("# nothing\n")
-    (tmp_path / "pyproject.toml").write_text("[tool.black]\n")
-    expected = {
-        "nowhere.toml": ": there is no such file; run `themis init` to write one",
-        ".": ": is a folder; name a file, such as themis.toml",
-        "latin.toml": ":2: is not UTF-8 text; save it as UTF-8",
-        "empty.toml": ": the file is empty; run `themis init` to write one",
-        "pyproject.toml": ": there is no [tool.themis] in it; run `themis init` to write one",
-        "a\0b": ": can't be read: embedded null byte; check its name",
-    }
-    for name, message in expected.items():
-        path = tmp_path / name
-        with pytest.raises(ConfigError) as caught:
-            read_config(path)
-        assert str(caught.value) == f"{path}{message}"
-        assert caught.value.exit_code == 2
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere.toml", "there is no such file; run `themis init` to write one"),
+        ("", "is a folder; name a file, such as themis.toml"),
+        ("latin.toml", "2: is not UTF-8 text; save it as UTF-8"),
+        ("empty.toml", "the file is empty; run `themis init` to write one"),
+        ("pyproject.toml", "there is no [tool.themis] in it; run `themis init` to write one"),
+        ("a\0b", "can't be read: embedded null byte; check its name"),
+    ],
+)
+def test_unreadable_files_are_one_line_each(folder: Path, name: str, message: str) -> None:
+    Path("latin.toml").write_bytes(b"version = 1\n# caf\xe9\n")
+    Path("empty.toml").write_text("# nothing\n")
+    Path("pyproject.toml").write_text("[tool.black]\n")
+    with pytest.raises(ConfigError) as caught:
+        read_config(folder / name)
+    assert str(caught.value) in (f"{folder / name}: {message}", f"{folder / name}:{message}")
+    assert caught.value.exit_code == 2
 
 
 # Files with a mistake ---------------------------------------------------------------------
@@ -265,30 +259,15 @@ def expected(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", range(len(CATALOGUE)))
-def test_every_faulty_line_gets_exactly_the_messages_behind_it(tmp_path: Path, number: int) -> None:
-    said = messages(tmp_path, CATALOGUE[number])
+def test_every_faulty_line_gets_exactly_the_messages_behind_it(number: int) -> None:
+    said = messages(CATALOGUE[number])
     assert sorted(said) == sorted(expected(CATALOGUE[number]))
     lines = [int(message.partition(":")[0]) for message in said]
     assert lines == sorted(lines)
 
 
-@pytest.mark.parametrize("number", range(len(SYNTAX)))
-def test_what_is_no_toml_gets_exactly_this_message(tmp_path: Path, number: int) -> None:
-    text, message = list(SYNTAX.items())[number]
-    assert messages(tmp_path, text) == [message]
-
-
-def test_faulty_characteristic_is_not_called_unknown(tmp_path: Path) -> None:
-    text = config_text(
-        inputs='age = { min = 9, max = 1 }\n"odd name" = []\nrace = ["green"]',
-        rest='[constraints]\na = "age > 3"\nb = "rac == 1 and `odd name` == 1"\n'
-        '[[checks]]\nagainst = ["age", "odd name"]\nmax_score = 0.1',
-    )
-    assert messages(tmp_path, text) == [
-        "6: inputs.age: minimum 9 exceeds maximum 1; swap them or widen the range",
-        "7: inputs.odd name: there are no values; list at least one",
-        "11: constraints.b: there is no characteristic 'rac'; did you mean 'race'?",
-    ]
+def test_what_is_no_toml_gets_exactly_this_message() -> None:
+    assert {text: messages(text) for text in SYNTAX} == {t: [said] for t, said in SYNTAX.items()}
 
 
 # The models never let pydantic's own words through ----------------------------------------
@@ -385,53 +364,6 @@ def test_schema_for_editors_rejects_the_tables_that_are_wrong_in_shape(number: i
 
 # Lines ------------------------------------------------------------------------------------
 
-TRICKY = '''\
-a."b c".'d.e' = 1 # c = 2
-"q\\u0041" = """
-[not.a.table]
-x = 1 \\""" y"""
-lit = \'\'\'
-z = [ ''\'\'\'
-s = "a # b = [ \\" c"
-date = 1979-05-27 07:32:00
-list = [ # [
-  1.5, [2, { u = 1, "v w".x = [3] } ], "]",
-
-  { k = 'it]s' }
-]
-[ t . "u" ] # x
-k={}
-[[c]]
-[c.sub]
-z = -inf
-[[c]]
-  [[c.d]]
-  [[c.d]]
-  q = """a"""""
-'''
-
-
-def test_lines_of_a_tricky_text_are_those_an_eye_finds() -> None:
-    lines = key_lines(TRICKY)
-    check_paths(lines.keys(), parse_toml(TRICKY))
-    expected: dict[KeyPath, int] = {
-        ("a",): 1,
-        ("a", "b c", "d.e"): 1,
-        ("qA",): 2,
-        ("lit",): 5,
-        ("s",): 7,
-        ("date",): 8,
-        ("list",): 9,
-        ("t", "u"): 14,
-        ("t", "u", "k"): 15,
-        ("c",): 16,
-        ("c", 0): 16,
-        ("c", 0, "sub", "z"): 18,
-        ("c", 1): 19,
-        ("c", 1, "d", 1, "q"): 22,
-    }
-    assert {path: lines[path] for path in expected} == expected
-
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(alphabet="ab\"'[]{}=.,#\n \\1\r\t\0é", max_size=60))
@@ -450,45 +382,38 @@ def test_no_text_breaks_the_scanner(text: str) -> None:
 
 # What only shows when it is used ----------------------------------------------------------
 FUNCTION = 'kind = "python"\nfunction = "os:getcwd"'
+DATA = f"{FUNCTION}\n[profile]\ndata"
 
 
 @pytest.mark.parametrize(
-    ("subject", "rest", "said"),
+    ("subject", "said"),
     [
-        ('kind = "python"\nfunction = "not_there:decide"', "", "subject.function: there is no"),
-        ('kind = "command"\ncommand = ["not-there"]', "", "subject.command: there is no program"),
-        ('kind = "worker"\ncommand = ["not-there"]', "", "subject.command: there is no program"),
-        ('kind = "http"\nurl = "http://localhost/{age}"', "", "subject.url: "),
-        ('kind = "http"\nurl = "http://[::1:80/ok"', "", "subject.url: "),
-        ('kind = "model"\nfile = "model.onnx"', "", "subject.file: there is no file"),
+        ('kind = "python"\nfunction = "not_there:decide"', "subject.function: there is no"),
+        ('kind = "command"\ncommand = ["not-there"]', "subject.command: there is no program"),
+        ('kind = "worker"\ncommand = ["not-there"]', "subject.command: there is no program"),
+        ('kind = "http"\nurl = "http://localhost/{age}"', "subject.url: "),
+        ('kind = "http"\nurl = "http://[::1:80/ok"', "subject.url: "),
+        ('kind = "model"\nfile = "model.onnx"', "subject.file: there is no file"),
+        (f'{DATA} = "nobody.csv"', "profile.data: nobody.csv: there is no such file"),
         (
-            FUNCTION,
-            '[profile]\ndata = "nobody.csv"',
-            "profile.data: nobody.csv: there is no such file",
-        ),
-        (
-            FUNCTION,
-            '[profile]\ndata = "people.csv"\nweights = "many"',
+            f'{DATA} = "people.csv"\nweights = "many"',
             "profile.weights: people.csv has no column 'many'",
         ),
         (
-            FUNCTION,
-            '[outputs.limit]\ndistance = "not_there:f"',
+            f'{FUNCTION}\n[outputs.limit]\ndistance = "not_there:f"',
             "outputs.limit.distance: there is no module",
         ),
     ],
 )
 @pytest.mark.parametrize("name", ["themis.toml", "pyproject.toml"])
-def test_what_can_not_be_used_has_its_line(
-    tmp_path: Path, subject: str, rest: str, said: str, name: str
-) -> None:
-    (tmp_path / "people.csv").write_text("race\n1\n2\n")
-    text = f"version = 1\n[subject]\n{subject}\n[inputs]\nrace = [1, 2]\n{rest}"
+def test_what_can_not_be_used_has_its_line(subject: str, said: str, name: str) -> None:
+    Path("people.csv").write_text("race\n1\n2\n")
+    text = f"version = 1\n[subject]\n{subject}\n[inputs]\nrace = [1, 2]\n"
     if name == "pyproject.toml":
         text = "[tool.themis]\n" + text.replace("\n[", "\n[tool.themis.")
-    (tmp_path / name).write_text(text)
+    Path(name).write_text(text)
     key = said.partition(":")[0].rpartition(".")[2]
     (line,) = [n for n, each in enumerate(text.split("\n"), 1) if each.startswith(f"{key} =")]
     with pytest.raises(RequestError) as caught:
-        Audit.from_file(tmp_path / name)
-    assert str(caught.value).startswith(f"{tmp_path / name}:{line}: {said}")
+        Audit.from_file(Path(name))
+    assert str(caught.value).startswith(f"{name}:{line}: {said}")

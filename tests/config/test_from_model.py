@@ -32,16 +32,16 @@ class Net:
         return self.answer(inputs)
 
 
-def drafted(net: Net, folder: Path) -> str:
+def drafted(net: Net) -> str:
     """The text of the file that is drafted for a net and eighty rows."""
     rows = "".join(f"{row % 2},{row // 2},{row % 2}\n" for row in range(80))
-    (folder / "rows.csv").write_text("race,points,approved\n" + rows)
+    Path("rows.csv").write_text("race,points,approved\n" + rows)
     trained = trained_of(net)
     assert trained is not None
-    classes = trained.classes
-    facts = ModelFacts("net.keras", classes=classes, count=2, cut=trained.cut, trained=trained)
-    pieces = read_table(folder / "rows.csv")
-    return draft_from_data(pieces, source="rows.csv", model=facts).text()
+    facts = ModelFacts(
+        "net.keras", classes=trained.classes, count=2, cut=trained.cut, trained=trained
+    )
+    return draft_from_data(read_table("rows.csv"), source="rows.csv", model=facts).text()
 
 
 def _fails(_: np.ndarray) -> Any:
@@ -58,19 +58,16 @@ def _fails(_: np.ndarray) -> Any:
     ],
 )
 def test_the_cut_fits_what_the_model_answers_to_the_rows(
-    answer: Any, cut: float, said: str, tmp_path: Path
+    answer: Any, cut: float, said: str
 ) -> None:
-    text = drafted(Net(answer), tmp_path)
+    text = drafted(Net(answer))
     assert f"\ncut = {cut}\n" in text
     assert said in text.replace("\n# ", " ")
 
 
 @pytest.mark.parametrize("width", [2, 3])
-def test_a_net_of_several_classes_is_asked_about_though_the_column_has_two(
-    width: int, tmp_path: Path
-) -> None:
-    net = Net(lambda inputs: np.ones((len(inputs), width)), width)
-    text = drafted(net, tmp_path)
+def test_a_net_of_several_classes_is_asked_about_though_the_column_has_two(width: int) -> None:
+    text = drafted(Net(lambda inputs: np.ones((len(inputs), width)), width))
     asked = "which of its classes do people want? The model decides between 0, 1, 2"
     assert (asked in text.replace("\n# ", " ")) == (width == 3)
     assert f"\n{'# ' * (width == 3)}favourable = [1]\n" in text

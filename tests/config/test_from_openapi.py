@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.projects import enter, run
+from tests.projects import run
 from tests.services import Reply, Request, Service, serve
 from themis.config.from_json_schema import draft_from_json_schema
 from themis.config.reader import read_config
+from themis.errors import RequestError
 
 APPLICANT: dict[str, Any] = {
     "type": "object",
@@ -72,10 +73,7 @@ def service() -> Iterator[Service]:
 
 @pytest.mark.some_slow(core=3)
 @pytest.mark.parametrize("name", ["openapi.json", "openapi.yaml"])
-def test_a_description_and_two_commands_measure_a_service(
-    name: str, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
+def test_a_description_and_two_commands_measure_a_service(name: str, service: Service) -> None:
     document = description(servers=[{"url": service.url}])
     spell = json.dumps if name.endswith("json") else yaml.safe_dump
     Path(name).write_text(spell(document))
@@ -88,15 +86,14 @@ def test_a_description_and_two_commands_measure_a_service(
     assert score["low"] <= 0.15 <= score["high"]
 
 
-def test_what_is_known_is_written_and_what_is_not_has_its_reason(tmp_path: Path) -> None:
+def test_what_is_known_is_written_and_what_is_not_has_its_reason() -> None:
     servers = [{"url": "https://loans.example/api/"}]
     text = text_of(description(servers=servers, security=[{"key": []}]))
-    (tmp_path / "themis.toml").write_text(text)
-    assert read_config(tmp_path / "themis.toml").subject.kind == "http"
-    subject = tomllib.loads(text)["subject"]
+    Path("themis.toml").write_text(text)
+    assert read_config(Path("themis.toml")).subject.kind == "http"
     assert "# headers = { Authorization" in text
     assert "# headers" not in text_of(description())
-    assert subject == {
+    assert tomllib.loads(text)["subject"] == {
         "kind": "http",
         "url": "https://loans.example/api/v1/decide",
         "method": "POST",
@@ -133,35 +130,38 @@ def test_what_is_not_known_of_an_address_is_a_guess_or_left_to_write(
 
 
 @pytest.mark.parametrize(
-    ("answer", "pointer", "favourable"),
+    ("properties", "pointer", "favourable"),
     [
-        ({"type": "object", "properties": {"ok": {"type": "boolean"}}}, "/ok", [True]),
-        ({"type": "boolean"}, "text", [True]),
-        ({"properties": {"a": {"type": "number"}, "b": {"type": "boolean"}}}, "/b", [True]),
-        ({"properties": {"p": {"type": "number"}}}, "/p", None),
-        ({"properties": {"prediction": {"type": "string"}, "ok": {"type": "boolean"}}},
-         "/prediction", None),
+        ({"ok": {"type": "boolean"}}, "/ok", [True]),
+        ({"a": {"type": "number"}, "b": {"type": "boolean"}}, "/b", [True]),
+        ({"p": {"type": "number"}}, "/p", None),
+        ({"prediction": {"type": "string"}, "ok": {"type": "boolean"}}, "/prediction", None),
         ({}, None, None),
-        (None, None, None),
+        (None, "text", [True]),
     ],
-)  # fmt: skip
+)
 def test_the_decision_is_looked_for_in_the_answer(
-    answer: Any, pointer: str | None, favourable: Any
+    properties: Any, pointer: str | None, favourable: Any
 ) -> None:
+    answer = {"type": "boolean"} if properties is None else {"properties": properties}
     document = description()
     document["components"]["schemas"]["Answer"] = answer
     subject, text = subject_of(document), text_of(document)
     assert subject.get("answer") == pointer
     assert subject.get("favourable") == favourable
-    if pointer is None:
-        assert "# answer: the description does not say what the service answers" in text
+    unknown = "# answer: the description does not say what the service answers"
+    assert (unknown in text) == (pointer is None)
 
 
-def test_of_several_bodies_the_chosen_one_is_called() -> None:
+def test_of_several_bodies_one_has_to_be_chosen_and_is_called() -> None:
     document = description()
-    other = {"properties": {"flag": {"type": "boolean"}}}
-    document["components"]["schemas"]["Other"] = other
+    document["components"]["schemas"]["Other"] = {"properties": {"flag": {"type": "boolean"}}}
     body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Other"}}}}
     document["paths"]["/other"] = {"put": {"requestBody": body}}
     subject = subject_of(document, pointer="#/components/schemas/Other")
     assert (subject["method"], subject["url"]) == ("PUT", "http://localhost:8000/other")
+    with pytest.raises(RequestError, match="describes 2 objects: #/components/schemas/Applicant"):
+        text_of(document)
+    del document["paths"]
+    with pytest.raises(RequestError, match="describes no object; name one: --from FILE#/comp"):
+        text_of(document)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,20 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 import themis
-from tests.projects import enter, run
-from themis.config.drafts import ModelFacts
-from themis.config.from_rows import draft_from_data
-from themis.inputs.tables import read_table
+from tests.projects import run
 from themis.subjects.columns import needed_columns
 
 COUNT = 600
+BESIDE = ("init", "--from", "rows.csv", "--model", "model.joblib", "--trust-pickle", "--force")
+
+
+def drafted(model: Any, frame: pd.DataFrame, *options: str) -> str:
+    """What `init` says, in one line, of a model and a table, which are written here."""
+    joblib.dump(model, "model.joblib")
+    frame.to_csv("rows.csv", index=False)
+    done = run(*BESIDE, *options)
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
 
 
 def hiring() -> pd.DataFrame:
@@ -53,47 +59,32 @@ def hiring() -> pd.DataFrame:
     return frame
 
 
-def pipeline() -> Any:
-    return make_pipeline(
-        make_column_transformer(
-            (TfidfVectorizer(), "letter"),
-            (OneHotEncoder(handle_unknown="ignore"), ["degree", "applied_on"]),
-            (StandardScaler(), ["years", "salary"]),
-        ),
-        LogisticRegression(max_iter=1000),
-    )
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[pd.DataFrame, Any]:
-    """A folder with the rows and a model of the whole frame; both."""
-    enter(tmp_path, monkeypatch)
+def test_two_commands_lead_to_the_groups_of_what_the_model_never_sees() -> None:
     frame = hiring()
-    frame.to_csv("hiring.csv", index=False)
-    model = pipeline().fit(frame.drop(columns="hired"), frame["hired"])
-    joblib.dump(model, "model.joblib")
-    return frame, model
-
-
-def test_two_commands_lead_to_the_groups_of_what_the_model_never_sees(
-    project: tuple[pd.DataFrame, Any],
-) -> None:
-    frame, model = project
-    asked = ("--from", "hiring.csv", "--model", "model.joblib", "--trust-pickle")
-    done = run("init", *asked, "--protected", "gender", "--target", "hired")
-    assert done.exit_code == 0, done.output
-    inputs = tomllib.loads(Path("themis.toml").read_text())["inputs"]
-    assert inputs["gender"]["role"] == "group"
-    assert inputs["letter"] == inputs["applied_on"] == {"role": "context"}
-    assert not {"applicant_id", "date_of_birth"} & inputs.keys()
-    assert "date_of_birth: the model drops it" in done.output
+    columns = make_column_transformer(
+        (TfidfVectorizer(), "letter"),
+        (OneHotEncoder(handle_unknown="ignore"), ["degree", "applied_on"]),
+        (StandardScaler(), ["years", "salary"]),
+    )
+    model = make_pipeline(columns, LogisticRegression(max_iter=1000))
+    model.fit(frame.drop(columns="hired"), frame["hired"])
+    said = drafted(model, frame, "--protected", "gender", "--target", "hired")
+    assert "date_of_birth: the model drops it" in said
+    text = Path("themis.toml").read_text()
+    assert "passed on as each row has it: dates" in text
+    assert 'against = ["gender"]\nmeasure = "group"' in text
     audit = themis.Audit.from_file(trust_pickle=True)
+    assert {each.name: each.role for each in audit.schema} == {
+        "gender": "group",
+        **dict.fromkeys(["applied_on", "letter"], "context"),
+        **dict.fromkeys(["degree", "years", "salary"], "input"),
+    }
     found = audit.apparent(measures=["group"], only_data=True, label="hired")
-    chosen = model.predict(frame.drop(columns="hired")) == "yes"
-    rates = pd.Series(chosen).groupby(frame["gender"]).mean()
+    chosen = pd.Series(model.predict(frame.drop(columns="hired")) == "yes")
+    rates = chosen.groupby(frame["gender"]).mean()
     assert found.scores[0].score == pytest.approx(rates["male"] - rates["female"])
     good = frame["hired"] == "yes"
-    rightly = pd.Series(chosen)[good].groupby(frame["gender"][good]).mean()
+    rightly = chosen[good].groupby(frame["gender"][good]).mean()
     for each in found.outcomes[0].groups:
         assert each.true_positive_rate.rate == pytest.approx(rightly[each.values["gender"]])
     checked = run("check", "--trust-pickle")
@@ -108,59 +99,44 @@ def age_in_days(frame: pd.DataFrame) -> pd.DataFrame:
     return (frame["applied_on"] - frame["date_of_birth"]).dt.days.to_frame()
 
 
-def test_dates_reach_a_model_as_it_was_trained_on_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
+def test_dates_reach_a_model_as_it_was_trained_on_them() -> None:
     rows = hiring()
     rows.loc[7, "date_of_birth"] = None
-    rows.to_csv("hiring.csv", index=False)
-    frame = pd.read_csv("hiring.csv", parse_dates=DATES)
+    frame = rows.assign(**{name: pd.to_datetime(rows[name]) for name in DATES})
     age = make_pipeline(FunctionTransformer(age_in_days), SimpleImputer(), StandardScaler())
     columns = make_column_transformer((age, DATES), (StandardScaler(), ["years"]))
     model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["hired"])
-    joblib.dump(model, "model.joblib")
-    asked = ("--from", "hiring.csv", "--model", "model.joblib", "--trust-pickle")
-    asked = (*asked, "--protected", "gender", "--target", "hired")
-    assert run("init", *asked).exit_code == 0
+    drafted(model, rows, "--protected", "gender", "--target", "hired")
     audit = themis.Audit.from_file(trust_pickle=True)
     found = audit.apparent(measures=["group"], only_data=True).scores[0].score
     rates = pd.Series(model.predict(frame) == "yes").groupby(frame["gender"]).mean()
     assert found == pytest.approx(abs(rates["male"] - rates["female"]))
-    rows.assign(applied_on=rows["applied_on"] + " o'clock").to_csv("hiring.csv", index=False)
+    spoiled = rows.assign(applied_on=rows["applied_on"] + " o'clock")
+    spoiled.to_csv("rows.csv", index=False)
     untyped = run("score", "--trust-pickle")
     assert untyped.exit_code == 2
     assert "some values of 'applied_on' can't be made datetime64" in untyped.output
-    told = " ".join(run("init", *asked, "--force").output.split())
-    assert re.search(
-        "the model fails on ([0-9]+) of \\1 rows that it was tried on: TypeError: ", told
-    )
+    told = drafted(model, spoiled, "--protected", "gender", "--target", "hired")
+    failing = "the model fails on ([0-9]+) of \\1 rows that it was tried on: TypeError: "
+    assert re.search(failing, told)
 
 
-def test_a_target_that_was_left_in_the_table_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
+def test_a_target_that_was_left_in_the_table_is_noticed() -> None:
     frame = hiring()[["hired", "years", "salary"]]
     frame["hired"] = (frame["hired"] == "yes").astype(int)
-    frame.to_csv("rows.csv", index=False)
-    asked = ("init", "--from", "rows.csv", "--model", "model.joblib", "--trust-pickle", "--force")
-    without = LogisticRegression().fit(frame[["years", "salary"]].to_numpy(), frame["hired"])
-    joblib.dump(without, "model.joblib")
-    assert "left out: hired: taken for what is decided, not for an input" in run(*asked).output
-    female = frame.assign(female=np.arange(len(frame)) % 2)[["female", *frame.columns]]
-    female.to_csv("rows.csv", index=False)  # two columns look like what is decided
-    joblib.dump(DecisionTreeClassifier().fit(frame[["years"]], frame["hired"]), "model.joblib")
-    told = run(*asked, "--protected", "female").output
-    assert "left out: hired: taken for what is decided, not for an input" in " ".join(told.split())
+    left_out = "left out: hired: taken for what is decided, not for an input"
+    nameless = LogisticRegression().fit(frame[["years", "salary"]].to_numpy(), frame["hired"])
+    assert left_out in drafted(nameless, frame)
+    tree = DecisionTreeClassifier().fit(frame[["years"]], frame["hired"])
+    two = frame.assign(female=np.arange(len(frame)) % 2)  # two columns look like what is decided
+    assert left_out in drafted(tree, two[["female", *frame]], "--protected", "female")
     assert 'role = "group"' in Path("themis.toml").read_text()
-    frame.to_csv("rows.csv", index=False)
-    joblib.dump(DecisionTreeClassifier().fit(frame, frame["hired"]), "model.joblib")
-    told = " ".join(run(*asked).output.split())
-    frame.rename(columns={"years": "yeers"}).to_csv("rows.csv", index=False)
-    assert "no column 'years'; did you mean 'yeers'?" in run(*asked).output
+    tree = DecisionTreeClassifier().fit(frame, frame["hired"])
+    told = drafted(tree, frame)
     assert "hired nearly always equals the model's answer: if it is what is decided" in told
     assert "years nearly" not in told
+    frame.rename(columns={"years": "yeers"}).to_csv("rows.csv", index=False)
+    assert "no column 'years'; did you mean 'yeers'?" in run(*BESIDE).output
 
 
 class Own:
@@ -173,25 +149,18 @@ class Own:
         return np.stack([1 - yes, yes], axis=1)
 
 
-def test_what_is_missing_in_the_file_is_told_or_guessed_by_how_the_model_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(tmp_path, monkeypatch)
+def test_what_is_missing_in_the_file_is_told_or_guessed_by_how_the_model_answers() -> None:
     frame = hiring()[["gender", "years", "salary", "hired"]]
-    frame.to_csv("rows.csv", index=False)
-    asked = ("init", "--from", "rows.csv", "--model", "model.joblib", "--trust-pickle", "--force")
-    joblib.dump(Own(), "model.joblib")
-    assert run(*asked, "--protected", "gender").exit_code == 0
+    drafted(Own(), frame, "--protected", "gender")
     found = themis.Audit.from_file(trust_pickle=True).group("gender").score
     rates = (frame["years"] >= 12.5).groupby(frame["gender"]).mean()
     assert found == pytest.approx(rates["male"] - rates["female"])
-    joblib.dump(LinearRegression().fit(frame[["years"]], frame["salary"]), "model.joblib")
-    told = " ".join(run(*asked).output.split())
-    assert "missing: favourable: the model answers with numbers: --target names" in told
-    assert "missing" not in run(*asked, "--target", "salary").output
-    joblib.dump(LogisticRegression().fit(frame[["years"]], frame["years"] // 10), "model.joblib")
-    told = " ".join(run(*asked).output.split())
-    assert "missing: favourable: which of its classes do people want?" in told
+    numbers = LinearRegression().fit(frame[["years"]], frame["salary"])
+    asked = "missing: favourable: the model answers with numbers: --target names"
+    assert asked in drafted(numbers, frame)
+    assert "missing" not in drafted(numbers, frame, "--target", "salary")
+    several = LogisticRegression().fit(frame[["years"]], frame["years"] // 10)
+    assert "missing: favourable: which of its classes do people" in drafted(several, frame)
 
 
 NAMES = ["id", "born", "degree", "years"]
@@ -227,19 +196,3 @@ def test_a_model_needs_the_columns_that_its_transformer_does_not_drop(
     whole = inputs.reindex(columns=NAMES, fill_value=0.0)
     answers = audit.runner.subject.load(schema.encode_rows(inputs.to_dict("records"))).run()
     assert list(answers.outputs) == list(model.predict(whole))
-
-
-def test_what_a_model_takes_and_nobody_varies_is_passed_on(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    frame = hiring()
-    frame.to_csv(path, index=False)
-    names = ["applicant_id", "applied_on", "letter", "degree", "years", "salary"]
-    facts = ModelFacts("model.joblib", names=names, classes=("no", "yes"))
-    draft = draft_from_data(read_table(path), source="rows.csv", model=facts, target="hired")
-    specs = {each.name: each.spec for each in draft.used}
-    context = {name for name, spec in specs.items() if spec == {"role": "context"}}
-    assert context == {"applicant_id", "applied_on", "letter"}
-    assert specs["gender"]["role"] == "group"
-    text = draft.text()
-    assert "passed on as each row has it: dates" in text
-    assert 'against = ["gender"]\nmeasure = "group"' in text
