@@ -63,32 +63,27 @@ def holds(text: str, *variables: Characteristic, **rows: list[Any]) -> list[bool
 # What constraints mean
 
 
-def test_constraint_names_what_it_reads_in_schema_order() -> None:
-    constraint = parse("income > 3 and (age > 20 or income < 9)")
-    assert constraint.variables == ("age", "income")
-    assert (constraint.name, constraint.text[:6]) == ("c", "income")
+def test_constraint_names_what_it_reads_in_schema_order_also_from_a_pickle() -> None:
+    made = parse("income > 3 and (age > 20 or income < 9)")
+    for constraint in (made, pickle.loads(pickle.dumps(made))):
+        assert constraint.variables == ("age", "income")
+        assert (constraint.name, constraint.text[:6]) == ("c", "income")
+        assert constraint.holds({"age": np.array([2, 3]), "income": np.array([9, 9])}).tolist() == [
+            False,
+            True,
+        ]
 
 
 @pytest.mark.parametrize(
     ("text", "rows", "expected"),
-    [
-        ("not (age < 30 and rent > 1000)", {"age": [29, 29, 30], "rent": [2000, 0, 2000]}, "011"),
-        ('race in ["green"]', {"race": ["green", "purple"]}, "10"),
+    [  # what the property below does not write
         ('race not in ("green", "purple")', {"race": ["green", "purple"]}, "00"),
         ("age in {20, 3 * 10}", {"age": [20, 30, 40]}, "110"),
-        ("18 <= age < 65", {"age": [18, 64, 65]}, "110"),
         ("income / 12 > 3 * rent", {"income": [18_000, 18_001], "rent": [500, 500]}, "01"),
-        ("employed", {"employed": [True, False]}, "10"),
-        ("employed == false", {"employed": [True, False]}, "01"),
         ("employed != (age > 40)", {"employed": [True, False], "age": [41, 41]}, "01"),
         ("employed == (1 < 2)", {"employed": [True, False]}, "10"),
-        ("employed in [true]", {"employed": [True, False]}, "10"),
-        ("race == home", {"race": ["green", "purple"], "home": ["green", "green"]}, "10"),
-        ("race != home", {"race": ["green", "purple"], "home": ["green", "green"]}, "01"),
-        ('"green" == race', {"race": ["green", "purple"]}, "10"),
         ('`marital-status` != "married"', {"marital_status": ["married", "single"]}, "01"),
         ("`age` > 20\n  and age < 30", {"age": [20, 25, 30]}, "010"),
-        ("age // 10 % 2 == -(-1)", {"age": [19, 20, 35]}, "101"),
         ("age > 1_8.5e0 or age == .19e2", {"age": [18, 19]}, "01"),
         ("age > 1000 or age < -0.5 or income >= 1e300", {"age": [18], "income": [9]}, "0"),
     ],
@@ -109,7 +104,7 @@ def test_characteristic_may_be_named_like_a_word_of_python() -> None:
     words = [listed(name, (1, 2)) for name in ("class", "from", "t", "if", "true", "naïve", "a b")]
     text = "class == 1 and from == 1 and t == 1 and `if` == 1 and `true` == 1 and naïve == `a b`"
     constraint = parse(text, *words)
-    assert constraint.variables == ("class", "from", "t", "if", "true", "naïve", "a b")
+    assert constraint.variables == tuple(each.name for each in words)
     assert constraint.holds({each.name: np.array([0, 1]) for each in words}).tolist() == [1, 0]
 
 
@@ -120,17 +115,14 @@ def test_characteristic_of_mixed_values_equals_its_numbers_and_its_text() -> Non
     assert codes_of("mixed == 1", mixed) == ["different-kinds"]
 
 
-def test_whole_numbers_are_exact_up_to_two_to_the_53() -> None:
+def test_large_numbers_are_exact_and_huge_ranges_compared_by_their_ends() -> None:
     large = Integers(2**53 - 199_999, 2**53, name="large")
-    codes = {"large": np.array([199_998, 199_999])}
-    assert parse(f"large == {2**53}", large).holds(codes).tolist() == [False, True]
-    assert parse(f"large < {2**53}", large).holds(codes).tolist() == [True, False]
-
-
-def test_constraint_survives_pickling() -> None:
-    constraint = pickle.loads(pickle.dumps(parse("18 <= age < income / 3 or race in ['green']")))
-    codes = {"age": np.array([2]), "income": np.array([90]), "race": np.array([1])}
-    assert constraint.holds(codes).tolist() == [True]
+    ends = [2**53 - 1, 2**53]
+    assert holds(f"large == {2**53}", large, large=ends) == [False, True]
+    assert holds(f"large < {2**53}", large, large=ends) == [True, False]
+    huge = Integers(0, 10**12, name="huge")
+    assert codes_of("huge == -1 or huge in [1000000000001]", huge) == ["not-a-value"]
+    parse("huge == 5 and huge != 7", huge)
 
 
 # The same result as Python, input by input
@@ -267,15 +259,6 @@ def test_columns_and_tables_agree_with_python_on_every_input(data: st.DataObject
         assert parse(text, *schema).holds(columns).tolist() == expected
 
 
-# Of many values
-
-
-def test_a_huge_characteristic_is_compared_by_its_ends() -> None:
-    huge = Integers(0, 10**12, name="huge")
-    assert codes_of("huge == -1 or huge in [1000000000001]", huge) == ["not-a-value"]
-    parse("huge == 5 and huge != 7", huge)
-
-
 # What is said about wrong constraints
 
 
@@ -327,10 +310,8 @@ def test_deepest_allowed_nesting_is_evaluated() -> None:
     text = "employed"
     for _ in range(45):
         text = f"(employed == {text} == employed)"
-    employed = {"employed": np.array([1])}
-    assert parse(text).holds(employed).tolist() == [True]
-    assert parse("(" * 95 + "employed" + ")" * 95).holds(employed).tolist() == [True]
-    assert parse("not " * 98 + "employed").holds(employed).tolist() == [True]
+    for deep in (text, "(" * 95 + "employed" + ")" * 95, "not " * 98 + "employed"):
+        assert parse(deep).holds({"employed": np.array([1])}).tolist() == [True]
 
 
 PIECES = """age race employed income x `marital-status` "green" ' ` 3 0 1e9 . .. ( ) [ ] { } , : =

@@ -29,13 +29,6 @@ def wide(count: int) -> Schema:
 
 
 # --- schemas --------------------------------------------------------------------------------
-def test_linked_columns_make_one_block_also_through_later_constraints() -> None:
-    linked = wide(6).where("c0 != c1", "c4 != c5", "c1 != c4")
-    population = Population.of(linked)
-    assert [block.columns for block in population.blocks] == [(0, 1, 4, 5), (2,), (3,)]
-    assert [block.size for block in population.blocks] == [2, 2, 2]
-
-
 def test_streams_among_many_draw_and_keep_little() -> None:
     population = Population.of(wide(20))
     base = BaseInputs(population, 1, branch=(7,), among_many=True)

@@ -96,14 +96,13 @@ def test_inputs_that_follow_one_another_are_those_with_their_numbers(
 
 
 def test_only_linked_characteristics_are_enumerated() -> None:
-    schema = themis.Schema(a=range(100), b=range(100), c=range(10**9), d=range(10**9)).where(
-        "a + b < 20"
-    )
-    population = Population.of(schema)
+    schema = themis.Schema(a=range(100), b=range(100), c=range(10**9), d=range(10**9), e=range(100))
+    population = Population.of(schema.where("a + b < 20", "b == e"))
     assert population.size == 210 * 10**18
+    assert [block.columns for block in population.blocks] == [(0, 1, 4), (2,), (3,)]
     assert population.is_independent((2,))
-    assert population.is_independent((0, 1))
-    assert not population.is_independent((0,))
+    assert population.is_independent((0, 1, 4))
+    assert not population.is_independent((0, 1))
 
 
 def test_constraints_over_a_domain_too_large_to_list_are_met_by_rejection() -> None:

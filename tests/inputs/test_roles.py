@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -46,27 +47,22 @@ def test_only_group_columns_that_nothing_given_goes_with_are_unread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("make", "said"),
     [
-        ({"role": "grop"}, "there is no role 'grop'; did you mean 'group'?"),
-        ({"role": "context", "protected": True}, 'write role = "group" if the subject'),
+        (
+            lambda: themis.Values([1, 2], role="grop"),
+            "there is no role 'grop'; did you mean 'group'?",
+        ),
+        (
+            lambda: themis.Integers(0, 9, role="context", protected=True),
+            'write role = "group" if the subject',
+        ),
+        (lambda: themis.Schema(a=themis.Values([1, 2], role="group")), "nothing is given to the"),
     ],
 )
-def test_a_role_that_makes_no_sense_is_refused_with_a_remedy(
-    options: dict[str, Any], said: str
-) -> None:
-    for make in (
-        lambda: themis.Values([1, 2], **options),
-        lambda: themis.Integers(0, 9, **options),
-    ):
-        with pytest.raises(themis.ThemisError) as error:
-            themis.Schema(a=make(), b=[1])
-        assert said in str(error.value)
-
-
-def test_nothing_but_group_columns_is_no_schema() -> None:
-    with pytest.raises(themis.ThemisError, match="nothing is given to the subject"):
-        themis.Schema(sex=themis.Values(["f", "m"], role="group"))
+def test_a_role_that_makes_no_sense_is_refused_with_a_remedy(make: Any, said: str) -> None:
+    with pytest.raises(themis.ThemisError, match=re.escape(said)):
+        themis.Schema(a=make(), b=[1])
 
 
 def test_no_set_and_no_search_has_a_context() -> None:

@@ -131,10 +131,10 @@ def test_lines_are_those_of_the_file_whatever_a_row_takes(tmp_path: Path) -> Non
     assert rows.columns["b"].tolist() == ["two\r\nlines", "4", "6"]
     rows = read_table(objects)
     assert [rows.place(row) for row in range(len(rows))] == [2, 4, 5]
-    assert {n: c.tolist() for n, c in rows.columns.items()} == {
-        "a": [1, None, None],
-        "b": [None, 2, None],
-    }
+    columns = {name: column.tolist() for name, column in rows.columns.items()}
+    assert columns == {"a": [1, None, None], "b": [None, 2, None]}
+    table.write_text('a\n1\n\n""\n', "utf-8")  # an empty cell is a row, a blank line is not
+    assert read_table(table).columns["a"].tolist() == ["1", None]
 
 
 @pytest.mark.parametrize(
@@ -177,30 +177,24 @@ def test_the_separator_is_found_in_the_header(
         ("rows.jsonl", "\n{}\n\udcff", "rows.jsonl:3: is not UTF-8 text"),
         ("rows.parquet", "nonsense", "rows.parquet: can't be read as Parquet"),
         ("rows.xls", "nonsense", "rows.xls: is of no kind that can be read; name a file that"),
+        # No mistake has a text of the row:
+        ("rows.csv", "a,b\n1,2,Jane Doe\nJane Doe\n", "rows.csv:2: has 3 cells"),
+        ("rows.csv", 'a,b\n1,"2" Jane Doe\n', "rows.csv:2: is no CSV"),
+        (
+            "rows.jsonl",
+            '{"a": "Jane Doe"\n["Jane Doe"]\n{"Jane Doe" 1}\n{"a": Jane Doe}\n',
+            "rows.jsonl:1: is no JSON object",
+        ),
+        ("rows.jsonl", '{"a": "Jane Doe", "b": ' + "7" * 5_000 + "}\n", "rows.jsonl:1: is no JSON"),
     ],
 )
-def test_a_file_that_cant_be_read_tells_what_is_wrong_and_where(
+def test_a_file_that_cant_be_read_tells_where_and_why_and_no_text_of_the_row(
     tmp_path: Path, name: str, text: str, said: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(themis.RequestError) as caught:
         read_table(tmp_path / name)
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("rows.csv", "a,b\n1,2,Jane Doe\nJane Doe\n"),
-        ("rows.csv", 'a,b\n1,"2" Jane Doe\n'),
-        ("rows.jsonl", '{"a": "Jane Doe"\n["Jane Doe"]\n{"Jane Doe" 1}\n{"a": Jane Doe}\n'),
-        ("rows.jsonl", '{"a": "Jane Doe", "b": ' + "7" * 5_000 + "}\n"),
-    ],
-)
-def test_a_mistake_has_no_text_of_the_row(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(themis.RequestError) as caught:
-        read_table(tmp_path / name)
     assert not re.search("Jane|Doe|777", str(caught.value))
 
 
@@ -226,17 +220,15 @@ MISFITS = [
 
 @pytest.mark.parametrize(("name", "value", "reason"), MISFITS)
 def test_a_row_that_does_not_fit_is_left_out_and_told(name: str, value: Any, reason: str) -> None:
-    rows = [RECORDS[1], {**RECORDS[1], name: value}, RECORDS[2]]
-    people = people_of(rows_of(rows), SCHEMA, unknown="drop")
+    rows = rows_of([RECORDS[1], {**RECORDS[1], name: value}, RECORDS[2]])
+    people = people_of(rows, SCHEMA, unknown="drop")
     assert values_of(people) == [RECORDS[1], RECORDS[2]]
     assert (people.facts["rows"], people.facts["used"], people.facts["dropped"]) == (3, 2, 1)
     (told,) = people.facts["reasons"]
     assert (told["where"], told["reason"], told["rows"]) == (name, reason, 1)
     assert told["examples"][0]["row"] == 2
-    with pytest.raises(themis.RequestError) as caught:
-        people_of(rows_of(rows), SCHEMA, unknown="error")
-    assert reason in str(caught.value)
-    assert "row 2" in str(caught.value)
+    with pytest.raises(themis.RequestError, match=f"(?s)(row 2.*{reason}|{reason}.*row 2)"):
+        people_of(rows, SCHEMA, unknown="error")
 
 
 KEPT = [("race", "blue", "blue"), ("grade", "4", 4), ("age", "92.0", 92), ("rate", "0.25", 0.25)]
@@ -308,10 +300,6 @@ def test_columns_and_weights_that_are_wrong_are_mistakes(
         people_of(rows_of(rows), themis.Schema(race=["green", "purple"]), weights=weights)
 
 
-def encoded(spec: Any, values: list[Any]) -> list[int]:
-    return encode_values(spec, values).codes[:-1].tolist()
-
-
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.sampled_from([0.01, 0.1, 1.0, 2.5]),
@@ -344,15 +332,9 @@ def test_numbers_off_the_grid_are_kept_as_they_are_written(
 def test_numbers_beyond_the_precision_of_floats_are_not_mixed_up() -> None:
     big = 2**60
     spec = themis.Integers(big, big + 10, step=2, name="x")
-    assert encoded(spec, [big, big + 1, big + 2, str(big + 4)]) == [0, -1, 1, 2]
-    assert encode_values(spec, [big + 1]).misfits.keys() == {"off step", "missing value"}
-
-
-def test_an_empty_cell_is_a_row_of_a_table_with_one_column_but_a_blank_line_is_not(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "rows.csv").write_text('a\n1\n\n""\n', "utf-8")
-    assert read_table(tmp_path / "rows.csv").columns["a"].tolist() == ["1", None]
+    found = encode_values(spec, [big, big + 1, big + 2, str(big + 4)])
+    assert found.codes[:-1].tolist() == [0, -1, 1, 2]
+    assert found.misfits.keys() == {"off step", "missing value"}
 
 
 NUMBERS = st.one_of(
