@@ -58,7 +58,7 @@ def some(name: str, number: int = 3_000) -> tuple[People, People]:
 # --- data ----------------------------------------------------------------------------------
 
 
-def test_the_vendored_files_say_what_the_originals_say() -> None:
+def test_the_vendored_files_say_what_the_originals_say(monkeypatch: pytest.MonkeyPatch) -> None:
     raw, book = data.table("adult"), data.code_book("adult")
     first = [raw[name][0] if texts is None else texts[raw[name][0]] for name, texts in book.items()]
     assert first == [
@@ -70,9 +70,6 @@ def test_the_vendored_files_say_what_the_originals_say() -> None:
     german = data.table("german")
     assert (len(german["age"]), (german["credit"] == 0).sum()) == (1_000, 700)
     assert [german[name][0] for name in ("duration", "amount", "age")] == [6, 1169, 67]
-
-
-def test_a_file_that_was_changed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(data.CHECKSUMS, "german", "0" * 64)
     with pytest.raises(ValueError, match="sha256"):
         data.table.__wrapped__("german")
@@ -82,19 +79,18 @@ def test_a_file_that_was_changed_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_samples_are_balanced_and_depend_on_the_seed_alone(name: str, everyone: int) -> None:
     source = data.SOURCES[name]
     sample, others = data.balanced(name)
-    again = data.balanced.__wrapped__(name, seed=data.SEED)[0]
-    other_seed = data.balanced.__wrapped__(name, seed=1)[0]
-    assert len(sample) == source.sample
-    assert sample.good.sum() * 2 == source.sample
+    again, different = (data.balanced.__wrapped__(name, seed=n)[0] for n in (data.SEED, 1))
+    assert (len(sample), sample.good.sum() * 2) == (source.sample, source.sample)
     assert len(sample) + len(others) == everyone
     assert np.array_equal(sample.codes, again.codes)
-    assert not np.array_equal(sample.codes, other_seed.codes)
+    assert not np.array_equal(sample.codes, different.codes)
     assert (sample.codes.min(axis=0) >= 0).all()
     assert (sample.codes.max(axis=0) < source.sizes).all()
     book = data.code_book(source.file)
-    texts = {c.name: book[c.original] for c in source.columns}
-    nominal = {c.name: c.size for c in source.columns if c.nominal}
-    assert nominal == {name: len(values) for name, values in texts.items() if values is not None}
+    for column in source.columns:
+        texts = book[column.original]
+        assert column.nominal == (texts is not None)
+        assert texts is None or column.size == len(texts)
 
 
 # --- systems: what the methods promise about their training data -----------------------------
@@ -229,26 +225,14 @@ def test_stored_forms_decide_as_scikit_learn_does() -> None:
     codes = _anyone(people.source, 2_000)
     gaussian = GaussianNB().fit(people.codes, people.good)
     assert np.array_equal(predict(bayes.gaussian_bayes(people), codes), gaussian.predict(codes))
-    kernel = linear.support_vector_machine(people)
-    vectors = SVC().fit((people.codes - kernel.mean) / kernel.scale, people.good)
-    theirs = vectors.predict((codes - kernel.mean) / kernel.scale)
-    assert (predict(kernel, codes) == theirs).mean() > 0.999  # single against double precision
-
-
-@pytest.mark.parametrize("gamma", measuring.VARIANTS)
-def test_system_h_without_standardising_decides_as_scikit_learn_does(gamma: linear.Gamma) -> None:
-    from sklearn.svm import SVC
-
-    people, _ = some("credit")
-    codes = _anyone(people.source, 2_000)
-    kernel = linear.support_vector_machine(people, standardised=False, gamma=gamma)
-    theirs = SVC(gamma=gamma).fit(people.codes, people.good).predict(codes)
-    assert (predict(kernel, codes) == theirs).mean() > 0.999
-
-
-def test_there_are_the_twenty_instances_of_the_paper() -> None:
-    assert list(instances.INSTANCES) == list(FIGURE_1)
-    assert set(FIGURE_3) < set(FIGURE_1)
+    kernels = {gamma: (gamma, False) for gamma in measuring.VARIANTS} | {None: ("scale", True)}
+    for given, (gamma, standardised) in kernels.items():
+        options = {"standardised": False, "gamma": given} if given else {}
+        kernel = linear.support_vector_machine(people, **options)
+        mean, scale = (kernel.mean, kernel.scale) if standardised else (0, 1)
+        vectors = SVC(gamma=gamma).fit((people.codes - mean) / scale, people.good)
+        theirs = vectors.predict((codes - mean) / scale)
+        assert (predict(kernel, codes) == theirs).mean() > 0.999  # single against double precision
 
 
 @pytest.mark.parametrize("name", ["C-credit-gender", "D-credit-gender", "H-credit"])
@@ -256,14 +240,12 @@ def test_training_again_gives_the_same_file(name: str, tmp_path: Path) -> None:
     instance, (people, _) = instances.INSTANCES[name], some("credit")
     for folder in ("one", "two"):
         instance.write(tmp_path / folder, people)
-    one, two = (machines.load(tmp_path / each / "instance.npz") for each in ("one", "two"))
-    assert type(one.machine) is type(two.machine)
-    for key, array in one.machine.arrays().items():
-        assert np.array_equal(array, two.machine.arrays()[key])
+    one, two = (machines.load(tmp_path / each / "instance.npz").machine for each in ("one", "two"))
+    assert type(one) is type(two)
+    for key, array in one.arrays().items():
+        assert np.array_equal(array, two.arrays()[key])
     codes = _anyone(people.source, 500)
-    assert np.array_equal(
-        predict(one.machine, codes), predict(instance.train(people).machine, codes)
-    )
+    assert np.array_equal(predict(one, codes), predict(instance.train(people).machine, codes))
 
 
 def _anyone(source: data.Source, number: int) -> Any:
@@ -340,10 +322,7 @@ def test_the_loans_of_section_2_score_what_the_text_implies(example: loans.Examp
     assert causal.low <= example.causal <= causal.high
     if example.group == 0:
         assert group.high < 0.05 < 0.15 < causal.low
-
-
-def test_a_random_choice_and_the_richest_get_equally_many_loans() -> None:
-    assert loans.LUCKY.mean() == 0.3
+    assert loans.LUCKY.mean() == 0.3, "by chance as many as of the richest"
 
 
 # --- the report ------------------------------------------------------------------------------
@@ -360,15 +339,8 @@ def test_the_committed_report_says_what_was_measured() -> None:
     assert measured["run"]["effort"] == "full"
     assert report.disagreements(measured) == []
     assert len(measured["figure_1"]) == 32
-    assert {row["instance"] for row in measured["figure_3"]} == set(FIGURE_3)
-
-
-def test_a_score_that_the_plain_sample_contradicts_is_named() -> None:
-    measured = committed()
-    measured["figure_1"][0]["agree"]["causal"] = False
-    (wrong,) = report.disagreements(measured)
-    assert wrong == "A-credit-gender causal against gender"
-    assert "**NO**" in report.to_markdown(measured)
+    assert list(instances.INSTANCES) == list(FIGURE_1), "the twenty of the paper"
+    assert {row["instance"] for row in measured["figure_3"]} == set(FIGURE_3) < set(FIGURE_1)
 
 
 @pytest.mark.parametrize("limits", claims.LIMITS.values(), ids=lambda limits: limits.claim)
@@ -386,16 +358,14 @@ def verdict_of(measured: Any, which: str) -> str:
     return judged.verdict
 
 
-@pytest.mark.parametrize(
-    ("factor", "verdict"),
-    [(1, "does not carry over"), (3, "does not carry over"), (4, "in part"), (10, "carries over")],
-)
-def test_pruning_is_judged_by_the_measure_that_saves_less(factor: int, verdict: str) -> None:
-    measured = committed()
-    for row in measured["figure_3"]:
-        own = factor if row["measure"] == "causal" else 1_000
-        row["unpruned"]["executions"] = own * row["pruned"]["executions"]
-    assert verdict_of(measured, "pruning saves") == verdict
+def test_pruning_is_judged_by_the_measure_that_saves_less() -> None:
+    limits = {3: "does not carry over", 4: "in part", 10: "carries over"}
+    for factor, verdict in limits.items():
+        measured = committed()
+        for row in measured["figure_3"]:
+            own = factor if row["measure"] == "causal" else 1_000
+            row["unpruned"]["executions"] = own * row["pruned"]["executions"]
+        assert verdict_of(measured, "pruning saves") == verdict
 
 
 def test_the_documentation_tells_the_verdicts_of_the_committed_report() -> None:
@@ -408,10 +378,8 @@ def test_the_documentation_tells_the_verdicts_of_the_committed_report() -> None:
     (pruning,) = (each for each in judged if each.verdict == "does not carry over")
     told = re.search(r"saves ([\d.]+ ×) for group and ([\d.]+ ×) for causal scores here", page)
     assert told is not None
-    assert all(
-        f"{name} {told[n]} (the paper" in pruning.evidence
-        for n, name in ((1, "group"), (2, "causal"))
-    )
+    for measure, factor in zip(("group", "causal"), told.groups(), strict=True):
+        assert f"{measure} {factor} (the paper" in pruning.evidence
 
 
 def test_the_causal_score_sees_more_where_its_intervals_lie_higher() -> None:
@@ -451,17 +419,12 @@ def test_a_sweep_that_costs_more_at_low_thresholds_does_not_carry_over() -> None
 def test_searches_with_undecided_sets_are_marked_and_kept_out_of_the_means() -> None:
     measured = committed()
     rows = [row for row in measured["figure_3"] if row["measure"] == "causal"]
-    for row in rows:
-        row["pruned"]["executions"] = 4 * row["ours"]["executions"]
-        row["ours"].update(undecided=0, open=0)
-    rows[0]["pruned"]["executions"] = 700 * rows[0]["ours"]["executions"]
-    rows[0]["ours"]["undecided"] = 2
-    rows[1]["pruned"]["executions"] = 800 * rows[1]["ours"]["executions"]
-    rows[1]["ours"]["open"] = 1
+    for row, factor in zip(rows, [700, 800, *[4] * len(rows)], strict=False):
+        row["pruned"]["executions"] = factor * row["ours"]["executions"]
+        row["ours"].update(undecided=2 * (factor == 700), open=factor == 800)
     text = report.to_markdown(measured)
-    assert "| (700 ×) |" in text
-    assert "(+ 2 undecided) |" in text
-    assert "| (800 ×) |" in text
+    for told in ("| (700 ×) |", "(+ 2 undecided) |", "| (800 ×) |"):
+        assert told in text
     assert text.count(f"| 4 × ({len(rows) - 2} of {len(rows)} searches) |") == 2  # both means
     for row in rows:
         row["ours"]["undecided"] = 1
@@ -480,7 +443,7 @@ def test_the_quick_study_ends_without_a_disagreement(tmp_path: Path) -> None:
     assert {path.parent.name for path in written.glob("*/instance.npz")} == set(FIGURE_1)
 
 
-def test_a_study_with_a_disagreement_ends_with_1(
+def test_a_study_with_a_score_that_the_plain_sample_contradicts_names_it_and_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measured = committed()
@@ -489,6 +452,7 @@ def test_a_study_with_a_disagreement_ends_with_1(
     (tmp_path / "quick" / "measured.json").write_text(json.dumps(measured))
     assert study.main(["--quick", "--report-only", "--build", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "DISAGREES: A-credit-gender causal against gender\n"
+    assert "**NO**" in (tmp_path / "quick" / "report.md").read_text()
 
 
 def test_means_of_the_papers_factors_are_recomputed() -> None:
