@@ -210,7 +210,7 @@ FAULTS = [  # what is written instead of a part of the settings, and what is sai
     # What is no settings at all:
     (SETTINGS, "", "is not XML: no element found"),
     (SETTINGS, "<settings>", "is not XML"),
-    (SETTINGS, "<settings></wrong>", "is not XML: mismatched tag"),
+    (SETTINGS, "<settings></wrong>", "settings.xml:1: is not XML: mismatched tag"),
     (SETTINGS, "<other/>", "the outermost element is <other>"),
     (SETTINGS, '<?xml version="1.0" encoding="utf-99"?><settings/>', "settings.xml:1: "),
     (SETTINGS, "<a>" * 9999 + "</a>" * 9999, "the outermost element is <a>"),
