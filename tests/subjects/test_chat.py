@@ -39,8 +39,8 @@ def completion(content: Any = "approved", reason: str = "stop", **more: Any) -> 
     return Reply(json.dumps({"choices": choices, **({"usage": usage} if usage else {})}))
 
 
-def error(status: int, code: str = "", said: str = "no") -> Reply:
-    return Reply(json.dumps({"error": {"message": said, "code": code}}), status)
+def error(status: int, code: str = "", said: str = "no", **more: Any) -> Reply:
+    return Reply(json.dumps({"error": {"message": said, "code": code, "metadata": more}}), status)
 
 
 def model(service: Service, **options: Any) -> ChatSubject:
@@ -48,10 +48,10 @@ def model(service: Service, **options: Any) -> ChatSubject:
     return ChatSubject(given.pop("schema", SCHEMA), service.url + "/v1", **given)
 
 
-def saying(service: Service, reply: Reply) -> Any:
+def saying(service: Service, reply: Reply, **options: Any) -> Any:
     """The one answer that is read from this reply, or its failure."""
     service.answer = lambda _: reply
-    answers = run(model(service))
+    answers = run(model(service, **options))
     return answers.failures.get(0) or answers.outputs[0]
 
 
@@ -82,9 +82,14 @@ class TestRequests:
         }
 
     def test_a_prompt_that_is_one_place_stays_a_text(self, service: Service) -> None:
-        service.answer = lambda _: completion()
-        run(model(service, user="{age}", schema=Schema(age=[40])))
+        saying(service, completion(), user="{age}", schema=Schema(age=[40]))
         assert service.requests[0].json["messages"][0]["content"] == "40"
+
+    def test_parameters_do_not_replace_what_themis_sends(self, service: Service) -> None:
+        with pytest.raises(RequestError) as refused:
+            model(service, parameters={"stream": True, "n": 2, "temperature": 1})
+        places = [each.where for each in refused.value.mistakes]
+        assert places == ["subject.parameters.stream", "subject.parameters.n"]
 
     @pytest.mark.parametrize(
         "given",
@@ -102,18 +107,6 @@ class TestRequests:
 
 
 class TestAnswers:
-    @pytest.mark.parametrize(
-        "reply",
-        [
-            completion(None, refusal="I'm sorry, I can't."),
-            completion("", "content_filter"),
-            error(400, "content_filter"),
-            Reply(json.dumps({"error": {"code": 403, "metadata": {"flagged_input": "…"}}}), 403),
-        ],
-    )
-    def test_what_the_service_declines_is_a_refusal(self, service: Service, reply: Reply) -> None:
-        assert saying(service, reply) == "refusal"
-
     @pytest.mark.parametrize(
         ("reply", "words"),
         [
@@ -136,29 +129,37 @@ class TestAnswers:
         assert words in failure.message
 
     @pytest.mark.parametrize(
-        ("said", "answer", "output"),
+        ("reply", "answer", "output"),
         [
-            ("```approved```", "text", "approved"),
-            ("```\napproved\n```", "text", "approved"),
-            ("<think>approved? no</think>\n denied", "text", "denied"),
-            ("no opening tag</think>denied", "text", "denied"),
-            ([{"type": "text", "text": "appro"}, {"text": "ved"}], "text", "approved"),
-            ('{"decision": "no"}', "/decision", "no"),
-            ('```json\n{"decision": "no"}\n```', "/decision", "no"),
-            ('<think>Hm.</think>\n{"decision": "no"}', "/decision", "no"),
-            ("I can't decide that.", "/decision", "I can't decide that."),
+            (completion("```approved```"), "text", "approved"),
+            (completion("```\napproved\n```"), "text", "approved"),
+            (completion("<think>approved? no</think>\n denied"), "text", "denied"),
+            (completion("no opening tag</think>denied"), "text", "denied"),
+            (completion([{"type": "text", "text": "a"}, {"text": "b"}]), "text", "ab"),
+            (completion('{"decision": "no"}'), "/decision", "no"),
+            (completion('```json\n{"decision": "no"}\n```'), "/decision", "no"),
+            (completion('```{"decision": "no"}```'), "/decision", "no"),
+            (completion('<think>Hm.</think>\n{"decision": "no"}'), "/decision", "no"),
+            (completion("I can't decide that."), "/decision", "I can't decide that."),
+            (completion(None, refusal="I'm sorry, I can't."), "text", "refusal"),
+            (completion("", "content_filter"), "text", "refusal"),
+            (error(400, "content_filter"), "text", "refusal"),
+            (error(403, flagged_input="…"), "text", "refusal"),
         ],
     )
-    def test_a_decision_is_the_text_or_a_part_of_its_json(
-        self, service: Service, said: Any, answer: str, output: str
+    def test_a_decision_is_the_text_or_a_part_of_its_json_or_a_refusal(
+        self, service: Service, reply: Reply, answer: str, output: str
     ) -> None:
-        service.answer = lambda _: completion(said)
-        assert run(model(service, answer=answer, refusals=["I can't*"])).outputs == [output]
+        assert saying(service, reply, answer=answer, refusals=["I can't*"]) == output
 
-    @pytest.mark.parametrize("said", ["{}", "```json\n{}\n```", "```{}```", "<think></think> {}"])
-    def test_several_outputs_are_parts_of_a_message(self, service: Service, said: str) -> None:
-        inside = json.dumps({"decision": "no", "score": 3})
-        service.answer = lambda _: completion(said.replace("{}", inside))
+    def test_a_service_that_filters_every_prompt_is_asked_on(self, service: Service) -> None:
+        service.answer = lambda _: error(403, "content_filter")
+        answers = run(model(service, concurrency=1), [[0, age] for age in range(40)])
+        assert list(answers.outputs) == ["refusal"] * 40
+
+    def test_several_outputs_are_parts_of_a_message(self, service: Service) -> None:
+        said = json.dumps({"decision": "no", "score": 3})
+        service.answer = lambda _: completion(f"```json\n{said}\n```")
         outputs = [
             Output(name="decision", at="/decision"),
             Output(name="score", at="/score", min=0, max=9),
@@ -167,11 +168,9 @@ class TestAnswers:
             result = audit.score("race")
         assert {each.output for each in result.scores if each.high < 0.1} == {"decision", "score"}
 
-    def test_a_message_that_never_ends_its_fence_takes_no_time(self, service: Service) -> None:
-        service.answer = lambda _: completion("```json" + "\n" * 100_000 + "{", "length")
-        assert "raise max_tokens" in failure_of(model(service, answer="/decision")).message
-
-    def test_a_text_that_was_cut_off_says_so(self, service: Service) -> None:
+    def test_a_message_that_was_cut_off_says_so(self, service: Service) -> None:
+        endless = completion("```json" + "\n" * 100_000 + "{", "length")
+        assert "raise max_tokens" in saying(service, endless, answer="/decision").message
         service.answer = lambda _: completion("Well, the", "length")
         with pytest.raises(SubjectError, match="fits no label; it was cut off: raise max_tokens"):
             Audit(model(service), SCHEMA, labels={"yes": ["yes*"]}).causal("race")
@@ -203,37 +202,28 @@ class TestStops:
     def test_what_was_answered_before_the_money_ended_is_measured_and_not_sent_again(
         self, service: Service, tmp_path: Path
     ) -> None:
-        def score() -> Any:
+        def audit() -> Audit:
             subject = model(service, schema=LARGE)
-            with Audit(subject, LARGE, cache=tmp_path / "c", deterministic=True) as audit:
-                return audit.score("race")
+            return Audit(subject, LARGE, cache=tmp_path / "c", deterministic=True)
 
-        def answer(request: Request) -> Reply:
+        def answer(_: Request) -> Reply:
             if len(service.requests) > 150:
                 return error(429, "insufficient_quota", "Pay the bill")
             return completion()
 
         service.answer = answer
-        result = score()
-        assert result.stopped == "budget"
-        assert result.scores[0].samples > 20
-        assert [str(each) for each in result.timing["notes"] if "Pay the bill" in str(each)]
-        answered = [each.body for each in service.requests[:150]]
-        service.requests.clear()
-        service.answer = lambda _: completion()
-        assert score().scores[0].conclusive
-        assert not set(answered) & {each.body for each in service.requests}
-
-    def test_whoever_has_to_be_paid_is_not_asked_about_the_next_sets(
-        self, service: Service
-    ) -> None:
-        service.answer = lambda _: completion() if len(service.requests) <= 40 else error(402)
-        sets = [["race"], ["age"], ["race", "age"]]
-        with Audit(model(service, schema=LARGE), LARGE, deterministic=True) as audit:
-            assert audit.score(sets).stopped == "budget"
-            assert 40 < len(service.requests) <= 40 + 8
-            service.answer = lambda _: completion()  # it was paid
-            assert audit.score([["race"]]).scores[0].samples
+        with audit() as poor:
+            result = poor.score([["race"], ["age"], ["race", "age"]])
+            assert result.stopped == "budget"
+            assert result.scores[0].samples > 20
+            assert any("Pay the bill" in str(each) for each in result.timing["notes"])
+            assert 150 < len(service.requests) <= 150 + 8  # nor is it asked about the next sets
+            answered = {each.body for each in service.requests[:150]}
+            service.requests.clear()
+            assert poor.score([["race"]]).scores[0].samples  # it was paid
+        with audit() as later:
+            assert later.score("race").scores[0].conclusive
+        assert answered.isdisjoint(each.body for each in service.requests)
 
     @pytest.mark.parametrize("status", [408, 429, 500, 524, 529])
     def test_what_passes_is_sent_again(self, service: Service, status: int) -> None:
@@ -242,35 +232,29 @@ class TestStops:
         assert run(model(service)).outputs == ["approved"]
 
 
-class TestRates:
-    @pytest.mark.parametrize(
-        ("limit", "seconds"),
-        [
-            ({"requests_per_minute": 1_200}, 39 * 0.05),
-            ({"requests_per_minute": 1_200, "rate_per_second": 10}, 39 * 0.1),
-            ({"tokens_per_minute": 240_000}, 39 * 100 / 4_000),
-        ],
-    )
-    def test_limits_are_kept(
-        self,
-        service: Service,
-        monkeypatch: pytest.MonkeyPatch,
-        limit: dict[str, Any],
-        seconds: float,
-    ) -> None:
-        """By the client's clock, of which only waiting takes time."""
-        clock = Clock.put_into(monkeypatch, client)
-        waited = list[float]()
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [
+        ({"requests_per_minute": 1_200}, 39 * 0.05),
+        ({"requests_per_minute": 1_200, "rate_per_second": 10}, 39 * 0.1),
+        ({"tokens_per_minute": 240_000}, 39 * 100 / 4_000),
+    ],
+)
+def test_rates_are_kept(
+    service: Service, monkeypatch: pytest.MonkeyPatch, limit: dict[str, Any], seconds: float
+) -> None:
+    """By the client's clock, of which only waiting takes time."""
+    clock = Clock.put_into(monkeypatch, client)
+    began = clock.now
 
-        async def sleep(pause: float) -> None:
-            waited.append(pause)
-            clock.now += pause
+    async def sleep(pause: float) -> None:
+        clock.now += pause
 
-        monkeypatch.setattr(client, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
-        service.answer = lambda _: completion(usage={"prompt_tokens": 90, "completion_tokens": 10})
-        run(model(service, concurrency=1, **limit), [[0, age] for age in range(40)])
-        assert len(service.requests) == 40
-        assert sum(waited) == pytest.approx(seconds - client.BURST_SECONDS)
+    monkeypatch.setattr(client, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    service.answer = lambda _: completion(usage={"prompt_tokens": 90, "completion_tokens": 10})
+    run(model(service, concurrency=1, **limit), [[0, age] for age in range(40)])
+    assert len(service.requests) == 40
+    assert clock.now - began == pytest.approx(seconds - client.BURST_SECONDS)
 
 
 FILE = """
@@ -317,143 +301,120 @@ def themis(*words: str, code: int = 0) -> str:
     return done.output
 
 
-class TestFiles:
-    def test_what_is_wrong_is_said_with_its_line(self, file: Path) -> None:
-        text = file.read_text(encoding="utf-8")
-        head, _, rest = text.partition("[subject.labels]")
-        rest = f"[subject.prompt]{rest.partition('[subject.prompt]')[2]}[run]\nmax_spend = 1\n"
-        file.write_text(head + rest, encoding="utf-8")
-        (said,) = themis("score", code=2).splitlines()
-        place = "error[setting]: themis.toml:15: run.max_spend"
-        assert said.startswith(f"{place}: what is spent is only known")
-        file.write_text(f'{head}refusals = ["no*"]\n{rest}', encoding="utf-8")
-        said = themis("score", code=2)
-        assert "subject.refusals: only labels tell decisions from refusals" in said
-        more = head + 'refusals = ["no*"]\njson_schema = 1\n' + rest.replace("user", "usr")
-        file.write_text(f"{more}[subject.prices]\ninput = -1\n", encoding="utf-8")
-        said = themis("score", code=2)
-        assert "subject.json_schema: must be a table" in said
-        assert "subject.prompt.usr: there is no such key; did you mean 'user'?" in said
-        assert "subject.prices.input: must be at least 0, got -1" in said
-        assert "subject.prices.output: is missing" in said
-
-    def test_what_forbids_an_excess_is_said_where_it_was_written(self, file: Path) -> None:
-        text, excess = file.read_text(encoding="utf-8"), ("score", "--measure", "excess")
-        said = "error[excess]: {}: with {} nothing shows how often"
-        placed = said.format("themis.toml:8: subject.deterministic", "deterministic")
-        assert placed in themis(*excess, code=2)
-        file.write_text(text.replace("deterministic = true", "parameters.seed = 3"), "utf-8")
-        placed = said.format("themis.toml:8: subject.parameters.seed", "seed")
-        assert placed in themis(*excess, code=2)
-        file.write_text(text.replace("deterministic = true\n", ""), "utf-8")
-        assert said.format("--repeats", "repeats") in themis(*excess, "--repeats", "3", code=2)
-
-    def test_who_confirms_a_file_sees_which_files_are_sent(self, file: Path) -> None:
-        text = file.read_text(encoding="utf-8")
-        secret = file.with_name("secret.txt")
-        secret.write_text("{race} {age}", encoding="utf-8")
-        written = text.replace('"A {race} applicant of {age}."', '{ file = "secret.txt" }')
-        file.write_text(written, encoding="utf-8")
-        named = {each.key: each for each in programs(read_config(file))}
-        assert "secret.txt" in named["prompt"].words
-        assert secret in named["prompt"].files
-        assert KEY not in str(named)
+def rewrite(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
-class TestPilots:
-    def test_a_pilot_sends_no_more_than_asked_and_keeps_what_was_answered(
-        self, service: Service, file: Path
-    ) -> None:
-        text = file.read_text(encoding="utf-8").replace("favour", 'refusals = ["sorry*"]\nfavour')
-        prices = "\n[subject.prices]\ninput = 100\noutput = 1000\n"  # 0.005 for each request
-        file.write_text(text + prices, encoding="utf-8")
-        said = json.loads(themis("validate", "--pilot", "60", "--json"))
-        sent = len(service.requests)
-        assert 30 < sent <= 60
-        pilot = said["pilot"]
-        assert (pilot["executions"], pilot["repeated"], pilot["differing"]) == (sent, 20, 0)
-        assert (pilot["tokens_in"], pilot["tokens_out"]) == (30 * sent, 2 * sent)
-        assert pilot["spend"] == pytest.approx(0.005 * sent)
-        assert said["forecast"]["tokens"] == 32 * said["forecast"]["executions"]
-        assert "at a cost of" in said["costs"][-1]
-        again = themis("validate", "--pilot", "60")
-        assert "all answers come from an earlier run" in again
-        assert "20 inputs got a different decision" in again
-        assert len(service.requests) == sent
-
-    def test_tokens_are_foreseen_before_anything_is_sent(self, service: Service) -> None:
-        subject = model(service, user="x" * 400 + "{input}", parameters={"max_tokens": 7})
-        foreseen = subject.foresee(1_000)
-        assert 100_000 < foreseen.input < 115_000
-        assert foreseen.output == 7_000
-        assert not service.requests
+def test_what_is_wrong_with_a_file_is_said_with_its_line(file: Path) -> None:
+    rewrite(file, FILE[FILE.index("[subject.labels]") : FILE.index("[subject.prompt]")], "")
+    rewrite(file, "= 60 }", "= 60 }\n[run]\nmax_spend = 1")
+    (said,) = themis("score", code=2).splitlines()
+    assert said.startswith("error[setting]: themis.toml:15: run.max_spend: what is spent is only")
+    rewrite(file, "favour", 'refusals = ["no*"]\nfavour')
+    said = themis("score", code=2)
+    assert "subject.refusals: only labels tell decisions from refusals" in said
+    rewrite(file, "favour", "json_schema = 1\nfavour")
+    rewrite(file, "user", "usr")
+    rewrite(file, "[run]", "[subject.prices]\ninput = -1\n[run]")
+    said = themis("score", code=2)
+    for each in (
+        "subject.json_schema: must be a table",
+        "subject.prompt.usr: there is no such key; did you mean 'user'?",
+        "subject.prices.input: must be at least 0, got -1",
+        "subject.prices.output: is missing",
+    ):
+        assert each in said
 
 
-class TestSecrets:
-    def test_no_key_is_in_anything_that_is_written_or_said(
-        self, service: Service, file: Path, tmp_path: Path
-    ) -> None:
-        def answer(request: Request) -> Reply:
-            if len(service.requests) % 7 == 3:
-                return error(500, said=f"who is {request.headers['Authorization']}?")
-            return completion(f"approved {request.headers['Authorization']}")
-
-        service.answer = answer
-        said = [themis("validate", code=3)]
-        service.answer = lambda request: error(401, said=f"wrong: {request.headers}")
-        said.append(themis("score", "-v", "--events", "events", code=3))
-        service.answer = lambda request: (
-            error(400, said=request.headers["Authorization"])
-            if b"of 21." in request.body
-            else completion()
-        )
-        said += [
-            themis("score", "-o", "r.json", code=3),
-            themis("report", "r.json", "-o", "r.html"),
-        ]
-        assert "wrong: " in said[1]
-        assert {each.headers["Authorization"] for each in service.requests} == {f"Bearer {KEY}"}
-        written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-        assert len(written) > 4
-        assert KEY not in "".join(said)
-        assert not any(KEY.encode() in each for each in written)
+def test_what_forbids_an_excess_is_said_where_it_was_written(file: Path) -> None:
+    excess = ("score", "--measure", "excess")
+    said = "error[excess]: {}: with {} nothing shows how often"
+    placed = said.format("themis.toml:8: subject.deterministic", "deterministic")
+    assert placed in themis(*excess, code=2)
+    rewrite(file, "deterministic = true", "parameters.seed = 3")
+    assert said.format("themis.toml:8: subject.parameters.seed", "seed") in themis(*excess, code=2)
+    rewrite(file, "parameters.seed = 3", "")
+    assert said.format("--repeats", "repeats") in themis(*excess, "--repeats", "3", code=2)
 
 
-class TestRefusals:
-    def test_what_declines_to_decide_has_its_rate_by_group(
-        self, service: Service, file: Path
-    ) -> None:
-        themis("score", code=3)  # what fits no label is no decision
-        sent = len(service.requests)
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text.replace("favour", 'refusals = ["sorry*"]\nfavour'), encoding="utf-8")
-        themis("score", "-o", "result.json")
-        result = read_result("result.json")
-        assert len(service.requests) == sent  # other labels need no other answers
-        scores = {(each.measure, each.output): each.score for each in result.scores}
-        assert scores == {
-            ("causal", "decision"): pytest.approx(12 / 43),
-            ("causal", "answered"): pytest.approx(12 / 43),
-            ("group", "decision"): 0.0,
-            ("group", "answered"): pytest.approx(12 / 43),
-        }
-
-    def test_a_refusal_is_never_favourable(self, file: Path) -> None:
-        text = file.read_text(encoding="utf-8")
-        text = text.replace('["approved"]', '["refusal"]\nrefusals = ["sorry*"]')
-        file.write_text(text, encoding="utf-8")
-        assert "'refusal' is no label" in themis("score", code=2)
+def test_who_confirms_a_file_sees_which_files_are_sent(file: Path) -> None:
+    secret = file.with_name("secret.txt")
+    secret.write_text("{race} {age}", encoding="utf-8")
+    rewrite(file, '"A {race} applicant of {age}."', '{ file = "secret.txt" }')
+    named = {each.key: each for each in programs(read_config(file))}
+    assert "secret.txt" in named["prompt"].words
+    assert secret in named["prompt"].files
+    assert KEY not in str(named)
 
 
-def fair(request: Request) -> Reply:
-    return completion("approved" if len(request.body) % 2 else "denied")
+def test_a_pilot_sends_no_more_than_asked_and_keeps_what_was_answered(
+    service: Service, file: Path
+) -> None:
+    rewrite(file, "favour", 'refusals = ["sorry*"]\nfavour')
+    rewrite(file, "[inputs]", "[subject.prices]\ninput = 100\noutput = 1000\n[inputs]")
+    said = json.loads(themis("validate", "--pilot", "60", "--json"))
+    sent = len(service.requests)
+    assert 30 < sent <= 60
+    pilot = said["pilot"]
+    assert (pilot["executions"], pilot["repeated"], pilot["differing"]) == (sent, 20, 0)
+    assert (pilot["tokens_in"], pilot["tokens_out"]) == (30 * sent, 2 * sent)
+    assert pilot["spend"] == pytest.approx(0.005 * sent)
+    assert said["forecast"]["tokens"] == 32 * said["forecast"]["executions"]
+    assert "at a cost of" in said["costs"][-1]
+    again = themis("validate", "--pilot", "60")
+    assert "all answers come from an earlier run" in again
+    assert "20 inputs got a different decision" in again
+    assert len(service.requests) == sent
+
+
+def test_no_key_is_in_anything_that_is_written_or_said(service: Service, file: Path) -> None:
+    def answer(request: Request) -> Reply:
+        if len(service.requests) % 7 == 3:
+            return error(500, said=f"who is {request.headers['Authorization']}?")
+        return completion(f"approved {request.headers['Authorization']}")
+
+    service.answer = answer
+    said = themis("validate", code=3)
+    service.answer = lambda request: error(401, said=f"wrong: {request.headers}")
+    said += themis("score", "-v", "--events", "events", code=3)
+    assert "wrong: " in said
+    service.answer = lambda request: (
+        error(400, said=request.headers["Authorization"])
+        if b"of 21." in request.body
+        else completion()
+    )
+    said += themis("score", "-o", "r.json", code=3)
+    said += themis("report", "r.json", "-o", "r.html")
+    assert {each.headers["Authorization"] for each in service.requests} == {f"Bearer {KEY}"}
+    written = [path.read_bytes() for path in file.parent.rglob("*") if path.is_file()]
+    assert len(written) > 4
+    assert KEY.encode() not in b"".join([said.encode(), *written])
+
+
+def test_what_declines_to_decide_has_its_rate_by_group_and_is_never_favourable(
+    service: Service, file: Path
+) -> None:
+    themis("score", code=3)  # what fits no label is no decision
+    sent = len(service.requests)
+    rewrite(file, "favour", 'refusals = ["sorry*"]\nfavour')
+    themis("score", "-o", "result.json")
+    assert len(service.requests) == sent  # other labels need no other answers
+    scores = read_result("result.json").scores
+    assert {(each.measure, each.output): each.score for each in scores} == {
+        ("causal", "decision"): pytest.approx(12 / 43),
+        ("causal", "answered"): pytest.approx(12 / 43),
+        ("group", "decision"): 0.0,
+        ("group", "answered"): pytest.approx(12 / 43),
+    }
+    rewrite(file, '["approved"]', '["refusal"]')
+    assert "'refusal' is no label" in themis("score", code=2)
 
 
 class TestMoney:
     PRICES = Prices(input=1.0, output=10.0)  # so that a request costs 50 millionths
 
     def audit(self, service: Service, **settings: Any) -> Audit:
-        service.answer = fair
+        service.answer = lambda request: completion(("denied", "approved")[len(request.body) % 2])
         subject = model(service, prices=self.PRICES)
         return Audit(subject, SCHEMA, favourable=["approved"], error=0.05, **settings)
 
@@ -501,6 +462,13 @@ class TestMoney:
         assert subject.tokens.output == wrote
         assert read <= subject.tokens.input <= read + 4 * (not counted)  # of 24 characters
         assert subject.tokens.estimated == (0 if counted else subject.tokens.total)
+
+    def test_tokens_are_foreseen_before_anything_is_sent(self, service: Service) -> None:
+        subject = model(service, user="x" * 400 + "{input}", parameters={"max_tokens": 7})
+        foreseen = subject.foresee(1_000)
+        assert 100_000 < foreseen.input < 115_000
+        assert foreseen.output == 7_000
+        assert not service.requests
 
     def test_an_answer_without_end_is_counted_by_its_size(self, service: Service) -> None:
         service.answer = lambda _: completion("a" * 10**6)
@@ -552,18 +520,3 @@ def test_a_model_that_is_told_to_repeat_itself_has_no_excess(service: Service) -
         seeded.excess("race")
     assert not service.requests
     assert seeded.causal("race").score == 0
-
-
-def test_parameters_do_not_replace_what_themis_sends(service: Service) -> None:
-    with pytest.raises(RequestError) as refused:
-        model(service, parameters={"stream": True, "n": 2, "temperature": 1})
-    places = [each.where for each in refused.value.mistakes]
-    assert places == ["subject.parameters.stream", "subject.parameters.n"]
-
-
-def test_a_service_that_filters_every_prompt_declines_all_and_is_asked_on(service: Service) -> None:
-    service.answer = lambda _: error(403, "content_filter")
-    subject = model(service, schema=LARGE, concurrency=1)
-    answers = run(subject, [[0, age] for age in range(40)])
-    assert list(answers.outputs) == ["refusal"] * 40
-    assert answers.failures == {}

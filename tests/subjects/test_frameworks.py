@@ -78,12 +78,18 @@ def flip_rate(decide: Callable[[pd.DataFrame], Any], schema: Schema = SCHEMA) ->
 
 
 def assert_scored(
-    subject: Any, decide: Callable[[pd.DataFrame], Any], schema: Schema = SCHEMA, **options: Any
+    subject: Any,
+    decide: Callable[[pd.DataFrame], Any],
+    schema: Schema = SCHEMA,
+    folder: Path | None = None,
+    **options: Any,
 ) -> None:
-    assert_score(themis.Audit(subject, schema, **options).causal("sex"), decide, schema)
-
-
-def assert_score(score: Any, decide: Callable[[pd.DataFrame], Any], schema: Schema) -> None:
+    """The exact score of a model, or of what a themis.toml in the folder says of one."""
+    if folder is None:
+        audit = themis.Audit(subject, schema, **options)
+    else:
+        audit = themis.Audit.from_file(write(folder, subject, schema), **options)
+    score = audit.causal("sex")
     assert score.method == "exact"
     assert score.score == pytest.approx(flip_rate(decide, schema))
     assert 0.01 < score.score < 1
@@ -98,15 +104,29 @@ def write(folder: Path, subject: str, schema: Schema) -> Path:
     return path
 
 
-def assert_scored_file(
-    folder: Path,
-    subject: str,
-    decide: Callable[[pd.DataFrame], Any],
-    schema: Schema = SCHEMA,
-    **options: Any,
+def drafted_from(rows: pd.DataFrame, model: str, folder: Path, module: str | None = None) -> Config:
+    """What `themis init` makes of a table and the file of a model."""
+    rows.to_csv(folder / "people.csv", index=False)
+    write_file(
+        str(folder / "people.csv"),
+        folder / "themis.toml",
+        target=None,
+        force=True,
+        model=folder / model,
+        module=module,
+        trust_pickle=module is None,
+    )
+    return read_config(folder / "themis.toml")
+
+
+def assert_drafted_is_scored(
+    folder: Path, rows: pd.DataFrame, decide: Callable[[pd.DataFrame], Any], **options: Any
 ) -> None:
-    audit = themis.Audit.from_file(write(folder, subject, schema), **options)
-    assert_score(audit.causal("sex"), decide, schema)
+    """The file that was drafted gives the score of the people in the table."""
+    score = themis.Audit.from_file(folder / "themis.toml", **options).causal("sex").score
+    one, other = (np.asarray(decide(rows.assign(sex=each))) for each in rows["sex"].unique())
+    assert score == pytest.approx(np.mean(one != other))
+    assert 0.01 < score < 1
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +166,8 @@ class TestBoosters:
         for ending in self.FILES[name]:
             for saved in (model, booster(model)) if name == "xgboost" else (booster(model),):
                 saved.save_model(tmp_path / f"m.{ending}")
-                assert_scored_file(tmp_path, f'file = "m.{ending}"', decide)
-            assert_scored_file(tmp_path, f'file = "m.{ending}"\ncut = 0.9', with_cut)
+                assert_scored(f'file = "m.{ending}"', decide, folder=tmp_path)
+            assert_scored(f'file = "m.{ending}"\ncut = 0.9', with_cut, folder=tmp_path)
 
     def test_one_that_was_trained_on_an_array_gets_one(self, name: str) -> None:
         frame = people(NUMBERS)
@@ -187,28 +207,55 @@ def test_a_file_that_stopped_early_decides_like_its_classifier(
     assert model.best_iteration < model.get_booster().num_boosted_rounds() - 1
     model.save_model(tmp_path / "m.json")
     decide = lambda frame: model.predict(categorised(frame))  # noqa: E731
-    assert_scored_file(tmp_path, 'file = "m.json"', decide)
+    assert_scored('file = "m.json"', decide, folder=tmp_path)
 
 
-class TestCatboost:
-    @pytest.fixture(scope="class")
-    def model(self) -> Any:
-        catboost = library("catboost")
-        frame = people(SCHEMA)
-        model = catboost.CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False)
-        return model.fit(frame, np.where(outcome(frame), "yes", "no"), cat_features=TEXT)
+def test_a_catboost_model_and_its_file_get_their_columns_in_their_order(tmp_path: Path) -> None:
+    catboost = library("catboost")
+    frame = people(SCHEMA)
+    model = catboost.CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False)
+    model.fit(frame, np.where(outcome(frame), "yes", "no"), cat_features=TEXT)
+    turned = Schema({each.name: each for each in reversed(SCHEMA.characteristics)})
+    decide = lambda frame: model.predict(frame[list(SCHEMA.names)])  # noqa: E731
+    assert_scored(model, decide, turned, favourable=["yes"])
+    model.save_model(str(tmp_path / "m.cbm"))
+    assert_scored('file = "m.cbm"\nfavourable = ["yes"]', model.predict, folder=tmp_path)
+    with_cut = lambda frame: model.predict_proba(frame)[:, 1] >= 0.9  # noqa: E731
+    assert_scored('file = "m.cbm"\nclass = "yes"\ncut = 0.9', with_cut, folder=tmp_path)
 
-    def test_a_classifier_gets_its_columns_in_its_order(self, model: Any) -> None:
-        turned = Schema({each.name: each for each in reversed(SCHEMA.characteristics)})
-        decide = lambda frame: model.predict(frame[list(SCHEMA.names)])  # noqa: E731
-        assert_scored(model, decide, turned, favourable=["yes"])
 
-    def test_its_file_decides_like_the_model(self, tmp_path: Path, model: Any) -> None:
-        model.save_model(str(tmp_path / "m.cbm"))
-        subject = 'file = "m.cbm"\nfavourable = ["yes"]'
-        assert_scored_file(tmp_path, subject, model.predict)
-        subject = 'file = "m.cbm"\nclass = "yes"\ncut = 0.9'
-        assert_scored_file(tmp_path, subject, lambda f: model.predict_proba(f)[:, 1] >= 0.9)
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(3, WIDTH)
+
+    def forward(self, rows):
+        return ANSWER
+"""
+
+
+def write_net(folder: Path, name: str, width: int = 1, answer: str = "self.line(rows)") -> None:
+    """A module of Python with a network of one layer."""
+    text = NET.replace("WIDTH", str(width)).replace("ANSWER", answer)
+    (folder / f"{name}.py").write_text(text)
+
+
+def scaled(torch: Any) -> Any:
+    """Brings the numbers of people to about one."""
+    layer = torch.nn.BatchNorm1d(3)
+    layer.running_mean = torch.tensor([0.5, 42.0, 0.5])
+    layer.running_var = torch.tensor([0.5, 15.0, 0.5]) ** 2
+    return layer
+
+
+def raw(module: Any, frame: pd.DataFrame) -> Any:
+    """What a module of PyTorch answers when it is in use."""
+    torch = library("torch")
+    with torch.no_grad():
+        return module.eval()(torch.tensor(frame.to_numpy(np.float32))).numpy()
 
 
 class TestTorch:
@@ -216,58 +263,37 @@ class TestTorch:
     def module(self) -> Any:
         torch = library("torch")
         torch.manual_seed(0)
-        layers = (
-            torch.nn.Linear(3, 8),
-            torch.nn.ReLU(),
-            torch.nn.Dropout(0.5),
-            torch.nn.Linear(8, 1),
-        )
-        return torch.nn.Sequential(Scale(torch)(), *layers)
+        layers = torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5)
+        return torch.nn.Sequential(scaled(torch), *layers, torch.nn.Linear(8, 1))
 
-    def decide(self, module: Any, cut: float) -> Callable[[pd.DataFrame], Any]:
-        torch = library("torch")
+    @pytest.fixture(scope="class")
+    def cut(self, module: Any) -> float:
+        return float(np.median(raw(module, everyone(NUMBERS))))
 
-        def decide(frame: pd.DataFrame) -> Any:
-            module.eval()
-            with torch.no_grad():
-                return module(torch.tensor(frame.to_numpy(np.float32)))[:, 0].numpy() >= cut
-
-        return decide
-
-    def test_a_module_is_asked_as_in_use_and_left_as_it_was(self, module: Any) -> None:
-        cut = float(np.median(self.raw(module)))
+    def test_a_module_is_asked_as_in_use_and_left_as_it_was(self, module: Any, cut: float) -> None:
+        subject = themis.model(module.train(), cut=cut)
+        assert_scored(subject, lambda frame: raw(module, frame)[:, 0] >= cut, NUMBERS)
         module.train()
-        assert_scored(themis.model(module, cut=cut), self.decide(module, cut), NUMBERS)
-        module.train()
-        themis.Audit(themis.model(module, cut=cut), NUMBERS).causal("sex")
+        themis.Audit(subject, NUMBERS).causal("sex")
         assert module.training
-
-    def raw(self, module: Any) -> Any:
-        torch = library("torch")
-        module.eval()
-        with torch.no_grad():
-            return module(torch.tensor(everyone(NUMBERS).to_numpy(np.float32)))[:, 0].numpy()
 
     def test_scores_by_class_decide_for_the_largest(self) -> None:
         torch = library("torch")
         torch.manual_seed(3)
-        two = torch.nn.Sequential(Scale(torch)(), torch.nn.Linear(3, 2))
-        decide = lambda frame: two(  # noqa: E731
-            torch.tensor(frame.to_numpy(np.float32))
-        ).argmax(dim=1)
-        assert_scored(two, decide, NUMBERS)
-        three = torch.nn.Sequential(Scale(torch)(), torch.nn.Linear(3, 3))
+        two, three = (
+            torch.nn.Sequential(scaled(torch), torch.nn.Linear(3, width)) for width in (2, 3)
+        )
+        assert_scored(two, lambda frame: raw(two, frame).argmax(axis=1), NUMBERS)
         with pytest.raises(RequestError, match=r"3 classes: 0, 1, 2; .*favourable = "):
             themis.Audit(three, NUMBERS)
 
-    def test_a_device_that_is_not_there_is_said(self, module: Any) -> None:
+    def test_a_device_that_is_not_there_is_said(self, module: Any, cut: float) -> None:
         with pytest.raises(RequestError, match="can't compute on 'xpu:9' here"):
-            themis.Audit(themis.model(module, cut=0.5, device="xpu:9"), NUMBERS)
+            themis.Audit(themis.model(module, cut=cut, device="xpu:9"), NUMBERS)
 
-    def test_a_gpu_decides_the_same(self, module: Any) -> None:
+    def test_a_gpu_decides_the_same(self, module: Any, cut: float) -> None:
         if not library("torch").cuda.is_available():
             pytest.skip("there is no GPU for PyTorch")
-        cut = float(np.median(self.raw(module)))
         here = themis.Audit(themis.model(module, cut=cut), NUMBERS)
         there = themis.Audit(themis.model(copy.deepcopy(module), cut=cut, device="cuda"), NUMBERS)
         assert there.causal("sex").score == here.causal("sex").score
@@ -275,217 +301,125 @@ class TestTorch:
 
     def test_weights_are_read_for_a_module_that_is_named(self, tmp_path: Path) -> None:
         torch = library("torch")
-        (tmp_path / "themis_test_net.py").write_text(
-            "import torch\n\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
-            "        super().__init__()\n        self.line = torch.nn.Linear(3, 1)\n\n"
-            "    def forward(self, rows):\n        return self.line(rows)\n"
-        )
-        weights = {
-            "line.weight": torch.tensor([[-9.0, 1.0, 8.0]]),
-            "line.bias": torch.tensor([-40.0]),
-        }
-        torch.save(weights, tmp_path / "net.pt")
+        write_net(tmp_path, "themis_test_net")
+        line = {"weight": torch.tensor([[-9.0, 1.0, 8.0]]), "bias": torch.tensor([-40.0])}
+        torch.save({f"line.{name}": each for name, each in line.items()}, tmp_path / "net.pt")
         subject = 'file = "net.pt"\nobject = "themis_test_net:Net"\ncut = 0'
-        assert_scored_file(
-            tmp_path, subject, lambda f: f["age"] + 8 * f["rich"] - 9 * f["sex"] >= 40, NUMBERS
-        )
-        torch.save({"other": weights["line.bias"]}, tmp_path / "net.pt")
-        with pytest.raises(RequestError) as caught:
-            themis.Audit.from_file(tmp_path / "themis.toml")
-        assert "the weights in net.pt do not fit the module that is named" in str(caught.value)
-        assert "Missing key(s) in state_dict" in str(caught.value)
-        torch.save([1], tmp_path / "net.pt")
-        with pytest.raises(RequestError, match=r"net\.pt holds a list, no weights; save them"):
-            themis.Audit.from_file(tmp_path / "themis.toml")
-        (tmp_path / "net.pt").write_bytes(b"nonsense")
-        with pytest.raises(RequestError, match=r"net\.pt can't be read"):
-            themis.Audit.from_file(tmp_path / "themis.toml")
-
-    def test_torchscript_needs_trust(self, tmp_path: Path, module: Any) -> None:
-        torch = library("torch")
-        module.eval()
-        torch.jit.trace(module, torch.ones(2, 3)).save(str(tmp_path / "m.pt"))
-        cut = float(np.median(self.raw(module)))
-        subject = f'file = "m.pt"\ncut = {cut!r}'
-        with pytest.raises(RequestError, match=r"state_dict.*trust_pickle=True"):
-            themis.Audit.from_file(write(tmp_path, subject, NUMBERS))
-        decide = self.decide(module, cut)
-        assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)
-
-    def test_weights_are_drafted_with_their_module_and_measured(self, tmp_path: Path) -> None:
-        torch = library("torch")
-        (tmp_path / "drafted_net.py").write_text(
-            "import torch\n\n\ndef net():\n"
-            "    return torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))\n"
-        )
-        net = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1)).eval()
-        net[1].weight.data, net[1].bias.data = (
-            torch.tensor([[-9.0, 1.0, 3.0]]),
-            torch.tensor([-40.0]),
-        )
-        torch.save(net.state_dict(), tmp_path / "net.pt")
-        rows = people(NUMBERS)
-        table = rows.assign(repaid=outcome(rows))
-        config = drafted_from(table, "net.pt", tmp_path, module="drafted_net:net")
-        assert config.schema.names == NUMBERS.names, "its first layer takes three numbers"
-        assert config.subject.cut == 0
-        score = themis.Audit.from_file(tmp_path / "themis.toml").causal("sex")
-        ask = lambda frame: net(torch.tensor(frame.to_numpy("float32")))[:, 0] >= 0  # noqa: E731
-        assert score.score == pytest.approx(
-            float((ask(rows.assign(sex=0)) != ask(rows.assign(sex=1))).double().mean())
-        )
-        assert 0.01 < score.score < 1
-
-    @pytest.mark.parametrize(("width", "expected"), [(1, "cut = 0.5\n"), (3, "# favourable = [")])
-    def test_what_a_module_answers_to_the_rows_is_seen_though_no_layer_shows_it(
-        self, width: int, expected: str, tmp_path: Path
-    ) -> None:
-        torch = library("torch")
-        (tmp_path / f"probable_{width}.py").write_text(
-            "import torch\n\n\nclass Net(torch.nn.Module):\n"
-            "    def __init__(self):\n        super().__init__()\n"
-            f"        self.line = torch.nn.Linear(3, {width})\n\n"
-            "    def forward(self, rows):\n        return torch.sigmoid(self.line(rows))\n"
-        )
-        line = torch.nn.Linear(3, width)
-        weights = {f"line.{name}": each for name, each in line.state_dict().items()}
-        torch.save(weights, tmp_path / "net.pt")
-        rows = people(NUMBERS)
-        table = rows.assign(repaid=outcome(rows))
-        drafted_from(table, "net.pt", tmp_path, module=f"probable_{width}:Net")
-        assert f"\n{expected}" in (tmp_path / "themis.toml").read_text()
+        decide = lambda f: f["age"] + 8 * f["rich"] - 9 * f["sex"] >= 40  # noqa: E731
+        assert_scored(subject, decide, NUMBERS, tmp_path)
+        for saved, said in (
+            ({"other": line["bias"]}, r"weights in net\.pt do not fit(?s:.*)Missing key\(s\)"),
+            ([1], r"net\.pt holds a list, no weights; save them"),
+        ):
+            torch.save(saved, tmp_path / "net.pt")
+            with pytest.raises(RequestError, match=said):
+                themis.Audit.from_file(tmp_path / "themis.toml")
 
     def test_a_pickle_that_is_named_as_weights_is_not_executed(self, tmp_path: Path) -> None:
-        torch = library("torch")
         mark = tmp_path / "executed"
 
         class Malicious:
             def __reduce__(self) -> Any:
                 return Path.touch, (mark,)
 
-        torch.save(Malicious(), tmp_path / "m.pt")
+        library("torch").save(Malicious(), tmp_path / "m.pt")
         subject = 'file = "m.pt"\nobject = "torch.nn:Identity"'
         with pytest.raises(RequestError, match=r"m\.pt can't be read"):
             themis.Audit.from_file(write(tmp_path, subject, NUMBERS))
         assert not mark.exists()
 
+    def test_torchscript_needs_trust(self, tmp_path: Path, module: Any, cut: float) -> None:
+        torch = library("torch")
+        torch.jit.trace(module.eval(), torch.ones(2, 3)).save(str(tmp_path / "m.pt"))
+        subject = f'file = "m.pt"\ncut = {cut!r}'
+        with pytest.raises(RequestError, match=r"state_dict.*trust_pickle=True"):
+            themis.Audit.from_file(write(tmp_path, subject, NUMBERS))
+        decide = lambda frame: raw(module, frame)[:, 0] >= cut  # noqa: E731
+        assert_scored(subject, decide, NUMBERS, tmp_path, trust_pickle=True)
 
-def Scale(torch: Any) -> Any:  # noqa: N802 - a class
-    """Brings the numbers of people to about one."""
-
-    class Scaled(torch.nn.Module):
-        def forward(self, rows: Any) -> Any:
-            return (rows - torch.tensor([0.5, 42.0, 0.5])) / torch.tensor([0.5, 15.0, 0.5])
-
-    return Scaled
-
-
-class TestKeras:
-    def test_a_model_decides_from_a_cut_on_or_by_class(self, monkeypatch: Any) -> None:
-        library("torch")
-        monkeypatch.setenv("KERAS_BACKEND", "torch")
-        keras = library("keras")
-        keras.utils.set_random_seed(2)
-        shape = keras.layers.Input((3,)), keras.layers.Rescaling(0.1)
-        one = keras.Sequential([*shape, keras.layers.Dense(1, activation="sigmoid")])
-        raw = lambda frame: one.predict(frame.to_numpy(float), verbose=0)[:, 0]  # noqa: E731
-        with pytest.raises(RequestError, match="cut: the model answers with numbers such as"):
-            themis.Audit(one, NUMBERS).causal("sex")
-        cut = float(np.median(raw(everyone(NUMBERS))))
-        assert_scored(themis.model(one, cut=cut), lambda frame: raw(frame) >= cut, NUMBERS)
-        three = keras.Sequential([*shape, keras.layers.Dense(3, activation="softmax")])
-        with pytest.raises(RequestError, match="3 classes: 0, 1, 2"):
-            themis.Audit(three, NUMBERS)
-
-    def test_its_file_decides_like_the_model_and_needs_trust(
-        self, tmp_path: Path, monkeypatch: Any
-    ) -> None:
-        library("torch")
-        monkeypatch.setenv("KERAS_BACKEND", "torch")
-        keras = library("keras")
-        layers = keras.layers.Rescaling(0.02), keras.layers.Dense(1, activation="sigmoid")
-        model = keras.Sequential([keras.layers.Input((3,)), *layers])
-        layers[-1].set_weights([np.array([[9.0], [1.0], [2.0]]), np.zeros(1)])
-        decide = lambda frame: (  # noqa: E731
-            model.predict(frame.to_numpy(float), verbose=0)[:, 0] >= cut
-        )
-        cut = float(np.median(model.predict(everyone(NUMBERS).to_numpy(float), verbose=0)))
-        model.save(tmp_path / "model.keras")
-        subject = f'file = "model.keras"\ncut = {cut!r}'
-        with pytest.raises(RequestError, match=r"model\.keras would run any code"):
-            assert_scored_file(tmp_path, subject, decide, NUMBERS)
-        assert_scored_file(tmp_path, subject, decide, NUMBERS, trust_pickle=True)
+    def test_weights_are_drafted_with_their_module_and_measured(self, tmp_path: Path) -> None:
+        torch = library("torch")
+        layers = "torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))"
+        text = f"import torch\n\n\ndef net():\n    return {layers}\n"
+        (tmp_path / "drafted_net.py").write_text(text)
+        net = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+        net[1].weight.data = torch.tensor([[-9.0, 1.0, 3.0]])
+        net[1].bias.data = torch.tensor([-40.0])
+        torch.save(net.state_dict(), tmp_path / "net.pt")
         rows = people(NUMBERS)
-        drafted = drafted_from(rows.assign(repaid=outcome(rows)), "model.keras", tmp_path)
-        assert drafted.schema.names == NUMBERS.names, "the last of one too many is what it predicts"
-        assert drafted.subject.cut == 0.5
+        table = rows.assign(repaid=outcome(rows))
+        config = drafted_from(table, "net.pt", tmp_path, module="drafted_net:net")
+        assert config.schema.names == NUMBERS.names, "its first layer takes three numbers"
+        assert config.subject.cut == 0
+        assert_drafted_is_scored(tmp_path, rows, lambda rows: raw(net, rows)[:, 0] >= 0)
 
-
-class TestStatsmodels:
-    @pytest.mark.parametrize("by_formula", [True, False])
-    def test_results_predict_from_a_cut_on(self, by_formula: bool) -> None:
-        if by_formula:
-            api, frame = library("statsmodels.formula.api"), people(SCHEMA)
-            frame = frame.rename(columns={"home town": "town"}).assign(good=outcome(frame))
-            fitted = api.logit("good ~ sex + age + rich + C(town)", frame).fit(disp=0)
-            schema = Schema({each.name.replace("home ", ""): each for each in SCHEMA})
-            decide = lambda rows: fitted.predict(rows) >= 0.6  # noqa: E731
-        else:
-            api, frame, schema = library("statsmodels.api"), people(NUMBERS), NUMBERS
-            fitted = api.Logit(outcome(frame), api.add_constant(frame.astype(float))).fit(disp=0)
-            decide = lambda rows: (  # noqa: E731
-                fitted.predict(api.add_constant(rows.astype(float))) >= 0.6
-            )
-        assert_scored(themis.model(fitted, cut=0.6), decide, schema)
-
-    @pytest.mark.parametrize("by_formula", [True, False])
-    def test_a_file_of_it_is_measured_as_it_was_drafted(
-        self, by_formula: bool, tmp_path: Path
+    @pytest.mark.parametrize(("width", "expected"), [(1, "cut = 0.5\n"), (3, "# favourable = [")])
+    def test_what_a_module_answers_to_the_rows_is_seen_though_no_layer_shows_it(
+        self, width: int, expected: str, tmp_path: Path
     ) -> None:
-        """The target and what a formula does not read are no inputs, and there is a cut."""
-        rows = people(SCHEMA if by_formula else NUMBERS)
-        rows = rows.assign(other=np.arange(len(rows)) % 4, good=outcome(rows))
-        if by_formula:
-            api = library("statsmodels.formula.api")
-            formula = "good ~ C(sex) + np.log(age) + rich*sex + Q('home town')"
-            fitted = api.logit(formula, rows).fit(disp=0, method="lbfgs", maxiter=1000)
-        else:
-            api = library("statsmodels.api")
-            read = rows[["sex", "age", "rich"]].astype(float)
-            fitted = api.GLM(
-                rows["good"], api.add_constant(read), family=api.families.Binomial()
-            ).fit()
-        fitted.save(str(tmp_path / "model.pickle"))
-        config = drafted_from(rows, "model.pickle", tmp_path)
-        schema = SCHEMA if by_formula else NUMBERS
-        assert set(config.schema.names) == set(schema.names)
-        assert config.subject.cut == 0.5
-        score = themis.Audit.from_file(tmp_path / "themis.toml", trust_pickle=True).causal("sex")
-        values = rows["sex"].unique()
-        answers = [fitted.predict(as_read(rows.assign(sex=each), fitted)) >= 0.5 for each in values]
-        assert score.score == pytest.approx(np.mean(answers[0] != answers[1]))
-        assert 0.01 < score.score < 1
+        torch = library("torch")
+        write_net(tmp_path, f"probable_{width}", width, "torch.sigmoid(self.line(rows))")
+        line = torch.nn.Linear(3, width).state_dict()
+        torch.save({f"line.{name}": each for name, each in line.items()}, tmp_path / "net.pt")
+        rows = people(NUMBERS)
+        table = rows.assign(repaid=outcome(rows))
+        drafted_from(table, "net.pt", tmp_path, module=f"probable_{width}:Net")
+        assert f"\n{expected}" in (tmp_path / "themis.toml").read_text()
 
 
-def as_read(rows: pd.DataFrame, fitted: Any) -> pd.DataFrame:
-    """The rows as results without a formula take them."""
-    names = fitted.model.exog_names
-    if getattr(fitted.model, "formula", None):
-        return rows
-    return rows.assign(const=1.0)[names].astype(float)
+def test_a_keras_model_decides_from_a_cut_on_or_by_class_and_its_file_needs_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library("torch")
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    keras = library("keras")
+    shape, last = keras.layers.Input((3,)), keras.layers.Dense(1, activation="sigmoid")
+    model = keras.Sequential([shape, keras.layers.Rescaling(0.02), last])
+    last.set_weights([np.array([[9.0], [1.0], [2.0]]), np.zeros(1)])
+    answers = lambda frame: model.predict(frame.to_numpy(float), verbose=0)[:, 0]  # noqa: E731
+    cut = float(np.median(answers(everyone(NUMBERS))))
+    decide = lambda frame: answers(frame) >= cut  # noqa: E731
+    with pytest.raises(RequestError, match="cut: the model answers with numbers such as"):
+        themis.Audit(model, NUMBERS).causal("sex")
+    assert_scored(themis.model(model, cut=cut), decide, NUMBERS)
+    three = keras.Sequential([shape, keras.layers.Dense(3, activation="softmax")])
+    with pytest.raises(RequestError, match="3 classes: 0, 1, 2"):
+        themis.Audit(three, NUMBERS)
+    model.save(tmp_path / "model.keras")
+    subject = f'file = "model.keras"\ncut = {cut!r}'
+    with pytest.raises(RequestError, match=r"model\.keras would run any code"):
+        assert_scored(subject, decide, NUMBERS, tmp_path)
+    assert_scored(subject, decide, NUMBERS, tmp_path, trust_pickle=True)
+    rows = people(NUMBERS)
+    drafted = drafted_from(rows.assign(repaid=outcome(rows)), "model.keras", tmp_path)
+    assert drafted.schema.names == NUMBERS.names, "the last of one too many is what it predicts"
+    assert drafted.subject.cut == 0.5
 
 
-def drafted_from(rows: pd.DataFrame, model: str, folder: Path, module: str | None = None) -> Config:
-    """What `themis init` makes of a table and the file of a model."""
-    rows.to_csv(folder / "people.csv", index=False)
-    output = folder / "themis.toml"
-    write_file(
-        str(folder / "people.csv"),
-        output,
-        target=None,
-        force=True,
-        model=folder / model,
-        module=module,
-        trust_pickle=module is None,
-    )
-    return read_config(output)
+@pytest.mark.parametrize("by_formula", [True, False])
+def test_results_of_statsmodels_predict_from_a_cut_on_also_in_a_file_that_was_drafted(
+    by_formula: bool, tmp_path: Path
+) -> None:
+    """The target and what a formula does not read are no inputs, and there is a cut."""
+    schema = SCHEMA if by_formula else NUMBERS
+    rows = people(schema)
+    rows = rows.assign(other=np.arange(len(rows)) % 4, good=outcome(rows))
+    if by_formula:
+        formula = "good ~ C(sex) + np.log(age) + rich*sex + Q('home town')"
+        model = library("statsmodels.formula.api").logit(formula, rows)
+        fitted = model.fit(disp=0, method="lbfgs", maxiter=1000)
+        predict = fitted.predict
+    else:
+        api = library("statsmodels.api")
+        read = api.add_constant(rows[["sex", "age", "rich"]].astype(float))
+        fitted = api.GLM(rows["good"], read, family=api.families.Binomial()).fit()
+        predict = lambda rows: fitted.predict(  # noqa: E731
+            rows.assign(const=1.0)[fitted.model.exog_names].astype(float)
+        )
+    assert_scored(themis.model(fitted, cut=0.6), lambda frame: predict(frame) >= 0.6, schema)
+    fitted.save(str(tmp_path / "model.pickle"))
+    config = drafted_from(rows, "model.pickle", tmp_path)
+    assert set(config.schema.names) == set(schema.names)
+    assert config.subject.cut == 0.5
+    decide = lambda rows: predict(rows) >= 0.5  # noqa: E731
+    assert_drafted_is_scored(tmp_path, rows, decide, trust_pickle=True)

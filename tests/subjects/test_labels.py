@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from themis.show.words.headlines import headline
 from themis.subjects.labels import bare_text
 from themis.subjects.outputs import Meanings
 
-LABELS = {"approved": ["approved*", "yes"], "refused": ["denied*", "no"]}
+LABELS = {"approved": ["approved*", "yes", "1", "true"], "refused": ["denied*", "no", "0", "FALSE"]}
 SCHEMA = themis.Schema(sex=["f", "m"], race=["a", "b", "c"], age=range(18, 90), income=range(200))
 SMALL = themis.Schema(sex=["f", "m"], race=["a", "b", "c"], age=range(18, 40))
 
@@ -38,10 +38,12 @@ class TestMeanings:
             ("approved: welcome\nto us", ("approved",)),
             ("Yes", ("approved",)),
             ("yes!", ()),
-            ("Denied", ("refused",)),
             ("disapproved", ()),
             ("", ()),
             (" ", ()),
+            (1.0, ("approved",)),
+            (True, ("approved",)),
+            (0, ("refused",)),
             (0.73, ()),
             (None, ()),
         ],
@@ -57,26 +59,14 @@ class TestMeanings:
         meanings = Meanings({"a": [pattern], "b": ["*d", "*s"]})
         assert meanings.matching(text) == ("b",)
 
-    def test_numbers_and_truth_values_are_named_by_their_text(self) -> None:
-        meanings = Meanings({"yes": ["1", "true"], "no": ["0", "false"]})
-        found = [meanings.matching(each) for each in (1, 1.0, True, 0, False, "TRUE")]
-        assert found == [("yes",), ("yes",), ("yes",), ("no",), ("no",), ("yes",)]
-
     def test_all_mistakes_are_told_at_once(self) -> None:
         labels = {"a": ["x*", "", 3], "b": [], "c": ["X* ", "y"]}
         with pytest.raises(themis.RequestError) as caught:
             Meanings(labels)
-        assert [each.where for each in caught.value.mistakes] == [
-            "labels.a[1]",
-            "labels.a[2]",
-            "labels.a[3]",
-            "labels.b",
-            "labels.c[1]",
-        ]
+        places = [each.where.removeprefix("labels.") for each in caught.value.mistakes]
+        assert places == ["a[1]", "a[2]", "a[3]", "b", "c[1]"]
 
-    def test_a_pattern_of_two_labels_is_a_mistake_and_an_overlap_none(self) -> None:
-        with pytest.raises(themis.RequestError, match="no decision"):
-            Meanings({"one": ["a*"], "other": ["A* "]})
+    def test_a_text_may_fit_two_labels(self) -> None:
         assert Meanings({"one": ["a*"], "other": ["*b"]}).matching("ab") == ("one", "other")
 
 
@@ -131,9 +121,12 @@ class TestFile:
         ]
 
 
+DECIDED: dict[str, Any] = {"labels": LABELS, "favourable": ["approved"]}
+
+
 class TestAudit:
     def test_texts_of_one_label_are_one_decision(self) -> None:
-        audit = themis.Audit(approve_all, SMALL, labels=LABELS, favourable=["approved"])
+        audit = themis.Audit(approve_all, SMALL, **DECIDED)
         causal, group = audit.causal("sex"), audit.group("sex")
         assert (causal.score, causal.high, group.score, group.high) == (0, 0, 0, 0)
         assert [each.rate for each in group.groups] == [1, 1]
@@ -142,49 +135,37 @@ class TestAudit:
         with pytest.raises(themis.RequestError, match="did you mean 'approved'"):
             themis.Audit(approve_all, SMALL, labels=LABELS, favourable=["Approved"])
 
-    def test_what_fits_no_label_is_a_failure_with_an_example(self) -> None:
-        audit = themis.Audit(silent, SMALL, labels=LABELS, favourable=["approved"])
-        with pytest.raises(
-            themis.SubjectError, match=r"no decision in \d+ of .*'Hm.' \(fits no label\)"
-        ):
+    @pytest.mark.parametrize(
+        ("labels", "said"),
+        [
+            (LABELS, r"no decision in \d+ of .*'Hm.' \(fits no label\).*max_undecided"),
+            ({"yes": ["h*"], "no": ["*."]}, "fits both labels 'yes' and 'no'"),
+        ],
+    )
+    def test_what_fits_no_label_or_two_is_a_failure_with_an_example(
+        self, labels: dict[str, list[str]], said: str
+    ) -> None:
+        audit = themis.Audit(silent, SMALL, labels=labels, max_failures=1.0)
+        with pytest.raises(themis.SubjectError, match=said):
             audit.causal("sex")
 
-    def test_what_fits_two_labels_is_a_failure(self) -> None:
-        labels = {"yes": ["y*"], "no": ["*n"]}
-        audit = themis.Audit(lambda person: "yn", SMALL, labels=labels, favourable=["yes"])
-        with pytest.raises(themis.SubjectError, match="fits both labels 'yes' and 'no'"):
-            audit.causal("sex")
-
-    def test_max_undecided_is_no_max_failures(self) -> None:
-        options: dict[str, Any] = {"labels": LABELS, "favourable": ["approved"]}
-        with pytest.raises(themis.SubjectError, match="max_undecided"):
-            themis.Audit(silent, SMALL, max_failures=1.0, **options).causal("sex")
-        score = themis.Audit(silent, SMALL, max_undecided=1.0, **options).causal("sex")
+    def test_so_many_as_are_allowed_leave_an_interval(self) -> None:
+        score = themis.Audit(silent, SMALL, max_undecided=1.0, **DECIDED).causal("sex")
         assert (score.score, score.unknown) == (0, 36)
         assert score.high == pytest.approx(36 / 66)
 
     def test_more_texts_than_labels_are_allowed(self) -> None:
-        audit = themis.Audit(
-            lambda person: f"approved no. {person['income']}",
-            SCHEMA,
-            labels=LABELS,
-            favourable=["approved"],
-        )
-        assert audit.causal("income").high < 0.1
-        without = themis.Audit(lambda person: f"approved no. {person['income']}", SCHEMA)
+        def decide(person: dict[str, Any]) -> str:
+            return f"approved no. {person['income']}"
+
+        assert themis.Audit(decide, SCHEMA, **DECIDED).causal("income").high < 0.1
         with pytest.raises(themis.SubjectError, match="more than 100"):
-            without.causal("income")
+            themis.Audit(decide, SCHEMA).causal("income")
 
 
 class TestUndecidedByGroup:
-    OPTIONS: ClassVar[dict[str, Any]] = {
-        "labels": LABELS,
-        "favourable": ["approved"],
-        "max_undecided": 1.0,
-    }
-
     def test_exact_rates_that_differ_are_a_finding(self) -> None:
-        (note,) = themis.Audit(silent, SMALL, **self.OPTIONS).group("sex").notes
+        (note,) = themis.Audit(silent, SMALL, max_undecided=1.0, **DECIDED).group("sex").notes
         assert note.code == "no-decision-apart"
         assert note.values["apart"] == pytest.approx(12 / 22)
         counts = [(each["undecided"], each["samples"]) for each in note.values["groups"]]
@@ -192,7 +173,7 @@ class TestUndecidedByGroup:
         assert "sex f: 36 of 66; sex m: 0 of 66" in str(note)
 
     def test_sampled_rates_have_intervals(self) -> None:
-        score = themis.Audit(silent, SCHEMA, **self.OPTIONS).group("sex")
+        score = themis.Audit(silent, SCHEMA, max_undecided=1.0, **DECIDED).group("sex")
         assert score.method == "sampled"
         (note,) = (each for each in score.notes if each.code == "no-decision-apart")
         women, men = note.values["groups"]
@@ -204,21 +185,7 @@ class TestUndecidedByGroup:
 
 class TestSimilarTexts:
     def test_signs_within_a_text_make_another_decision(self) -> None:
-        texts = [
-            ">50K",
-            "<=50K",
-            "A+",
-            "A-",
-            "A",
-            "1.5",
-            "15",
-            "-1",
-            "1",
-            "95 %",
-            "95",
-            "...",
-            "👍",
-        ]
+        texts = [">50K", "<=50K", "A+", "A-", "A", "1.5", "15", "-1", "1", "95%", "95", "...", "👍"]
         assert len(set(map(bare_text, texts))) == len(texts)
 
     def test_case_space_and_final_punctuation_make_none(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def definition(
     return causal / total, max(rates) - min(rates)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     table=numbers_by_input(),
     name=st.sampled_from(sorted(DISTANCES)),
@@ -97,6 +98,9 @@ LARGE = themis.Schema(
 )
 
 
+FEW = themis.Schema(race=["green", "purple"], savings=range(10))
+
+
 def graded(table: Any) -> Any:
     """Limits between 0 and 4: 1 more for one race, and up to 1 more for one sex."""
     return (
@@ -110,10 +114,8 @@ def graded(table: Any) -> Any:
     ("options", "race", "sex"),
     [
         ({"distance": "relational"}, 1 / 4, 0.5 / 4),
-        pytest.param({"distance": "threshold", "tolerance": 0.4}, 1.0, 0.6, marks=pytest.mark.slow),
-        pytest.param(
-            {"distance": lambda a, b: abs(a - b) / 4}, 1 / 4, 0.5 / 4, marks=pytest.mark.slow
-        ),
+        ({"distance": "threshold", "tolerance": 0.4}, 1.0, 0.6),
+        ({"distance": lambda a, b: abs(a - b) / 4}, 1 / 4, 0.5 / 4),
     ],
 )
 @pytest.mark.slow
@@ -121,7 +123,7 @@ def test_sampled_intervals_of_distances_hold_the_truth(
     options: dict[str, Any], race: float, sex: float
 ) -> None:
     output = themis.Output(min=0, max=4, **options)
-    missed = {"causal": 0, "group": 0}
+    missed = Counter[str]()
     for seed in range(40):
         audit = themis.Audit(themis.batch(graded), LARGE, outputs=output, seed=seed)
         for name, truth, mean in (("race", race, 1 / 4), ("sex", sex, 0.4995 / 4)):
@@ -131,8 +133,7 @@ def test_sampled_intervals_of_distances_hold_the_truth(
             group = audit.group(name, confidence=0.9, error=0.1)
             missed["group"] += not group.low <= mean <= group.high
     # 80 intervals each at 90 %: more than 17 misses have a chance below 0.1 %.
-    assert missed["causal"] <= 17
-    assert missed["group"] <= 17
+    assert max(missed.values()) <= 17
 
 
 def test_a_wrong_scale_would_be_noticed() -> None:
@@ -157,24 +158,20 @@ def test_several_outputs_are_read_off_the_same_executions() -> None:
     ]
     audit = themis.Audit(themis.batch(decide), LARGE, outputs=outputs, seed=1)
     result = audit.score([["race"]])
-    told = [(each.measure, each.output, getattr(each, "statistic", "")) for each in result.scores]
-    assert told == [
-        ("causal", "limit", ""),
-        ("group", "limit", "mean"),
-        ("group", "limit", "rate"),
-        ("causal", "granted", ""),
-        ("group", "granted", "rate"),
-    ]
+    told = [f"{each.measure} {each.output} {each.statistic}" for each in result.scores[1:3]]
+    assert told == ["group limit mean", "group limit rate"]
+    told = [f"{each.measure} {each.output}" for each in result.scores]
+    assert told[:1] + told[3:] == ["causal limit", "causal granted", "group granted"]
     assert result.executions == sum(calls)
     alone = [
         themis.Audit(themis.batch(decide), LARGE, outputs=each, seed=1).score([["race"]])
         for each in outputs
     ]
     assert result.executions < sum(each.executions for each in alone)
-    for together, apart in zip(
-        result.scores, [s for each in alone for s in each.scores], strict=True
-    ):
-        assert (together.score, together.low, together.high) == (apart.score, apart.low, apart.high)
+    apart = [each for single in alone for each in single.scores]
+    assert [(each.score, each.low, each.high) for each in result.scores] == [
+        (each.score, each.low, each.high) for each in apart
+    ]
     again = result_from_dict(json.loads(json.dumps(result.to_dict())))
     assert again.to_dict() == result.to_dict()
     assert audit.causal("race", output="granted").output == "granted"
@@ -216,18 +213,14 @@ def test_a_ranking_is_compared_by_its_order() -> None:
     audit = themis.Audit(hotels, schema, outputs=themis.Output(distance="ranking"))
     score = audit.causal("computer")
     assert score.score == pytest.approx(0.5)
-    assert score.witnesses[0].outputs[0] in (
-        ["Ibis", "Mercure", "Ritz"],
-        ["Ritz", "Mercure", "Ibis"],
-    )
-    with pytest.raises(RequestError) as caught:
+    assert score.witnesses[0].outputs[0][1] == "Mercure"
+    with pytest.raises(RequestError, match="favourable"):
         audit.group("computer")
-    assert "favourable" in str(caught.value)
     assert [each.measure for each in audit.score([["computer"]]).scores] == ["causal"]
 
 
 @given(st.permutations(range(5)), st.permutations(range(5)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_distance_of_full_rankings_is_kendalls(one: list[int], two: list[int]) -> None:
     apart = sum(
         (one.index(i) < one.index(j)) != (two.index(i) < two.index(j))
@@ -249,61 +242,55 @@ def test_a_search_finds_the_sets_that_change_a_number_much() -> None:
 @pytest.mark.parametrize("kind", ["worker", "command"])
 @pytest.mark.slow
 def test_outside_programs_answer_with_several_outputs(tmp_path: Path, kind: str) -> None:
-    schema_text = '[inputs]\nrace = ["green", "purple"]\nsavings = { min = 0, max = 20 }\n'
     limit = "p['savings'] * 5.0 + (50 if p['race'] == 'green' else 0)"
-    answer = "{'out': {'limit': " + limit + "}, 'granted': p['savings'] > 10, 'id': id(p)}"
+    answer = f"{{'out': {{'limit': {limit}}}, 'granted': p['savings'] > 10, 'id': id(p)}}"
+    code = f"import json, sys\np = json.load(sys.stdin)\nprint(json.dumps({answer}))\n"
     if kind == "worker":
         code = f"import themis.worker\nthemis.worker.serve(lambda p: {answer})\n"
-        subject = f'kind = "worker"\ncommand = {json.dumps([sys.executable, "worker.py"])}\n'
-        (tmp_path / "worker.py").write_text(code)
-    else:
-        code = "import json, sys\np = json.load(sys.stdin)\n" + f"print(json.dumps({answer}))\n"
-        command = json.dumps([sys.executable, "loan.py"])
-        subject = f'kind = "command"\narguments = "json"\ncommand = {command}\n'
-        (tmp_path / "loan.py").write_text(code)
+    (tmp_path / "loan.py").write_text(code)
+    arguments = 'arguments = "json"\n' if kind == "command" else ""
     (tmp_path / "themis.toml").write_text(
-        f"version = 1\n[subject]\n{subject}{schema_text}"
+        f'version = 1\n[subject]\nkind = "{kind}"\n{arguments}'
+        f'command = ["{sys.executable}", "loan.py"]\n'
+        '[inputs]\nrace = ["green", "purple"]\nsavings = { min = 0, max = 20 }\n'
         '[outputs.limit]\nat = "/out/limit"\nmin = 0\nmax = 200\ndistance = "relational"\n'
         '[outputs.granted]\nat = "/granted"\n'
     )
-    with themis.Audit.from_file(tmp_path / "themis.toml") as audit:
-        result = audit.score([["race"]])
-    scores = {(each.measure, each.output): each.score for each in result.scores}
-    assert scores["causal", "limit"] == pytest.approx(0.25)
-    assert scores["group", "limit"] == pytest.approx(0.25)
-    assert scores["causal", "granted"] == 0
-    assert result.spent.sampling == 42
-    with themis.Audit.from_file(tmp_path / "themis.toml") as audit:
-        again = audit.score([["race"]])
-    assert again.executions == 0
-    assert [each.score for each in again.scores] == [each.score for each in result.scores]
+    results = []
+    for _ in range(2):
+        with themis.Audit.from_file(tmp_path / "themis.toml") as audit:
+            results.append(audit.score([["race"]]))
+    for result, executions in zip(results, (42, 0), strict=True):
+        scores = {(each.measure, each.output): each.score for each in result.scores}
+        assert scores["causal", "limit"] == pytest.approx(0.25)
+        assert scores["group", "limit"] == pytest.approx(0.25)
+        assert scores["causal", "granted"] == 0
+        assert result.spent.sampling == executions
 
 
-def test_answers_without_an_output_are_failures_with_the_reason() -> None:
-    schema = themis.Schema(race=["green", "purple"], savings=range(10))
-    outputs = [themis.Output(name="limit", at="/limit", min=0, max=5)]
-    for answer, reason in (
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
         ({"limt": 3}, "nothing at '/limit'"),
         ({"limit": 9}, "not between min = 0 and max = 5"),
         ({"limit": "much"}, "not a number"),
         ("no", "nothing at '/limit'"),
-    ):
-        audit = themis.Audit(lambda p, a=answer: a, schema, outputs=outputs)
-        with pytest.raises(SubjectError) as caught:
-            audit.causal("race")
-        assert reason in str(caught.value)
+    ],
+)
+def test_answers_without_an_output_are_failures_with_the_reason(answer: Any, reason: str) -> None:
+    output = themis.Output(name="limit", at="/limit", min=0, max=5)
+    with pytest.raises(SubjectError, match=reason):
+        themis.Audit(lambda person: answer, FEW, outputs=output).causal("race")
 
 
 def test_failed_executions_leave_an_interval() -> None:
-    schema = themis.Schema(race=["green", "purple"], savings=range(10))
-
     def decide(person: dict[str, Any]) -> float:
         if person["savings"] == 3 and person["race"] == "green":
             raise ValueError("no")
         return person["savings"] / 10 + (person["race"] == "green") / 2
 
     output = themis.Output(min=0, max=2, distance="relational")
-    audit = themis.Audit(decide, schema, outputs=output, max_failures=1)
+    audit = themis.Audit(decide, FEW, outputs=output, max_failures=1)
     score = audit.causal("race")
     assert score.low == pytest.approx(0.9 * 0.25)
     assert score.high == pytest.approx(0.9 * 0.25 + 0.1)
@@ -326,9 +313,8 @@ def test_failed_executions_leave_an_interval() -> None:
     ],
 )
 def test_a_senseless_output_is_refused(options: dict[str, Any], problem: str) -> None:
-    with pytest.raises(RequestError) as caught:
+    with pytest.raises(RequestError, match=problem):
         themis.Output(**options)
-    assert problem in str(caught.value)
 
 
 def test_a_distance_function_of_the_file_is_loaded(tmp_path: Path) -> None:

@@ -39,30 +39,18 @@ class TestWordings:
             "a": '{sex|woman:she "says", man:he, too,}: {age|18 to 39:young,40 to 80:of age}',
             "b": "{single|true:alone,false:,missing:?}",
         }
-        run(service.subject(schema=PEOPLE, body=body), [[0, 0, 0], [1, 22, 1], [1, 62, 2]])
-        sent = sorted((each.json for each in service.requests), key=lambda body: str(body["b"]))
-        assert sent == [
-            {"a": "he, too,: of age", "b": ""},
-            {"a": "he, too,: of age", "b": "?"},
-            {"a": 'she "says": young', "b": "alone"},
+        path = "/x?by={sex|woman:a b,man:c}"
+        run(service.subject(path, schema=PEOPLE, body=body), [[0, 0, 0], [1, 22, 1], [1, 62, 2]])
+        sent = [(each.path, *each.json.values()) for each in service.requests]
+        assert sorted(sent) == [
+            ("/x?by=a%20b", 'she "says": young', "alone"),
+            ("/x?by=c", "he, too,: of age", ""),
+            ("/x?by=c", "he, too,: of age", "?"),
         ]
 
-    def test_they_stand_in_addresses_too(self, service: Service) -> None:
-        schema = Schema(sex=["woman", "man"])
-        subject = service.subject("/x?by={sex|woman:a b,man:c}", schema=schema, method="GET")
-        run(subject, [[0], [1]])
-        assert {each.path for each in service.requests} == {"/x?by=a%20b", "/x?by=c"}
-
     def test_all_mistakes_are_told_at_once(self) -> None:
-        said = complaint(
-            schema=PEOPLE,
-            body=[
-                "{sex|womn:she,man:he,man:his}",
-                "{sexx|woman:she}",
-                "{single|true:yes}",
-                "{age}",
-            ],
-        )
+        body = ["{sex|womn:she,man:he,man:his}", "{sexx|woman:she}", "{single|true:yes}", "{age}"]
+        said = complaint(schema=PEOPLE, body=body)
         assert "'sex' has no value 'womn'; did you mean 'woman'?" in said
         assert "'man' of 'sex' has two wordings" in said
         assert "no wording for 'woman' of 'sex'" in said
@@ -100,27 +88,23 @@ def naively(pieces: list[str], row: dict[str, Any]) -> str:
 
 
 class TestDocuments:
-    @pytest.fixture
-    def schema(self, tmp_path: Path) -> Schema:
-        return with_resumes(tmp_path)
-
     def test_texts_are_sent_with_their_places_filled(
-        self, service: Service, schema: Schema
+        self, service: Service, tmp_path: Path
     ) -> None:
+        schema, codes = with_resumes(tmp_path), [[0, 0, 1, 0], [1, 1, 2, 1]]
         body = {"prompt": "Decide on {name}: {resume}", "resume": "{resume}", "all": "{input}"}
-        run(service.subject(schema=schema, body=body), [[0, 0, 1, 0], [1, 1, 2, 1]])
+        run(service.subject(schema=schema, body=body), codes)
         second, first = sorted((each.json for each in service.requests), key=lambda b: b["resume"])
         assert first["resume"] == 'I am Ada, a "mother" of 19.\n100% {sic}'
         assert first["prompt"] == f"Decide on Ada: {first['resume']}"
         row = {"sex": "woman", "name": "Ada", "age": 19, "resume": first["resume"]}
         assert first["all"] == row
         assert second["resume"] == second["all"]["resume"] == "Ask Bo Bo!"
-
-    def test_lists_of_inputs_have_them_too(self, service: Service, schema: Schema) -> None:
         service.answer = lambda request: Reply(json.dumps([1] * len(request.json)))
-        run(service.subject(schema=schema, body="{inputs}"), [[0, 0, 1, 1], [1, 1, 2, 1]])
-        sent = [each["resume"] for each in service.requests[0].json]
-        assert sent == ["Ask Ada Ada!", "Ask Bo Bo!"]
+        run(service.subject(schema=schema, body="{inputs}"), codes)
+        assert service.requests[-1].json == [first["all"], second["all"]]
+        with pytest.raises(RequestError, match="kind 'python' is not given texts"):
+            themis.Audit(lambda row: 1, schema).score("sex")
 
     @given(st.data())
     def test_what_is_sent_is_what_plain_filling_gives(self, data: st.DataObject) -> None:
@@ -163,10 +147,10 @@ class TestDocuments:
         same = with_resumes(tmp_path, "text\nI am\nYou are\n")
         HttpSubject(same, "http://localhost", body="{input}")
 
-    def test_a_text_does_not_contain_itself(self, tmp_path: Path) -> None:
-        for text in ("{resume}", "{input}", "{inputs}"):
-            said = complaint(schema=with_resumes(tmp_path, f"text\n{text}\n"), body="{input}")
-            assert "'resume' contains itself" in said or "'{inputs}' is not the place" in said
+    @pytest.mark.parametrize("text", ["{resume}", "{input}", "{inputs}"])
+    def test_a_text_does_not_contain_itself(self, tmp_path: Path, text: str) -> None:
+        said = complaint(schema=with_resumes(tmp_path, f"text\n{text}\n"), body="{input}")
+        assert "'resume' contains itself" in said or "'{inputs}' is not the place" in said
 
     def test_files_that_are_no_documents_are_refused(self, tmp_path: Path) -> None:
         def said(content: str, **options: Any) -> str:
@@ -196,22 +180,17 @@ class TestDocuments:
         assert "mother" not in before.reproduce(row) + repr(before.schema["resume"])
         assert "mother" not in json.dumps(before.schema.to_dict())
 
-    def test_only_what_is_given_texts_takes_them(self, schema: Schema) -> None:
-        with pytest.raises(RequestError, match="kind 'python' is not given texts"):
-            themis.Audit(lambda row: 1, schema).score("sex")
-
 
 @pytest.fixture
 def project(service: Service, tmp_path: Path) -> Callable[..., Path]:
     """A themis.toml for the service, with these inputs, beside these files."""
 
-    def write(inputs: str, *, subject: str = "", kind: str = "http", **files: str) -> Path:
+    def write(inputs: str, *, prompt: str = "", **files: str) -> Path:
         for name, text in files.items():
             (tmp_path / f"{name}.csv").write_text(text)
-        prompt = f"[subject.prompt]\n{subject}" if kind == "chat" else ""
-        text = f'version = 1\n[subject]\nkind = "{kind}"\nurl = "{service.url}"\n{prompt}\n'
-        text += f"[inputs]\n{inputs}\n"
-        (tmp_path / "themis.toml").write_text(text)
+        kind, part = ("chat", f"[subject.prompt]\n{prompt}") if prompt else ("http", "")
+        text = f'version = 1\n[subject]\nkind = "{kind}"\nurl = "{service.url}"\n{part}\n'
+        (tmp_path / "themis.toml").write_text(f"{text}[inputs]\n{inputs}\n")
         return tmp_path / "themis.toml"
 
     return write
@@ -221,6 +200,9 @@ PRONOUNS = 'sex = { values = ["woman", "man"], protected = true }\n'
 SECRETS = "text,id\n" + "".join(
     f'"{{sex|woman:She,man:He}} has secret {n}.",n{n}\n' for n in range(40)
 )
+
+
+LETTER = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
 
 
 def completion(said: str) -> Reply:
@@ -236,8 +218,7 @@ class TestPrompts:
             'user = "First: {letter}"\nparaphrases = ["Second: {letter}", { file = "third.txt" }]\n'
             'system = ["Be fair to {sex|woman:her,man:him}.", "Be kind."]\n'
         )
-        inputs = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
-        path = project(inputs, letters=SECRETS, subject=prompt, kind="chat")
+        path = project(LETTER, letters=SECRETS, prompt=prompt)
         seen = set()
 
         def decide(request: Request) -> Reply:
@@ -263,8 +244,7 @@ class TestPrompts:
     ) -> None:
         service.answer = lambda request: completion("1")
         prompt = 'user = ["Is {sex|woman:she,man:he} {letter}?", "Or {letter} {sex}?"]'
-        inputs = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
-        path = project(inputs, letters=SECRETS, subject=prompt, kind="chat")
+        path = project(LETTER, letters=SECRETS, prompt=prompt)
         said = "".join(command("validate", str(path)).output.split())
         assert re.search(r'"(Isshe|Ishe|Or)\[lettern\d+\](woman|man)?\?"', said)
 
@@ -273,8 +253,7 @@ class TestPrompts:
     ) -> None:
         prompt = 'user = "Is {sex} {letter}?"\nparaphrases = ["Or {letter}?", "{sex}, {letter}"]\n'
         letters = "text\nDear Sir\n"
-        inputs = f'{PRONOUNS}letter = {{ documents = "letters.csv" }}'
-        path = project(inputs, letters=letters, subject=prompt, kind="chat")
+        path = project(LETTER, letters=letters, prompt=prompt)
         with pytest.raises(RequestError) as caught:
             themis.Audit.from_file(path)
         (mistake,) = caught.value.mistakes
@@ -283,40 +262,45 @@ class TestPrompts:
         assert mistake.line is not None
         assert "paraphrases" in path.read_text().splitlines()[mistake.line - 1]
         marked = letters.replace("Dear Sir", '"{sex|woman:Ms,man:Mr}"')
-        project(inputs, letters=marked, subject=prompt, kind="chat")
+        project(LETTER, letters=marked, prompt=prompt)
         themis.Audit.from_file(path).close()
-        project(inputs, letters=f"{marked}Madam\n", subject=prompt, kind="chat")
+        project(LETTER, letters=f"{marked}Madam\n", prompt=prompt)
         with pytest.raises(RequestError, match=r"letters.csv, line 3: there is no place for 'sex'"):
             themis.Audit.from_file(path)
 
-    def test_one_text_is_no_context(self, service: Service, project: Callable[..., Path]) -> None:
-        path = project(PRONOUNS, subject='user = ["{sex}?"]\n', kind="chat")
-        assert read_config(path).schema.names == ("sex",)
+    def test_one_text_is_no_context(self, project: Callable[..., Path]) -> None:
+        assert read_config(project(PRONOUNS, prompt='user = ["{sex}?"]')).schema.names == ("sex",)
 
-    def test_all_that_is_wrong_with_texts_is_told(
-        self, service: Service, project: Callable[..., Path]
+    @pytest.mark.parametrize(
+        ("prompt", "inputs", "said"),
+        [
+            (
+                'user = "{sex}"\nsystem = 3',
+                "",
+                r"prompt\.system: must be a text, a file, or a list",
+            ),
+            ('user = ["{sex}", " "]', "", r"subject\.prompt\.user: text 2 is empty"),
+            (
+                'user = "{sex}"\nparaphrases = { file = "none.txt" }',
+                "",
+                r"subject\.prompt\.paraphrases: 'none.txt' can't be read",
+            ),
+            ('user = ["a", "b"]', 'wording = ["a"]', "a context of this name is added"),
+            ('user = "{sexx}"', "", r"subject\.prompt.*did you mean 'sex'"),
+            ('user = ["{sex}", "{sexx}"]', "", r"subject\.prompt.*did you mean 'sex'"),
+        ],
+    )
+    def test_what_is_wrong_with_texts_is_told(
+        self, project: Callable[..., Path], prompt: str, inputs: str, said: str
     ) -> None:
-        texts = 'user = ["{sex}", " "]\nparaphrases = { file = "none.txt" }\nsystem = 3\n'
-        with pytest.raises(ConfigError) as caught:
-            read_config(project(PRONOUNS, subject=texts, kind="chat"))
-        assert "subject.prompt.system: must be a text, a file, or a list" in str(caught.value)
-        with pytest.raises(ConfigError) as caught:
-            read_config(project(PRONOUNS, subject=texts.replace("system = 3", ""), kind="chat"))
-        assert "subject.prompt.user: text 2 is empty" in str(caught.value)
-        assert "subject.prompt.paraphrases: 'none.txt' can't be read" in str(caught.value)
-        clash = project(PRONOUNS + 'wording = ["a"]\n', subject='user = ["a", "b"]', kind="chat")
-        with pytest.raises(ConfigError, match="a context of this name is added"):
-            read_config(clash)
-        for texts in ('user = "{sexx}"', 'user = ["{sex}", "{sexx}"]'):
-            path = project(PRONOUNS, subject=texts, kind="chat")
-            with pytest.raises(RequestError, match=r"subject\.prompt.*did you mean 'sex'"):
-                themis.Audit.from_file(path)
+        with pytest.raises(themis.ThemisError, match=said):
+            themis.Audit.from_file(project(PRONOUNS + inputs, prompt=prompt))
 
 
 def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_no_text(
     service: Service, project: Callable[..., Path], tmp_path: Path
 ) -> None:
-    path = project(f'{PRONOUNS}letter = {{ documents = "letters.csv" }}', letters=SECRETS)
+    path = project(LETTER, letters=SECRETS)
 
     def decide(request: Request) -> Reply:
         pronoun, *_, number = request.json["letter"].strip(".").split()
@@ -338,7 +322,7 @@ def test_the_score_of_a_service_that_reads_the_pronoun_alone_is_exact_and_tells_
 def test_a_service_that_repeats_what_it_is_given_tells_no_text(
     refused: bool, service: Service, project: Callable[..., Path], tmp_path: Path
 ) -> None:
-    path = project(f'{PRONOUNS}letter = {{ documents = "letters.csv" }}', letters=SECRETS)
+    path = project(LETTER, letters=SECRETS)
     text = path.read_text().replace("[inputs]", '[subject.labels]\nyes = ["yes"]\n[inputs]')
     path.write_text(text.replace("[subject]", "[subject]\nmax_failures = 1\nmax_undecided = 1"))
     service.answer = lambda request: Reply(json.dumps(request.json), 400 if refused else 200)
@@ -419,46 +403,38 @@ class TestNames:
         for sex, group, name in seen:
             assert name is None if sex is None else name.startswith(sex + group)
 
-    def test_rows_of_people_get_their_names_in_turn(self) -> None:
+    def test_rows_of_people_get_their_names_in_turn_and_a_single_input_needs_no_draw(self) -> None:
         names = themis.names([{"name": n, "sex": n[0]} for n in ("f1", "f2", "m1")], by="sex")
         schema = Schema(sex=["f", "m"], age=range(9), name=names)
         people = [{"sex": sex, "age": age} for age in range(9) for sex in "fm"]
-        seen = Counter()
+        seen = set()
 
         def decide(person: dict[str, Any]) -> int:
-            seen[person["name"]] += 1
+            seen.add(person["name"])
             return int(person["name"] == "f2")
 
-        themis.Audit(decide, schema, profile=people).causal("sex")
-        assert {*seen} == {"f1", "f2", "m1"}
-
-    def test_a_single_input_needs_no_draw(self) -> None:
-        names = themis.names([{"name": n, "sex": n[0]} for n in ("f1", "f2", "m1")], by="sex")
-        schema = Schema(sex=["f", "m"], age=range(9), name=names)
-        audit = themis.Audit(lambda person: int(person["name"] == "m1"), schema)
+        audit = themis.Audit(decide, schema, profile=people)
+        audit.causal("sex")
+        assert seen == {"f1", "f2", "m1"}
         assert try_input(audit, {"sex": "m", "age": 3}).values["name"] == "m1"
 
-    def test_all_mistakes_are_told(self, project: Callable[..., Path]) -> None:
-        def said(names: str, by: str = '["sex", "group"]', more: str = "") -> str:
-            inputs = NAMED.replace('["sex", "group"]', by) + more
-            with pytest.raises(ConfigError) as caught:
-                read_config(project(inputs, names=names))
-            return str(caught.value)
-
-        assert "there is no value for 'woman' with 'b' of 'sex' and 'group'" in said(
-            NAMES_FILE.replace("Una,woman,b\n", "")
-        )
-        assert "'womn' is no value of 'sex'; did you mean 'woman'?" in said(
-            NAMES_FILE.replace("Una,woman", "Una,womn")
-        )
-        assert "has no column 'grupe'; did you mean 'group'?" in said(
-            NAMES_FILE, '["sex", "grupe"]'
-        )
-        assert "or what it goes with, is missing in line 3" in said(NAMES_FILE.replace("Eve", ""))
-        assert "a context of this name is added for 'name'" in said(
-            NAMES_FILE, more='"name draw" = ["1"]\n'
-        )
-        assert "inputs.name.by" in said(NAMES_FILE, "[]")
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            ("Una,woman,b\n", "", "there is no value for 'woman' with 'b' of 'sex' and 'group'"),
+            ("Una,woman", "Una,womn", "'womn' is no value of 'sex'; did you mean 'woman'?"),
+            ("Eve", "", "or what it goes with, is missing in line 3"),
+            (', "group"]', ', "grupe"]', "has no column 'grupe'; did you mean 'group'?"),
+            ('["sex", "group"]', "[]", "inputs.name.by"),
+            ("] }\n", '] }\n"name draw" = ["1"]\n', "a context of this name is added for 'name'"),
+        ],
+    )
+    def test_what_is_wrong_with_names_is_told(
+        self, project: Callable[..., Path], old: str, new: str, said: str
+    ) -> None:
+        path = project(NAMED.replace(old, new), names=NAMES_FILE.replace(old, new))
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            read_config(path)
 
 
 def test_what_is_derived_may_be_derived_from_several() -> None:
