@@ -22,8 +22,8 @@ SCHEMA = themis.Schema(
 )
 NUMBERS = themis.Schema(
     race=[0, 1],
-    income=range(20),
-    known=themis.Values(["f", "m"], protected=True, role="group"),
+    income=SCHEMA["income"],
+    known=SCHEMA["known"],
     title=themis.derived("known", {"f": 0, "m": 1}),
 )
 GIVEN = ["race", "income", "title"]
@@ -70,12 +70,10 @@ class Net:
 def test_functions_and_models_are_given_the_others_only(
     subject: Any, schema: themis.Schema
 ) -> None:
-    made = subject_from(subject, schema)
-    codes = np.column_stack(
-        [np.arange(20) % 2, np.arange(20), np.arange(20) % 2, np.arange(20) % 2]
-    )
     if not isinstance(subject, Net):
-        assert_keeps_the_contract(made, codes)
+        twenty = np.arange(20)
+        codes = np.column_stack([twenty % 2, twenty, twenty % 2, twenty % 2])
+        assert_keeps_the_contract(subject_from(subject, schema), codes)
     assert themis.Audit(subject, schema).group("income").score == 1
 
 
@@ -98,13 +96,6 @@ def test_a_ready_made_subject_must_be_made_for_what_it_is_given() -> None:
         themis.Audit(Ready(SCHEMA), SCHEMA)
 
 
-def written(folder: Path, subject: str) -> Path:
-    """The file of a subject."""
-    path = folder / "themis.toml"
-    path.write_text(f"version = 1\n[subject]\n{subject}\n[inputs]\n{INPUTS}")
-    return path
-
-
 COMMAND = """kind = "command"
 command = ["sh", "-c", '[ $# = 2 ] && [ "$2" -gt 9 ] && echo 1 || echo 0', "sh"]
 """
@@ -120,11 +111,12 @@ serve(decide)
 
 @pytest.mark.parametrize("kind", ["command", "worker"])
 def test_programs_are_given_the_others_only(kind: str, tmp_path: Path) -> None:
-    subject = COMMAND
-    if kind == "worker":
-        (tmp_path / "own.py").write_text(WORKER)
-        subject = f'kind = "worker"\ncommand = ["{sys.executable}", "own.py"]\n'
-    with themis.Audit.from_file(written(tmp_path, subject)) as audit:
+    (tmp_path / "own.py").write_text(WORKER)
+    worker = f'kind = "worker"\ncommand = ["{sys.executable}", "own.py"]\n'
+    subject = COMMAND if kind == "command" else worker
+    path = tmp_path / "themis.toml"
+    path.write_text(f"version = 1\n[subject]\n{subject}\n[inputs]\n{INPUTS}")
+    with themis.Audit.from_file(path) as audit:
         assert audit.group("income").score == 1
         score = audit.causal("income")
         assert "known" not in " ".join(score.witnesses[0].reproduce or ())

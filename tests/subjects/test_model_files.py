@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import types
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-import themis
-from tests.subjects.contract import assert_keeps_the_contract
+from tests.subjects.contract import assert_keeps_the_contract, outputs_of
 from themis import Integers, RequestError, Schema
-from themis.subjects.base import Subject
 from themis.subjects.model_files import load_model
 
 skops = pytest.importorskip("skops.io")
@@ -42,24 +41,33 @@ MIXED = Schema(race=["green", "purple"], age=Integers(18, 67), city=["A", "B", "
 TEXT_COLUMNS = ["race", "city"]
 
 
-@pytest.fixture(scope="module")
-def numbers() -> tuple[Any, np.ndarray]:
-    """A forest that was fitted on an array, and the array."""
-    generator = np.random.default_rng(0)
-    codes = _draw(NUMBERS, 400)
-    values = np.column_stack([each.decode(codes[:, c]) for c, each in enumerate(NUMBERS)])
-    values = values.astype(np.float32)
-    target = (values[:, 0] + values[:, 1] + 20 * values[:, 2] + generator.normal(0, 9, 400)) > 100
-    return RandomForestClassifier(10, random_state=0).fit(values, target.astype(int)), values
+@dataclass
+class Case:
+    """A model in memory, the schema of its inputs, and what it was fitted on."""
+
+    schema: Schema
+    model: Any
+    fitted_on: Any
 
 
 @pytest.fixture(scope="module")
-def mixed() -> Any:
+def numbers() -> Case:
+    """A forest that was fitted on an array."""
+    values = _values(NUMBERS, _draw(NUMBERS, 400))
+    noise = np.random.default_rng(0).normal(0, 9, 400)
+    target = (values[:, 0] + values[:, 1] + 20 * values[:, 2] + noise) > 100
+    forest = RandomForestClassifier(10, random_state=0)
+    return Case(NUMBERS, forest.fit(values, target.astype(int)), values)
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Case:
     """A pipeline that was fitted on a DataFrame, with text labels."""
-    frame = _frame(MIXED, _draw(MIXED, 400))
+    frame = _values(MIXED, _draw(MIXED, 400))
     target = np.where((frame["race"] == "green") ^ (frame["age"] > 40), "approve", "deny")
     encode = make_column_transformer((OneHotEncoder(), TEXT_COLUMNS), remainder="passthrough")
-    return make_pipeline(encode, LogisticRegression(max_iter=2_000)).fit(frame, target)
+    model = make_pipeline(encode, LogisticRegression(max_iter=2_000)).fit(frame, target)
+    return Case(MIXED, model, frame)
 
 
 def _draw(schema: Schema, count: int) -> np.ndarray:
@@ -67,26 +75,27 @@ def _draw(schema: Schema, count: int) -> np.ndarray:
     return np.column_stack([generator.integers(0, each.size, count) for each in schema])
 
 
-def _frame(schema: Schema, codes: np.ndarray) -> pd.DataFrame:
-    return pd.DataFrame({e.name: e.decode(codes[:, c]) for c, e in enumerate(schema)})
+def _values(schema: Schema, codes: np.ndarray) -> Any:
+    frame = pd.DataFrame({e.name: e.decode(codes[:, c]) for c, e in enumerate(schema)})
+    return frame if schema is MIXED else frame.to_numpy(np.float32)
 
 
-def _save_onnx(model: Any, path: Path, types_: list[tuple[str, Any]], **options: Any) -> Path:
-    onnx = skl2onnx.to_onnx(model, initial_types=types_, target_opset=17, **options)
-    path.write_bytes(onnx.SerializeToString())
+def _save(case: Case, path: Path, inputs: Any = None) -> Path:
+    if path.suffix == ".skops":
+        skops.dump(case.model, path)
+    elif path.suffix == ".joblib":
+        joblib.dump(case.model, path)
+    elif path.suffix != ".onnx":
+        path.write_bytes(pickle.dumps(case.model))
+    else:
+        text, number = StringTensorType([None, 1]), Int64TensorType([None, 1])
+        columns = [("race", text), ("age", number), ("city", text)]
+        array = [("X", FloatTensorType([None, 3]))]
+        types_ = inputs or (columns if case.schema is MIXED else array)
+        options = {"zipmap": False}
+        onnx = skl2onnx.to_onnx(case.model, initial_types=types_, target_opset=17, options=options)
+        path.write_bytes(onnx.SerializeToString())
     return path
-
-
-def _onnx_of_mixed(model: Any, path: Path) -> Path:
-    kinds = {"race": StringTensorType([None, 1]), "age": Int64TensorType([None, 1])}
-    kinds["city"] = StringTensorType([None, 1])
-    return _save_onnx(model, path, list(kinds.items()), options={"zipmap": False})
-
-
-def _outputs(subject: Subject, codes: np.ndarray) -> list[Any]:
-    answers = subject.load(codes).run()
-    assert not answers.failures
-    return np.asarray(answers.outputs).tolist()
 
 
 def _complaint(path: Path, schema: Schema = NUMBERS, **options: Any) -> str:
@@ -96,54 +105,44 @@ def _complaint(path: Path, schema: Schema = NUMBERS, **options: Any) -> str:
     return str(caught.value)
 
 
-class TestOnnx:
-    def test_table_model_decides_like_the_one_in_memory(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        model, values = numbers
-        path = _save_onnx(model, tmp_path / "m.onnx", [("X", FloatTensorType([None, 3]))])
-        subject = load_model(path, NUMBERS)
-        assert subject.kind == "model"
-        assert subject.traits.vectorised
-        assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
+@pytest.mark.parametrize("ending", ["onnx", "skops", "joblib", "pkl", "pickle"])
+@pytest.mark.parametrize("name", ["numbers", "mixed"])
+def test_a_file_decides_like_the_model_in_memory_and_keeps_the_contract(
+    tmp_path: Path, request: pytest.FixtureRequest, name: str, ending: str
+) -> None:
+    case = request.getfixturevalue(name)
+    trust = ending not in ("onnx", "skops") or name == "numbers"  # skops knows no trees
+    path = _save(case, tmp_path / f"m.{ending}")
+    subject = load_model(path, case.schema, trust_pickle=trust, version="2")
+    assert subject.kind == "model"
+    assert subject.traits.vectorised
+    codes = _draw(case.schema, 300)
+    assert (
+        outputs_of(subject.load(codes)) == case.model.predict(_values(case.schema, codes)).tolist()
+    )
+    assert_keeps_the_contract(subject, codes[:50])
 
+
+class TestOnnx:
     def test_a_device_that_is_not_there_is_said_with_those_that_are(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
+        self, tmp_path: Path, numbers: Case
     ) -> None:
-        path = _save_onnx(numbers[0], tmp_path / "m.onnx", [("X", FloatTensorType([None, 3]))])
+        path = _save(numbers, tmp_path / "m.onnx")
         assert "can't compute on 'cpuu' here; did you mean 'cpu'" in _complaint(path, device="cpuu")
         there, here = load_model(path, NUMBERS, device="cpu"), load_model(path, NUMBERS)
         assert there.fingerprint() == f"{here.fingerprint()} cpu"
         rows = _draw(NUMBERS, 50)
-        assert _outputs(there, rows) == _outputs(here, rows)
+        assert outputs_of(there.load(rows)) == outputs_of(here.load(rows))
 
-    def test_model_with_named_columns_and_text_labels(self, tmp_path: Path, mixed: Any) -> None:
-        subject = load_model(_onnx_of_mixed(mixed, tmp_path / "m.onnx"), MIXED)
-        codes = _draw(MIXED, 300)
-        assert _outputs(subject, codes) == mixed.predict(_frame(MIXED, codes)).tolist()
-
-    def test_all_kinds_keep_the_contract(
-        self, tmp_path: Path, mixed: Any, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        table = _save_onnx(numbers[0], tmp_path / "t.onnx", [("X", FloatTensorType([None, 3]))])
-        for path, schema in (
-            (_onnx_of_mixed(mixed, tmp_path / "m.onnx"), MIXED),
-            (table, NUMBERS),
-        ):
-            assert_keeps_the_contract(load_model(path, schema, version="2"), _draw(schema, 50))
-
-    def test_wrong_columns_are_all_named(self, tmp_path: Path, mixed: Any) -> None:
-        path = _onnx_of_mixed(mixed, tmp_path / "m.onnx")
-        schema = Schema(rase=["green"], age=["18"], city=["A"])
-        text = _complaint(path, schema)
+    def test_wrong_columns_are_all_named(self, tmp_path: Path, mixed: Case) -> None:
+        path = _save(mixed, tmp_path / "m.onnx")
+        text = _complaint(path, Schema(rase=["green"], age=["18"], city=["A"]))
         assert "needs a column 'race' that the schema lacks; did you mean 'rase'?" in text
         assert "takes no 'rase'" in text
         assert "'age' holds text, and the model takes numbers there" in text
 
-    def test_fixed_batch_size_is_refused(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
-    ) -> None:
-        path = _save_onnx(numbers[0], tmp_path / "m.onnx", [("X", FloatTensorType([1, 3]))])
+    def test_fixed_batch_size_is_refused(self, tmp_path: Path, numbers: Case) -> None:
+        path = _save(numbers, tmp_path / "m.onnx", [("X", FloatTensorType([1, 3]))])
         assert "takes 1 input at once" in _complaint(path)
 
     def test_missing_library_is_named_with_the_remedy(
@@ -154,24 +153,16 @@ class TestOnnx:
         assert "pip install 'themis-fairness[models]'" in _complaint(tmp_path / "m.onnx")
 
 
-class TestSkops:
-    def test_model_decides_like_the_one_in_memory(self, tmp_path: Path, mixed: Any) -> None:
-        skops.dump(mixed, tmp_path / "m.skops")
-        in_file = themis.Audit(
-            load_model(tmp_path / "m.skops", MIXED), MIXED, favourable=["approve"]
-        ).group("race")
-        in_memory = themis.Audit(mixed, MIXED, favourable=["approve"]).group("race")
-        assert in_file.score == in_memory.score > 0
-
-    def test_types_that_hold_data_alone_need_no_trust(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray]
+class TestTrust:
+    def test_types_of_skops_that_hold_data_alone_need_none(
+        self, tmp_path: Path, numbers: Case
     ) -> None:
-        values = numbers[1]
         model = make_pipeline(SimpleImputer(), CalibratedClassifierCV(LogisticRegression()))
-        model.fit(values, numbers[0].predict(values))
+        model.fit(numbers.fitted_on, numbers.model.predict(numbers.fitted_on))
         skops.dump(model, tmp_path / "m.skops")
         subject = load_model(tmp_path / "m.skops", NUMBERS)
-        assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
+        found = outputs_of(subject.load(_draw(NUMBERS, 400)))
+        assert found == model.predict(numbers.fitted_on).tolist()
 
     def test_unknown_types_are_listed_not_loaded(self, tmp_path: Path) -> None:
         steps = SimpleImputer().fit([[1.0]]), FunctionTransformer(os.system), LogisticRegression()
@@ -179,21 +170,6 @@ class TestSkops:
         text = _complaint(tmp_path / "m.skops")
         assert "types that skops does not know: posix.system;" in text
         assert "trust_pickle=True" in text
-
-
-class TestPickles:
-    @pytest.mark.parametrize("ending", ["joblib", "pkl", "pickle"])
-    def test_trusted_model_decides_like_the_one_in_memory(
-        self, tmp_path: Path, numbers: tuple[Any, np.ndarray], ending: str
-    ) -> None:
-        model, values = numbers
-        path = tmp_path / f"m.{ending}"
-        if ending == "joblib":
-            joblib.dump(model, path)
-        else:
-            path.write_bytes(pickle.dumps(model))
-        subject = load_model(path, NUMBERS, trust_pickle=True)
-        assert _outputs(subject, _draw(NUMBERS, 400)) == model.predict(values).tolist()
 
     @pytest.mark.parametrize("ending", ["joblib", "pkl", "pickle", "PKL", "onnx", "skops"])
     def test_malicious_file_is_not_executed_without_the_flag(
@@ -224,51 +200,42 @@ class TestPickles:
             subject = load_model(tmp_path / "m.pkl", NUMBERS, trust_pickle=True)
         finally:
             sys.modules.pop(name, None)
-        assert _outputs(subject, _draw(NUMBERS, 2)) == [1, 1]
+        assert outputs_of(subject.load(_draw(NUMBERS, 2))) == [1, 1]
         assert str(tmp_path) not in sys.path
 
     def test_missing_module_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "m.pkl").write_bytes(b"cno_such_module\nX\n)R.")
-        assert "needs the module 'no_such_module'" in _complaint(
-            tmp_path / "m.pkl", trust_pickle=True
-        )
+        text = _complaint(tmp_path / "m.pkl", trust_pickle=True)
+        assert "needs the module 'no_such_module'" in text
 
 
-class TestMlflow:
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "MLmodel").write_text("flavors: {}")
-        return tmp_path / "model"
+def test_an_mlflow_model_needs_trust_and_gets_a_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Predictor:
+        def predict(self, frame: pd.DataFrame) -> Any:
+            return (frame["age"] > 40).astype(int)
 
-    def test_folder_needs_the_flag(self, folder: Path) -> None:
-        assert "trust_pickle=True" in _complaint(folder)
-
-    def test_model_gets_a_frame(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Predictor:
-            def predict(self, frame: pd.DataFrame) -> Any:
-                return (frame["age"] > 40).astype(int)
-
-        library = types.ModuleType("mlflow.pyfunc")
-        library.load_model = lambda _: Predictor()  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "mlflow", types.ModuleType("mlflow"))
-        monkeypatch.setitem(sys.modules, "mlflow.pyfunc", library)
-        subject = load_model(folder, NUMBERS, trust_pickle=True)
-        assert _outputs(subject, np.array([[0, 0, 0], [40, 0, 0]])) == [0, 1]
+    (tmp_path / "MLmodel").write_text("flavors: {}")
+    assert "trust_pickle=True" in _complaint(tmp_path)
+    library = types.ModuleType("mlflow.pyfunc")
+    library.load_model = lambda _: Predictor()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mlflow", types.ModuleType("mlflow"))
+    monkeypatch.setitem(sys.modules, "mlflow.pyfunc", library)
+    subject = load_model(tmp_path, NUMBERS, trust_pickle=True)
+    assert outputs_of(subject.load(np.array([[0, 0, 0], [40, 0, 0]]))) == [0, 1]
 
 
 class TestFiles:
-    def test_missing_file_suggests_a_near_name(self, tmp_path: Path) -> None:
+    def test_what_is_no_file_of_a_model_is_said(self, tmp_path: Path) -> None:
+        assert "is a folder" in _complaint(tmp_path)
         (tmp_path / "model.onnx").touch()
         assert "did you mean 'model.onnx'?" in _complaint(tmp_path / "modle.onnx")
-
-    def test_unknown_ending_lists_the_known_ones(self, tmp_path: Path) -> None:
         (tmp_path / "m.h5").touch()
         text = _complaint(tmp_path / "m.h5", trust_pickle=True)
         assert all(ending in text for ending in (".onnx", ".skops", ".joblib", ".pkl", ".pickle"))
-
-    def test_plain_folder_is_refused(self, tmp_path: Path) -> None:
-        assert "is a folder" in _complaint(tmp_path)
+        (tmp_path / "m.pkl").write_bytes(pickle.dumps({"weights": [1]}))
+        assert "holds a dict" in _complaint(tmp_path / "m.pkl", trust_pickle=True)
 
     @pytest.mark.parametrize("ending", ["onnx", "skops", "joblib", "pkl"])
     @pytest.mark.parametrize("content", [b"", b"nonsense", b"\x80\x04."])
@@ -278,10 +245,6 @@ class TestFiles:
         text = _complaint(path, trust_pickle=True)
         assert "\n" not in text
         assert path.name in text
-
-    def test_object_without_predict_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "m.pkl").write_bytes(pickle.dumps({"weights": [1]}))
-        assert "holds a dict" in _complaint(tmp_path / "m.pkl", trust_pickle=True)
 
     def test_fingerprint_changes_with_file_and_version(self, tmp_path: Path) -> None:
         codes, target = _draw(NUMBERS, 60), np.arange(60) % 2

@@ -33,8 +33,8 @@ class Abacus(Subject):
 
     kind = "abacus"
 
-    def __init__(self, schema: Schema, *, broken_at: int | None = None, **traits: Any) -> None:
-        self.schema, self._broken_at = schema, broken_at
+    def __init__(self, *, broken_at: int | None = None, **traits: Any) -> None:
+        self.schema, self._broken_at = SCHEMA, broken_at
         self.traits = Traits(external=True, **traits)
         self.process: subprocess.Popen[str] | None = None
         self.batches: list[int] = []
@@ -46,19 +46,14 @@ class Abacus(Subject):
         return f"abacus without {self._broken_at}"
 
     def run(self, codes: NDArray[Any]) -> Answers:
-        if self.process is None:
-            command = [sys.executable, "-c", PROGRAM]
-            pipe = subprocess.PIPE
-            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        rows = [self.schema.decode_row(each) for each in codes]
-        outputs = [self._ask(row) for row in rows]
-        failed = [place for place, row in enumerate(rows) if row["age"] == self._broken_at]
         self.batches.append(len(codes))
-        return Answers(outputs, {place: Failure(CRASH, "too old") for place in failed})
+        rows = [self.schema.decode_row(each) for each in codes]
+        failed = [place for place, row in enumerate(rows) if row["age"] == self._broken_at]
+        failures = {place: Failure(CRASH, "too old") for place in failed}
+        return Answers([self._ask(row) for row in rows], failures)
 
     def reproduce(self, row: Mapping[str, Value]) -> str:
-        words = [sys.executable, "-c", PROGRAM]
-        return f"echo {_line(row)} | {shlex.join(words)}"
+        return f"echo {_line(row)} | {shlex.join([sys.executable, '-c', PROGRAM])}"
 
     def close(self) -> None:
         if self.process is not None:
@@ -66,11 +61,11 @@ class Abacus(Subject):
             self.process = None
 
     def _ask(self, row: Mapping[str, Value]) -> str:
-        assert self.process is not None
-        assert self.process.stdin is not None
+        if self.process is None:
+            command, pipe = [sys.executable, "-c", PROGRAM], subprocess.PIPE
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        print(_line(row), file=self.process.stdin, flush=True)
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{_line(row)}\n")
-        self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
 
@@ -83,11 +78,17 @@ def audit(subject: Abacus, cache: Path, **options: Any) -> themis.Audit:
 
 
 @pytest.mark.parametrize("record", ["input", "batch"])
-def test_new_kind_is_cached(tmp_path: Path, record: Literal["input", "batch"]) -> None:
-    first, second = (Abacus(SCHEMA, record=record) for _ in range(2))
+def test_new_kind_is_cached_and_closed_with_its_audit(
+    tmp_path: Path, record: Literal["input", "batch"]
+) -> None:
+    first, second = (Abacus(record=record) for _ in range(2))
     with audit(first, tmp_path / "c.sqlite") as measured:
         before = measured.causal("race")
         assert not measured.apparatus.cache_notes
+        process = first.process
+        assert process is not None
+        assert process.poll() is None
+    assert process.poll() == 0
     with audit(second, tmp_path / "c.sqlite") as measured:
         after = measured.causal("race")
     assert sum(first.batches) >= before.executions > 100
@@ -96,9 +97,9 @@ def test_new_kind_is_cached(tmp_path: Path, record: Literal["input", "batch"]) -
 
 
 def test_new_kind_is_run_in_batches_of_its_size(tmp_path: Path) -> None:
-    with audit(few := Abacus(SCHEMA, batch_size=30), tmp_path / "few.sqlite") as measured:
+    with audit(few := Abacus(batch_size=30), tmp_path / "few.sqlite") as measured:
         small = measured.score([["race"]], ["causal"])
-    with audit(many := Abacus(SCHEMA, batch_size=30, jobs=20), tmp_path / "m.sqlite") as measured:
+    with audit(many := Abacus(batch_size=30, jobs=20), tmp_path / "m.sqlite") as measured:
         large = measured.score([["race"]], ["causal"])
     assert max(few.batches) == 30
     assert max(many.batches) == 40  # two for each job
@@ -107,18 +108,8 @@ def test_new_kind_is_run_in_batches_of_its_size(tmp_path: Path) -> None:
     assert small.scores[0].score == large.scores[0].score
 
 
-def test_new_kind_is_closed_with_its_audit(tmp_path: Path) -> None:
-    subject = Abacus(SCHEMA)
-    with audit(subject, tmp_path / "c.sqlite") as measured:
-        measured.causal("race")
-        process = subject.process
-        assert process is not None
-        assert process.poll() is None
-    assert process.poll() == 0
-
-
 def test_new_kind_shows_how_to_see_its_witnesses_and_failures(tmp_path: Path) -> None:
-    subject = Abacus(SCHEMA, broken_at=70)
+    subject = Abacus(broken_at=70)
     with audit(subject, tmp_path / "c.sqlite", max_failures=0.1) as measured:
         result = measured.score([["race"]], ["causal"])
     score = result.scores[0]
