@@ -57,10 +57,9 @@ class TestRequests:
         assert json.loads(first["true"].removeprefix("data: ")) == row
         assert second["prompt"] == "🦊 é owns $1.0, rich: false, {sic} 100%"
 
-    def test_body_may_be_json_text(self, service: Service) -> None:
         run(service.subject(body='{"a": "{age}", "b": ["{race}", {}], "c": "{input}"}'), [[0, 0]])
         row = {"race": "green", "age": 18}
-        assert service.requests[0].json == {"a": 18, "b": ["green", {}], "c": row}
+        assert service.requests[-1].json == {"a": 18, "b": ["green", {}], "c": row}
 
     def test_places_in_the_url_are_percent_encoded(self, service: Service) -> None:
         schema = Schema(race=["a b&c=d/é", "?#%"], age=[1])
@@ -152,9 +151,7 @@ class TestAnswers:
         self, service: Service, answer: str, body: str, output: Any
     ) -> None:
         service.answer = lambda request: Reply(body)
-        (found,) = run(service.subject(answer=answer)).outputs
-        assert found == output
-        assert type(found) is type(output)
+        assert repr(run(service.subject(answer=answer)).outputs) == repr([output])
 
     @pytest.mark.parametrize(
         ("answer", "body", "words"),
@@ -183,39 +180,40 @@ class TestAnswers:
 
 
 class TestLists:
-    @staticmethod
-    def decide_list(request: Request) -> Reply:
-        return Reply(json.dumps({"outputs": [{"d": decide(each)} for each in request.json["in"]]}))
+    @pytest.fixture
+    def subject(self, service: Service) -> HttpSubject:
+        service.answer = lambda request: Reply(
+            json.dumps({"outputs": [{"d": decide(each)} for each in request.json["in"]]})
+        )
+        return service.subject(body={"in": "{inputs}"}, answer="/outputs/*/d")
 
-    def subject(self, service: Service, **options: Any) -> HttpSubject:
-        return service.subject(body={"in": "{inputs}"}, answer="/outputs/*/d", **options)
-
-    def test_one_request_carries_many_inputs(self, service: Service) -> None:
-        service.answer = self.decide_list
+    def test_one_request_carries_many_inputs(self, service: Service, subject: HttpSubject) -> None:
         codes = many(2 * INPUTS_PER_REQUEST + 5)
-        assert run(self.subject(service), codes).outputs == expected(codes)
+        assert run(subject, codes).outputs == expected(codes)
         sizes = sorted(len(each.json["in"]) for each in service.requests)
         assert sizes == [5, INPUTS_PER_REQUEST, INPUTS_PER_REQUEST]
 
-    def test_list_of_wrong_length_is_never_assigned(self, service: Service) -> None:
+    def test_list_of_wrong_length_is_never_assigned(
+        self, service: Service, subject: HttpSubject
+    ) -> None:
         service.answer = lambda request: Reply(
             json.dumps({"outputs": [{"d": 1}] * (len(request.json["in"]) - 1)})
         )
-        answers = run(self.subject(service), many(40))
+        answers = run(subject, many(40))
         assert sorted(answers.failures) == list(range(40))
         assert {each.kind for each in answers.failures.values()} == {INVALID}
         assert len(service.requests) < 80
 
-    def test_too_large_a_list_is_shorter_next_time(self, service: Service) -> None:
-        def answer(request: Request) -> Reply:
-            return Reply(status=413) if len(request.json["in"]) > 300 else self.decide_list(request)
-
-        service.answer = answer
-        subject, codes = self.subject(service), many(1000)
+    def test_too_large_a_list_is_shorter_next_time(
+        self, service: Service, subject: HttpSubject
+    ) -> None:
+        answer, codes = service.answer, many(1000)
+        service.answer = lambda request: (
+            Reply(status=413) if len(request.json["in"]) > 300 else answer(request)
+        )
         assert subject.load(codes).run().outputs == expected(codes)
         before = len(service.requests)
-        subject.load(codes).run()
-        subject.close()
+        run(subject, codes)
         assert {len(each.json["in"]) for each in service.requests[before:]} == {250}
 
 

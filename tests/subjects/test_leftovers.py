@@ -11,7 +11,6 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,12 +25,10 @@ DAEMON = 'setsid sleep 1000 > /dev/null 2>&1 & echo $! >> "$0.left"\n'  # leaves
 SLOW = DAEMON + 'echo $$ >> "$0.left"; sleep 1000'
 
 
-# Under nohup these tests would inherit that SIGHUP is ignored.
-HEARS = (
-    *(sys.executable, "-c"),
-    "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
-    "os.execv(sys.executable, sys.argv[1:])",
-)
+def hearing(hangup: str) -> list[str]:
+    """Python that ignores SIGHUP ("SIG_IGN") or not ("SIG_DFL"), however these tests run."""
+    code = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.{hangup}); "
+    return [sys.executable, "-c", f"{code}os.execv(sys.executable, sys.argv[1:])"]
 
 
 def left_by(folder: Path) -> list[int]:
@@ -39,12 +36,12 @@ def left_by(folder: Path) -> list[int]:
     return [int(pid) for path in folder.glob("loan.*.left") for pid in path.read_text().split()]
 
 
-def start(folder: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+def start(folder: Path, hangup: str = "SIG_DFL") -> subprocess.Popen[str]:
     """A run whose subject hangs, with a process in a session of its own beside it."""
-    themis_command = [sys.executable, "-m", "themis", "score", *RACE, "-o", "result.json"]
-    command = [*HEARS, *themis_command, *arguments]
+    command = [sys.executable, "-m", "themis", "score", *RACE, "-o", "result.json"]
+    pipe = subprocess.PIPE
     child = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [*hearing(hangup), *command], cwd=folder, stdout=pipe, stderr=pipe, text=True
     )
     wait_until(lambda: len(left_by(folder)) >= 2)
     assert all(map(is_alive, left_by(folder)[:2]))
@@ -87,11 +84,7 @@ def test_signals_that_end_jobs_keep_what_was_learned(
 
 def test_a_run_under_nohup_survives_its_terminal(tmp_path: Path) -> None:
     write_command(tmp_path, before=SLOW, options="timeout_seconds = 900\n")
-    ignore = "import signal, sys, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-    command = [sys.executable, "-c", ignore + "os.execv(sys.executable, sys.argv[1:])"]
-    command += [sys.executable, "-m", "themis", "score", *RACE]
-    child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: len(left_by(tmp_path)) >= 2)
+    child = start(tmp_path, "SIG_IGN")
     child.send_signal(signal.SIGHUP)
     child.terminate()
     child.communicate(timeout=PATIENCE)
