@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import Any
 
@@ -13,8 +12,9 @@ import pytest
 from scipy import stats
 
 import themis
+from tests.report_results import saved
 from themis.results.notes import Ending
-from themis.results.saved import result_from_dict, result_schema
+from themis.results.saved import result_schema
 from themis.results.withheld import withheld
 from themis.show.reports.markdown import render_markdown
 from themis.show.reports.page import render_page
@@ -110,11 +110,6 @@ def test_intervals_hold_for_every_value_that_might_have_been_tried() -> None:
     people, decide = world(5)
     proxy = proxies(people, decide).proxies[0]
     parts = 2 * (1 + 3 + 4 + 2)  # groups × (as they are, and each value of each characteristic)
-    assert (proxy.low, proxy.high) == pytest.approx(sampled_ends(people, decide, parts))
-
-
-def sampled_ends(people: list[dict[str, Any]], decide: Any, parts: int) -> tuple[float, float]:
-    """The ends of the difference if 1 − 0.99 is divided into so many parts."""
     ends = []
     for sex in SEXES:
         own = [decide(person) for person in people if person["sex"] == sex]
@@ -122,7 +117,8 @@ def sampled_ends(people: list[dict[str, Any]], decide: Any, parts: int) -> tuple
         low = stats.beta.ppf(tail, x, n - x + 1) if x else 0.0
         ends.append((low, stats.beta.ppf(1 - tail, x + 1, n - x) if x < n else 1.0))
     f, m = ends
-    return max(0.0, f[0] - m[1], m[0] - f[1]), max(f[1] - m[0], m[1] - f[0])
+    expected = max(0.0, f[0] - m[1], m[0] - f[1]), max(f[1] - m[0], m[1] - f[0])
+    assert (proxy.low, proxy.high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("hours", [(10.5, 60.5), (10.5, 60), (10, 60), (None, None)])
@@ -138,14 +134,9 @@ def test_numbers_between_the_steps_are_tried_as_they_are(hours: tuple[Any, Any])
 def test_a_range_that_goes_with_the_set_is_associated_with_it(beyond: float) -> None:
     schema = themis.Schema(sex=SEXES, hours=range(1_000), shoe=range(1_000))
     rng = np.random.default_rng(1)
-    people = [
-        {
-            "sex": sex,
-            "hours": int(rng.integers(0, 400)) + 500 * (sex == "m") + beyond,
-            "shoe": int(shoe) + beyond,
-        }
-        for sex, shoe in zip(rng.choice(SEXES, 500), rng.integers(0, 1_000, 500), strict=True)
-    ]
+    sex = rng.choice(SEXES, 500)
+    hours = rng.integers(0, 400, 500) + 500 * (sex == "m") + beyond
+    people = {"sex": sex, "hours": hours, "shoe": rng.integers(0, 1_000, 500) + beyond}
     found = {e.name: e for e in proxies(people, lambda p: p["hours"] > 600, schema).proxies}
     assert found["hours"].association > 0.9
     assert found["hours"].may_stand_in
@@ -155,54 +146,42 @@ def test_a_range_that_goes_with_the_set_is_associated_with_it(beyond: float) -> 
 
 
 def test_what_follows_a_characteristic_is_changed_with_it() -> None:
-    schema = themis.Schema(
-        sex=SEXES,
-        job=JOBS,
-        robe=themis.derived("job", {"clerk": False, "nurse": False, "judge": True}),
-    )
+    robe = themis.derived("job", {"clerk": False, "nurse": False, "judge": True})
+    schema = themis.Schema(sex=SEXES, job=JOBS, robe=robe)
     people = [{"sex": sex, "job": job} for sex, job in itertools.product(SEXES, JOBS[:2])]
     (proxy,) = proxies(people, lambda person: person["robe"], schema).proxies
-    assert proxy.name == "job"  # what is derived cannot be set by itself
-    assert proxy.changed == 1.0
+    assert (proxy.name, proxy.changed) == ("job", 1.0)  # what is derived can't be set by itself
 
 
 def test_a_budget_that_ends_keeps_what_was_found_and_may_be_asked_again() -> None:
     people, decide = world(6)
-    audit = themis.Audit(decide, SCHEMA, deterministic=True)
-    options: dict[str, Any] = {"proxies": True, "only_data": True, "measures": ["group"]}
-    whole = themis.Audit(decide, SCHEMA, deterministic=True).apparent(people, "sex", **options)
+    asked: dict[str, Any] = {"proxies": True, "only_data": True, "measures": ["group"]}
+    audit, other = (themis.Audit(decide, SCHEMA, deterministic=True) for _ in range(2))
+    whole = other.apparent(people, "sex", **asked)
     audit.settings = audit.settings.changed(max_executions=whole.executions - 2)
-    short = audit.apparent(people, "sex", **options)
+    short, rest, again = (audit.apparent(people, "sex", **asked) for _ in range(3))
     assert short.stopped is Ending.BUDGET
     assert 0 < len(short.proxies) < 3
-    assert audit.apparent(people, "sex", **options).proxies == whole.proxies  # the rest of it
-    assert audit.apparent(people, "sex", **options).executions == 0
+    assert rest.proxies == whole.proxies
+    assert again.executions == 0
 
 
 def test_proxies_change_no_verdict_and_say_that_nothing_is_caused() -> None:
     people, decide = world(8)
-    plain = themis.Audit(decide, SCHEMA).apparent(people, "sex", only_data=True)
+    without = themis.Audit(decide, SCHEMA).apparent(people, "sex", only_data=True)
     result = proxies(people, decide)
-    assert verdict(result) == verdict(plain)
-    saved = json.loads(json.dumps(result.to_dict()))
-    jsonschema.validate(saved, result_schema())
-    again = result_from_dict(saved)
+    assert verdict(result) == verdict(without)
+    jsonschema.validate(result.to_dict(), result_schema())
+    again = saved(result)
     assert again.to_dict() == result.to_dict()
     first = again.proxies[0]
     assert first.may_stand_in
-    for page in (
-        render_markdown(again),
-        render_page(again),
-        render_result(again, width=100, everything=True),
-    ):
+    terminal = render_result(again, width=100, everything=True)
+    for page in (render_markdown(again), render_page(again), terminal):
         text = " ".join(page.split())
         assert f"{first.name} may stand in for sex" in text
         assert "None of this says what causes what" in text
         assert "random sample" in text
-
-
-def test_drawing_and_proxies_contradict_each_other() -> None:
-    people, decide = world(8)
     with pytest.raises(themis.RequestError, match="proxies need every row"):
         proxies(people, decide, draw=True)
 
@@ -246,15 +225,10 @@ def test_ten_values_stand_for_a_tenth_of_the_people_each() -> None:
 
 def test_redrawing_says_nothing_where_a_group_can_have_no_value() -> None:
     schema = themis.Schema(sex=SEXES, job=JOBS).where("sex == 'm' or job != 'judge'")
-    people = [
-        {"sex": sex, "job": job}
-        for sex in SEXES
-        for job in JOBS * 9
-        if (sex, job) != ("f", "judge")
-    ]
+    pairs = [each for each in itertools.product(SEXES, JOBS) if each != ("f", "judge")]
+    people = [{"sex": sex, "job": job} for sex, job in pairs * 9]
     (proxy,) = proxies(people, lambda p: p["job"] != "nurse", schema).proxies
-    assert proxy.redrawn is None
-    assert proxy.lowered is None
+    assert (proxy.redrawn, proxy.lowered) == (None, None)
 
 
 def drawn_proxies(seed: int, alpha: float | None = None) -> bool:
@@ -324,11 +298,9 @@ def test_what_is_left_of_few_people_is_not_shown() -> None:
     people = [{"sex": "f" if n < 4 else "m", "town": "ab"[n % 2]} for n in range(40)]
     schema = themis.Schema(sex=themis.Values(SEXES, protected=True), town=["a", "b"])
     result = proxies(people, lambda p: p["town"] == "a" or p["sex"] == "m", schema)
-    shown_result = withheld(result)
-    (whole,), (shown,) = result.proxies, shown_result.proxies
+    (whole,), (shown,) = result.proxies, withheld(result).proxies
     assert {each.fewest for each in (*whole.settings, whole.redrawn)} == {4}
     for each in (*shown.settings, shown.redrawn):
         assert (each.difference, each.low, each.high, each.before, each.rate) == (None,) * 5
-    assert "Measured, not advice" not in render_markdown(shown_result)
-    again = result_from_dict(json.loads(json.dumps(result.to_dict())))
-    assert again.to_dict()["proxies"] == result.to_dict()["proxies"]
+    assert "Measured, not advice" not in render_markdown(withheld(result))
+    assert saved(result).to_dict()["proxies"] == result.to_dict()["proxies"]
