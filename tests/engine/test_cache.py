@@ -55,9 +55,8 @@ def test_what_was_stored_is_there_after_closing_and_for_others_at_once(cache: Ca
     cache.close()
     assert len(cache.find(keys)) == 1_800
     assert cache.number_of("abc", "command") == number != cache.number_of("abd", "command")
-    contents = read_contents(cache.path)
-    found = {each.fingerprint: each.decisions for each in contents.subjects}
-    assert found == {"abc": 3_600, "abd": 0}
+    subjects = read_contents(cache.path).subjects
+    assert {each.fingerprint: each.decisions for each in subjects} == {"abc": 3_600, "abd": 0}
 
 
 def test_an_interrupt_while_it_waits_for_another_process_loses_nothing(cache: Cache) -> None:
@@ -243,15 +242,6 @@ def test_other_names_types_and_orders_are_other_inputs(tmp_path: Path, kind: str
 
 
 # Whole runs -------------------------------------------------------------------------------
-def test_another_question_uses_what_is_known_of_a_command(tmp_path: Path) -> None:
-    config = write_command(tmp_path, options="deterministic = true")
-    with themis.Audit.from_file(config, max_executions=100) as audit:
-        assert audit.causal("race").executions == 100
-    config.write_text(config.read_text().replace("max = 99 }", "max = 99, protected = true }"))
-    with themis.Audit.from_file(config, max_executions=100) as audit:
-        both = audit.causal("race", "sex")
-    assert both.cache_hits > 0
-    assert len(ran(tmp_path)) == 100 + both.executions == len(set(ran(tmp_path)))
 
 
 @pytest.mark.parametrize("write", [write_command, write_worker], ids=["command", "worker"])
@@ -264,6 +254,12 @@ def test_budget_ends_at_the_same_place_whatever_is_known(tmp_path: Path, write: 
             results.append((score.samples, score.score, score.low, score.high, score.stopped))
     assert results[0] == results[1]
     assert len(ran(tmp_path)) == stored(tmp_path) == 150
+    if write is write_command:  # another question uses what is known, too
+        config.write_text(config.read_text().replace("max = 99 }", "max = 99, protected = true }"))
+        with themis.Audit.from_file(config, max_executions=100) as audit:
+            both = audit.causal("race", "sex")
+        assert both.cache_hits > 0
+        assert len(ran(tmp_path)) == 150 + both.executions == len(set(ran(tmp_path)))
 
 
 def test_subject_in_this_process_is_remembered_for_one_run_only(tmp_path: Path) -> None:
@@ -308,8 +304,7 @@ def test_secrets_of_the_environment_are_not_in_the_cache(tmp_path: Path) -> None
     run("score", str(config), "--against", "race", "--max-executions", "20")
     data = (tmp_path / ".themis" / "cache.sqlite").read_bytes()
     assert stored(tmp_path) == 20
-    assert b"hunter2" not in data
-    assert sys.executable.encode() not in data
+    assert not any(each in data for each in (b"hunter2", sys.executable.encode()))
 
 
 # What counts as the same subject -----------------------------------------------------------

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,9 +19,9 @@ from uuid import uuid4
 
 import pytest
 
-import themis
 from tests.engine.test_executors import audit, everything, row
-from tests.external import PATIENCE, interrupting, wait_until
+from tests.external import PATIENCE, interrupting, start, wait_until
+from tests.projects import write_project
 from themis.engine.executors import dask_pool, spread
 from themis.engine.executors.dask_pool import LOCAL, DaskPool
 from themis.errors import RequestError, SubjectError
@@ -105,11 +104,9 @@ def test_a_lost_scheduler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.05)
         return "yes"
 
-    asked = themis.Audit(forever, themis.Schema(race=["a", "b"], n=range(10**6)),
-                         executor=address(cluster), error=0.01)  # fmt: skip
     timer.start()
     with pytest.raises(SubjectError, match="does not answer"):
-        asked.causal("race")
+        audit(forever, address(cluster), error=0.001).causal("race")
     timer.join()
 
 
@@ -206,42 +203,26 @@ def test_a_cluster_that_cannot_be_started_is_said(
     assert "Traceback" not in capfd.readouterr().err
 
 
-SUBJECT = """
-import logging, os, sys, time, warnings
-from pathlib import Path
-
-def decide(person):
-    mark = Path(f"{os.getpid()}.pid")
-    if not mark.exists():
-        print(f"printed by {os.getpid()}", file=sys.stderr)
-        warnings.warn(f"warned by {os.getpid()}")
-        logging.getLogger("mine").warning("logged by %d", os.getpid())
-        mark.touch()  # an interrupt may come before that
-    started = time.perf_counter()
-    while time.perf_counter() - started < 0.005:
-        pass
-    return 1
-"""
-
-
-FILE = """
-version = 1
-[subject]
-kind = "python"
-function = "slow:decide"
-[inputs]
-race = { values = ["green", "purple"], protected = true }
-income = { min = 0, max = 1_000_000 }
+SUBJECT = """\
+import logging, pathlib, warnings
+mark = pathlib.Path(f"{os.getpid()}.pid")
+if not mark.exists():
+    print(f"printed by {os.getpid()}", file=sys.stderr)
+    warnings.warn(f"warned by {os.getpid()}")
+    logging.getLogger("mine").warning("logged by %d", os.getpid())
+    mark.touch()  # an interrupt may come before that
+started = time.perf_counter()
+while time.perf_counter() - started < 0.005:
+    pass
+return 1
 """
 
 
 @contextmanager
 def command(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    (folder / "slow.py").write_text(SUBJECT)
-    (folder / "themis.toml").write_text(FILE)
-    words = [sys.executable, "-m", "themis", "score", "--executor", LOCAL, "--json", *options]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, cwd=folder, text=True, start_new_session=True, **pipes) as driver:
+    write_project(folder, SUBJECT)
+    words = ["score", "--executor", LOCAL, "--json", *options]
+    with start(*words, cwd=folder, start_new_session=True) as driver:
         try:
             yield driver
         finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,51 +39,37 @@ def codes_of(inputs: list[Input]) -> Any:
     return np.array(inputs, dtype=np.int64).reshape(-1, 3)
 
 
-@contextmanager
-def held(*, dense: bool) -> Iterator[None]:
-    """Within, memories of small domains are arrays or sorted keys."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not dense:
-            patch.setattr(memory_module, "WHOLE_LIMIT", 0)
-        yield
-
-
-def settled(
-    memory: Memory, asked: list[Input], ran: list[Input], *, keeps_failures: bool = True
-) -> list[int]:
-    """What is settled of these; an input fails where the sum of its codes is a multiple of 3."""
-
-    def run(places: Any) -> Any:
-        ran.extend(asked[place] for place in places)
-        return np.array([_answer(asked[place]) for place in places], dtype=np.int8)
-
-    keys = memory.keys.of(codes_of(asked))
-    return memory.settle(keys, run, keeps_failures=keeps_failures).tolist()
-
-
-def _answer(each: Input) -> int:
+def answer(each: Input) -> int:
     return FAILED if sum(each) % 3 == 0 else sum(each) % 100
 
 
-@pytest.mark.parametrize(("sizes", "dense"), [(SMALL, True), (SMALL, False), (HUGE, False)])
+@pytest.mark.parametrize(("sizes", "whole"), [(SMALL, 10**4), (SMALL, 0), (HUGE, 10**4)])
 @pytest.mark.parametrize("keeps_failures", [True, False])
 @given(st.data())
 @settings(max_examples=15)
 def test_what_is_settled_is_run_once_as_it_appears_and_counted(
-    sizes: Input, dense: bool, keeps_failures: bool, data: st.DataObject
+    sizes: Input, whole: int, keeps_failures: bool, data: st.DataObject
 ) -> None:
-    with held(dense=dense):
-        ledger, ran, known, expected = Ledger(), [], set(), []
+    """Whether memories of small domains are arrays or sorted keys."""
+    ledger, ran, known, expected = Ledger(), [], set(), []
+    asked = data.draw(asked_of(sizes))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_module, "WHOLE_LIMIT", whole)
         memory = Memory(InputKeys(sizes), BYTE, ledger)
-        asked = data.draw(asked_of(sizes))
         for batch in asked:
-            found = settled(memory, batch, ran, keeps_failures=keeps_failures)
-            assert found == [_answer(each) for each in batch]
+
+            def run(places: Any, batch: list[Input] = batch) -> Any:
+                ran.extend(batch[place] for place in places)
+                return np.array([answer(batch[place]) for place in places], dtype=np.int8)
+
+            keys = memory.keys.of(codes_of(batch))
+            found = memory.settle(keys, run, keeps_failures=keeps_failures)
+            assert found.tolist() == [answer(each) for each in batch]
             new = [each for each in dict.fromkeys(batch) if each not in known]
             expected += new
-            known |= {each for each in new if keeps_failures or _answer(each) != FAILED}
-        assert ran == expected
-        assert ledger.spent.from_memory == sum(map(len, asked)) - len(ran)
+            known |= {each for each in new if keeps_failures or answer(each) != FAILED}
+    assert ran == expected
+    assert ledger.spent.from_memory == sum(map(len, asked)) - len(ran)
 
 
 LOAD = Path(__file__).parents[2] / "benchmarks" / "load.py"

@@ -62,9 +62,10 @@ def decide(table: Any) -> Any:
 def test_ctrl_c_while_found_sets_are_measured_keeps_what_was_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = themis.Audit(themis.batch(decide), SCHEMA, seed=1).search(0.3)
-    assert whole.method == "exact"
-    assert len(whole.minimal_sets) > 3
+    whole, audit = (themis.Audit(themis.batch(decide), SCHEMA, seed=1) for _ in range(2))
+    expected = whole.search(0.3)
+    assert expected.method == "exact"
+    assert len(expected.minimal_sets) > 3
     own, measured = Search._score_of, []
 
     def interrupted(self: Any, *given: Any) -> Any:
@@ -74,9 +75,7 @@ def test_ctrl_c_while_found_sets_are_measured_keeps_what_was_found(
         return own(self, *given)
 
     monkeypatch.setattr(Search, "_score_of", interrupted)
-    audit = themis.Audit(themis.batch(decide), SCHEMA, seed=1)
     audit.sampler.keep_on_interrupt = True
     found = audit.search(0.3)
-    assert found.stopped == "interrupted"
-    assert found.found == whole.found
-    assert [each.against for each in found.minimal_sets] == list(whole.found[:2])
+    assert (found.stopped, found.found) == ("interrupted", expected.found)
+    assert [each.against for each in found.minimal_sets] == list(expected.found[:2])
