@@ -186,18 +186,17 @@ def test_a_budget_bounds_the_sum_of_all_executions(
 
 
 def test_each_purpose_is_told_apart() -> None:
-    seen = Counted()
-    audit = themis.Audit(batch_function(seen), LARGE, error=0.1)
-    account = audit.score([["race"]], ["causal"]).account
-    assert account is not None
-    assert min(account.sampling, account.noise, account.explanations) > 0
-    assert account.isolating == 0
-    trusted = themis.Audit(batch_function(Counted()), LARGE, error=0.1, deterministic=True)
-    other = trusted.score([["race"]], ["causal"]).account
-    assert other == Account(account.sampling, 0, account.explanations)
-    failing = themis.Audit(crashing(Counted()), SMALL, max_failures=0.5).causal("race").account
-    assert failing is not None
-    assert failing.isolating > 0
+    def spent(make: Callable[[Counted], Any], schema: themis.Schema, **options: Any) -> Account:
+        audit = themis.Audit(make(Counted()), schema, error=0.1, **options)
+        account = audit.score([["race"]], ["causal"]).account
+        assert account is not None
+        return account
+
+    account = spent(batch_function, LARGE)
+    assert min(account.sampling, account.noise, account.explanations) > 0 == account.isolating
+    trusted = spent(batch_function, LARGE, deterministic=True)
+    assert trusted == Account(account.sampling, 0, account.explanations)
+    assert spent(crashing, SMALL, max_failures=0.5).isolating > 0
 
 
 # Outside of this process -------------------------------------------------------------------

@@ -23,11 +23,9 @@ from themis.subjects.readings import CONSTANT, FLIP
 def test_no_large_batch_holds_one_assignment_only(mask: int) -> None:
     schema = themis.Schema(a=[0, 1], b=[0, 1, 2], c=[0, 1], d=themis.Integers(0, 10**8))
     subject = Slotted(64, lambda p: int(p["a"] == p["b"] == p["c"] == 1 and p["d"] % 3 > 0), schema)
-    audit = themis.Audit(subject, schema, seed=2)
-    book = FlipBook(audit.sampler, (0, 1, 2), cap=50_000)
-    book.states(mask, 0, 200)
-    columns = members(mask)
-    large = [codes[:, columns] for codes in subject.batches if len(codes) >= 50]
+    sampler = themis.Audit(subject, schema, seed=2).sampler
+    FlipBook(sampler, (0, 1, 2), cap=50_000).states(mask, 0, 200)
+    large = [codes[:, members(mask)] for codes in subject.batches if len(codes) >= 50]
     assert len(large) > 1
     assert all(len(np.unique(codes, axis=0)) > 1 for codes in large)
 

@@ -193,25 +193,19 @@ def test_a_group_search_among_huge_integers_finds_what_matters() -> None:
     assert set(audit.search(0.2, "group").found) == {("a",), ("sex",)}
 
 
-def test_group_search_is_not_pruned_by_causal_under_constraints() -> None:
-    """Theorem 4.3 fails where the groups have different contexts."""
-    space = themis.Schema(old=[0, 1], rich=range(10)).where("old == 0 or rich >= 5")
-    audit = themis.Audit(themis.batch(lambda t: t["rich"] >= 5), space)
-    assert audit.causal("old").score == 0.0
-    assert audit.group("old").score == 0.5
-    causal, group = audit.search_all(0.3, ("causal", "group"), max_size=1).searches
-    assert ("old",) not in causal.found
-    assert ("old",) in group.found
-
-
 @pytest.mark.usefixtures("sampled")
-def test_group_search_uses_the_causal_bound_on_free_domains() -> None:
+def test_group_search_uses_the_causal_bound_on_free_domains_only() -> None:
+    """Theorem 4.3 fails where the groups have different contexts."""
+    among = ["race", "sex", "age", "city"]
     audit = themis.Audit(themis.batch(loan), LARGE, seed=1)
-    _, group = audit.search_all(
-        0.5, ("causal", "group"), among=["race", "sex", "age", "city"], max_size=1
-    ).searches
+    _, group = audit.search_all(0.5, ("causal", "group"), among=among, max_size=1).searches
     assert any("causal score" in each.reason for each in group.tested)
     assert not group.found
+    space = themis.Schema(old=[0, 1], rich=range(10)).where("old == 0 or rich >= 5")
+    audit = themis.Audit(themis.batch(lambda t: t["rich"] >= 5), space)
+    assert (audit.causal("old").score, audit.group("old").score) == (0.0, 0.5)
+    causal, group = audit.search_all(0.3, ("causal", "group"), max_size=1).searches
+    assert ("old",) in {*group.found} - {*causal.found}
 
 
 @pytest.mark.slow
@@ -308,12 +302,13 @@ def test_pairs_of_a_search_come_out_the_same_when_they_are_run_again() -> None:
         asked.add(key)
         return is_right(person) != wrong
 
-    shown = 0
     for seed in range(6):
         asked.clear()
-        audit = themis.Audit(errs_at_first, schema, seed=seed)
-        for found in audit.search_all(0.1, ["causal"], ["race", "sex"]).searches[0].minimal_sets:
-            for pair in found.witnesses:
-                shown += 1
-                assert is_right(pair.inputs[0]) != is_right(pair.inputs[1]), pair
-    assert shown
+        (found,) = (
+            themis.Audit(errs_at_first, schema, seed=seed)
+            .search(0.1, among=["race", "sex"])
+            .minimal_sets
+        )
+        assert found.witnesses
+        for pair in found.witnesses:
+            assert is_right(pair.inputs[0]) != is_right(pair.inputs[1]), pair

@@ -119,16 +119,12 @@ def test_difference_upper_is_where_the_evidence_is_reached(
 
 
 @pytest.mark.parametrize("error", [0.1, 0.05, 0.01, 0.003])
-def test_bets_for_an_error_can_bring_the_ends_that_close(error: float) -> None:
+def test_only_bets_for_an_error_can_bring_the_ends_that_close(error: float) -> None:
     half = 10**9  # D is −1 or 1: the largest variance that there is
     high = difference_upper(half, 0, half, 40.0, bet_fractions(error))
     assert high < error  # and the lower end is its mirror image
     assert bet_fractions(error)[-1] > error / 2  # and no smaller than they need to be
-
-
-def test_bets_for_a_larger_error_would_never_bring_the_ends_close() -> None:
-    half = 10**9
-    assert difference_upper(half, 0, half, 40.0) > 0.01
+    assert difference_upper(half, 0, half, 40.0) > 0.01  # those for an error of .05
 
 
 def share_ever_above(evidence: float, weights: list[float], runs: int = 2000) -> float:
