@@ -113,18 +113,6 @@ def test_reading_tells_how_far_it_is(tmp_path: Path) -> None:
     assert 0 < told[0].done < size / 2
 
 
-@given(st.integers(-5, 5), st.integers(0, 20), st.integers(1, 4), st.integers(-10, 90))
-def test_a_whole_number_has_the_code_that_its_fraction_has(
-    low: int, steps: int, step: int, value: int
-) -> None:
-    numbers = themis.Integers(low, low + steps * step, step=step)
-    expected = [low + place * step for place in range(steps + 1)]
-    code = expected.index(value) if value in expected else None
-    assert numbers.encode(value) == numbers.encode(float(value)) == code
-    assert numbers.encode(np.int64(value)) == code
-    assert numbers.encode(True) is None
-
-
 @pytest.mark.parametrize("size", [8, 256, 1_024, 5_000, 65_536])
 def test_chunks_follow_one_another_without_a_gap(size: int) -> None:
     chunks = streams.Chunks(size)

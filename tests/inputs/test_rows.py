@@ -379,3 +379,4 @@ def test_values_that_are_encoded_together_mean_what_each_means_alone(
             code = each.encode(value)
             is_listed = place not in reasons and together.codes[place] < each.first_extra
             assert together.codes[place] == code if is_listed else code is None
+        assert each.encode(True) is None

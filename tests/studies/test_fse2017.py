@@ -345,11 +345,10 @@ def test_the_committed_report_says_what_was_measured() -> None:
 
 @pytest.mark.parametrize("limits", claims.LIMITS.values(), ids=lambda limits: limits.claim)
 def test_every_claim_can_carry_over_wholly_in_part_or_not(limits: claims.Limits) -> None:
-    assert limits.wholly > limits.in_part
-    assert limits.verdict(limits.wholly) == "carries over"
-    assert limits.verdict(limits.wholly - 1e-9) == "in part"
-    assert limits.verdict(limits.in_part) == "in part"
-    assert limits.verdict(limits.in_part - 1e-9) == "does not carry over"
+    wholly, in_part = limits.wholly, limits.in_part
+    assert wholly > in_part
+    found = [limits.verdict(each) for each in (wholly, wholly - 1e-9, in_part, in_part - 1e-9)]
+    assert found == ["carries over", "in part", "in part", "does not carry over"]
 
 
 def verdict_of(measured: Any, which: str) -> str:
@@ -394,16 +393,15 @@ def test_the_causal_score_sees_more_where_its_intervals_lie_higher() -> None:
 
 
 def test_verdicts_about_care_follow_the_aware_instances() -> None:
-    measured = committed()
     zero, high = ({"low": end, "high": end, "score": end} for end in (0.0, 0.9))
-    aware = [r for r in measured["figure_1"] if instances.INSTANCES[r["instance"]].sensitive]
-    for row in measured["figure_1"]:
-        row["causal"].update(zero if row in aware else high)
     names = ("care is not enough", "care moves discrimination", "care does not help")
-    assert {verdict_of(measured, each) for each in names} == {"does not carry over"}
-    for row in measured["figure_1"]:
-        row["causal"].update(high if row in aware else zero)
-    assert {verdict_of(measured, each) for each in names} == {"carries over"}
+    cases = {"does not carry over": (zero, high), "carries over": (high, zero)}
+    for verdict, (of_aware, of_others) in cases.items():
+        measured = committed()
+        for row in measured["figure_1"]:
+            aware = instances.INSTANCES[row["instance"]].sensitive
+            row["causal"].update(of_aware if aware else of_others)
+        assert {verdict_of(measured, each) for each in names} == {verdict}
 
 
 def test_a_sweep_that_costs_more_at_low_thresholds_does_not_carry_over() -> None:

@@ -7,7 +7,6 @@ import json
 import random
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 from studies.fse2017.data import code_book, table
@@ -42,11 +41,6 @@ def rows_of(file: str) -> list[list[str]]:
     return [list(cells) for cells in zip(*columns, strict=True)]
 
 
-def write(file: str, rows: list[list[str]]) -> None:
-    with Path("people.csv").open("w", newline="") as target:
-        csv.writer(target).writerows([list(table(file)), *rows])
-
-
 @pytest.mark.parametrize(
     ("file", "count"),
     [("german", None), ("adult", 3_000), pytest.param("adult", None, marks=pytest.mark.slow)],
@@ -59,7 +53,8 @@ def test_a_file_made_from_a_table_takes_each_of_its_rows(
     rows = rows_of(file)
     assert len(rows) == size
     rows = rows if count is None else random.Random(1).sample(rows, count)
-    write(file, rows)
+    with Path("people.csv").open("w", newline="") as people:
+        csv.writer(people).writerows([list(table(file)), *rows])
     made = run("init", "--from", "people.csv", "--protected", protected, "--target", target)
     assert made.exit_code == 0, made.output
     Path(f"long_{file}.py").write_text(DECIDE.format(number=number))
@@ -91,30 +86,3 @@ def spread(file: str, rows: list[list[str]], protected: str, number: str) -> flo
         own.append(int(row[names.index(number)]) > 30)
     rates = [sum(each) / len(each) for each in groups.values()]
     return max(rates) - min(rates)
-
-
-def decide(person: dict[str, Any]) -> bool:
-    return bool(person["relationship"] == "Husband")
-
-
-def test_a_husband_of_the_census_becomes_a_wife() -> None:
-    names = list(table("adult"))
-    rows = random.Random(2).sample(rows_of("adult"), 2_000)
-    people = [dict(zip(names, row, strict=True)) for row in rows]
-    schema = themis.Schema(
-        sex=["Female", "Male"],
-        relationship=themis.Values(
-            code_book("adult")["relationship"] or (),
-            follows="sex",
-            as_={"Female": {"Husband": "Wife"}, "Male": {"Wife": "Husband"}},
-        ),
-        occupation=themis.Values(code_book("adult")["occupation"] or (), missing=0.06),
-    )
-    score = themis.Audit(decide, schema, profile=people, seed=1).causal("sex")
-    first, second = score.witnesses[0].inputs
-    assert (first["sex"], first["relationship"]) == ("Male", "Husband")
-    assert (second["sex"], second["relationship"]) == ("Female", "Wife")
-    assert first["occupation"] == second["occupation"]
-    couples = [each for each in people if each["relationship"] in ("Husband", "Wife")]
-    odd = sum(each["sex"] == "Female" and decide(each) for each in couples)  # stay, or become one
-    assert abs(score.score - len(couples) / 2_000) <= 0.05 + odd / 2_000

@@ -131,11 +131,10 @@ def test_a_search_names_what_it_found(run: Run) -> None:
 
 def test_a_mistake_in_a_test_is_said_in_one_line(run: Run) -> None:
     done = run(BELOW.format("rase", 0.05) + BELOW.replace("_it", "_b").format("race", 5))
-    text = done.stdout.str()
     done.assert_outcomes(failed=2)
-    assert "there is no characteristic 'rase'; did you mean 'race'?" in text
-    assert "must be at least 0 and below 1, got 5; write 0.05 for 5 %" in text
-    assert "schema.py" not in text
+    assert "there is no characteristic 'rase'; did you mean 'race'?" in done.stdout.str()
+    assert "must be at least 0 and below 1, got 5; write 0.05 for 5 %" in done.stdout.str()
+    assert "schema.py" not in done.stdout.str()
 
 
 def test_a_subject_that_fails_is_no_verdict(project: pytest.Pytester, run: Run) -> None:
@@ -158,9 +157,9 @@ def test_an_interval_is_narrowed_until_the_limit_is_decided(project: pytest.Pyte
     assert "0.06" in report.longreprtext
     measured = properties(report)
     assert measured["themis.causal.race.verdict"] == "violated"
-    assert measured["themis.causal.race.low"] > 0.06
-    width = measured["themis.causal.race.high"] - measured["themis.causal.race.low"]
-    assert width < 0.05, "the asked error alone, ± 0.05, would not have told"
+    low, high = (measured[f"themis.causal.race.{end}"] for end in ("low", "high"))
+    assert low > 0.06
+    assert high - low < 0.05, "the asked error alone, ± 0.05, would not have told"
 
 
 ALONE = """
@@ -317,20 +316,15 @@ def test_options_override_file_and_mark(run: Run) -> None:
     run(source, *options).assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
+def test_options_that_make_no_sense_are_refused_before_anything_runs(run: Run) -> None:
+    for argument, message in (
         ("--themis-confidence=99", "--themis-confidence: must lie between 0 and 1, got 99"),
         ("--themis-max-executions=0", "--themis-max-executions: must be a whole number"),
         ("--themis-inconclusive=pass", "invalid choice: 'pass'"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused_before_anything_runs(
-    run: Run, argument: str, message: str
-) -> None:
-    done = run(BELOW.format("sex", 0.05), argument)
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in done.stderr.str()
+    ):
+        done = run(BELOW.format("sex", 0.05), argument)
+        assert done.ret == pytest.ExitCode.USAGE_ERROR
+        assert message in done.stderr.str()
 
 
 def test_every_option_is_documented(pytester: pytest.Pytester) -> None:
