@@ -134,6 +134,7 @@ def test_time_is_kept_back_for_running_findings_again(monkeypatch: pytest.Monkey
     assert runner.seconds_left == pytest.approx(2.7)
     with runner.spending_reserve():
         assert runner.seconds_left == pytest.approx(3.0)
+    assert runner.seconds_left == pytest.approx(2.7)
     runner.start(Budget(max_seconds=1000.0))
     runner.reserved = 1
     assert runner.seconds_left == pytest.approx(1000.0 - RESERVED_SECONDS)

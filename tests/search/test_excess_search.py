@@ -209,13 +209,11 @@ def test_what_it_takes_is_foreseen_within_the_stated_factor(subject: Any) -> Non
 
 
 def test_of_a_profile_contexts_are_those_of_its_people() -> None:
-    rich = {"sex": ["f", "m"] * 50, "region": [1] * 100, "income": [50] * 100,
-            "savings": [*range(100)]}  # fmt: skip
-    poor = {**rich, "income": [5] * 100}
-    found = [
-        themis.Audit(guilty(2), SCHEMA, profile=people).search(0.2, "excess", ["sex", "region"])
-        for people in (rich, poor)
-    ]
+    found = []
+    for income in (50, 5):
+        people = {"sex": ["f", "m"] * 50, "region": [1] * 100, "savings": [*range(100)]}
+        audit = themis.Audit(guilty(2), SCHEMA, profile=people | {"income": [income] * 100})
+        found.append(audit.search(0.2, "excess", ["sex", "region"]))
     assert [each.found for each in found] == [(), (("sex",),)]
     assert {each.population for each in (*found, *found[1].minimal_sets)} == {"profile"}
 
