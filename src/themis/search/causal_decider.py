@@ -38,6 +38,7 @@ PATIENCE = 3  # given up when so many times as many proofs are needed as were pl
 
 FEW = 32  # inputs that tell little of where a decision will be
 TRIES_SHARE = 0.2  # what more tries before proofs may cost, in parts of the proofs
+LAST_TRIES = (0.02, 0.06, 0.12)  # more of them before all is settled, in parts of what that costs
 PILOT = 10  # open inputs settled before the others, to learn what flips them
 
 
@@ -245,6 +246,7 @@ class _Decision:
         self.rule = rule
         self.inputs.book.at_hand.end = self._end
         self.ahead = rule.spot_proofs()
+        self.tries = list(LAST_TRIES if self.ahead else ())  # cheap sets need not
 
     def takes_proofs(self) -> bool:
         """Whether "below" is foreseen from a few inputs, and only by many proofs."""
@@ -271,6 +273,12 @@ class _Decision:
                     if self._prove_some(test):
                         return self.inputs.counts, "below"
                     continue
+            last = counts.total >= self.rule.max_samples
+            if last and self.tries and self._cost_of_above(counts) == np.inf:
+                open_places = self.inputs.open_places
+                first = open_places[open_places < self.rule.max_samples]
+                self.inputs.try_more(first, self.tries.pop(0))
+                continue
             chosen = self._to_settle(counts)
             if not len(chosen):
                 self._draw(counts)

@@ -124,6 +124,7 @@ class FlipBook(CellStore):
         settled = states.copy()
         settled[chosen] = self.known(mask, stop)[start + chosen]
         self.at_hand.settling = chosen[:0]
+        self._learn_flips(mask, start + chosen[settled[chosen] == FLIP])
         return settled
 
     def exhaust(self, masks: Iterable[int], count: int, places: Places | None = None) -> None:
@@ -392,6 +393,20 @@ class FlipBook(CellStore):
             cell.note_flips(target, variants, outputs[first_flip])
             cell.note_run(places[row], piece.variants)
             np.add.at(cell.hits, (self.inputs.sides(target), variants), 1)
+
+    def _learn_flips(self, mask: int, places: Places) -> None:
+        """Count, for inputs that were found to flip, the assignment of the set that did it."""
+        cell = self.cell(mask)
+        for part in self.parts(mask):
+            own = self._cells[part]
+            here = places[own.state[places] == FLIP]
+            if part == mask or not len(here):
+                continue
+            rows = self._rows(part, here)
+            places_of = own.flip_place[here].astype(np.int64)
+            codes = rows.inputs(own.variants, np.arange(len(here)), places_of)
+            variants = cell.variants.assignments.index_of(codes)
+            np.add.at(cell.hits, (self.inputs.sides(here), variants), 1)
 
     # What comes next --------------------------------------------------------------------------
     def looking(self) -> AbstractContextManager[None]:
