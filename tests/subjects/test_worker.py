@@ -20,7 +20,7 @@ import themis.worker
 from tests.external import is_alive
 from themis import Integers, Reals, RequestError, Schema, SubjectError
 from themis.subjects.base import Answers
-from themis.subjects.decisions import CRASH, INVALID, Failure
+from themis.subjects.decisions import CRASH, Failure
 from themis.subjects.processes.worker import WorkerSubject
 
 NASTY = [
@@ -89,22 +89,15 @@ def assert_only(answers: Answers, culprits: dict[int, Failure], count: int) -> N
     assert [answers.outputs[n] for n in kept] == [n % 3 for n in kept]
 
 
-@pytest.mark.parametrize("format_", ["jsonl", "csv"])
+@pytest.mark.parametrize(("form", "rest"), [("jsonl", [True, 0.3]), ("csv", ["true", "0.3"])])
 def test_values_reach_the_worker_and_outputs_come_back_as_they_are(
-    serving: Make, format_: str
+    serving: Make, form: str, rest: list[Any]
 ) -> None:
     schema = Schema(race=NASTY, flag=[False, True], rate=Reals(0, 1, step=0.1))
-    subject = serving(
-        f"serve(lambda row: ascii(list(row.items())), format={format_!r})", schema, format=format_
-    )
-    answers = run(subject, [[code, 1, 3] for code in range(len(NASTY))])
-    rest = (
-        [("flag", True), ("rate", 0.3)]
-        if format_ == "jsonl"
-        else [("flag", "true"), ("rate", "0.3")]
-    )
+    body = f"serve(lambda row: ascii([*row, *row.values()]), format={form!r})"
+    answers = run(serving(body, schema, format=form), [[n, 1, 3] for n in range(len(NASTY))])
     assert answers.failures == {}
-    assert answers.outputs == [ascii([("race", value), *rest]) for value in NASTY]
+    assert answers.outputs == [ascii([*schema.names, value, *rest]) for value in NASTY]
 
 
 def test_json_outputs_keep_their_types_and_csv_outputs_are_strings(serving: Make) -> None:
@@ -247,6 +240,7 @@ def test_a_slow_worker_is_given_fewer_inputs_at_once(serving: Make) -> None:
         ("if n == 70: answer('x', 5); continue", 'the id "x", which was not asked'),
         ("if n == 70: answer(id - 1, 5); continue", "which was not asked"),
         ("if n == 70: answer(id + 0.5, 5); continue", "which was not asked"),
+        ("if n == 70: print(json.dumps({'id': id})); continue", "its answer has no output"),
         ("if n == 70: continue", "it ended with exit code 0 and gave no answer"),
         ("if n == 70: sys.stdout.write('{\"id\": '); sys.stdout.flush(); sys.exit()", "no answer"),
         ("if n == 70: os.close(1); time.sleep(300)", "it closed its output"),
@@ -259,13 +253,6 @@ def test_answers_out_of_turn_are_traced_to_their_input(
     assert list(answers.failures) == [70]
     assert message in answers.failures[70].message
     assert_only(answers, {70: answers.failures[70]}, 200)
-
-
-def test_an_answer_without_an_output_is_invalid_and_costs_no_restart(worker: Make) -> None:
-    deed = "if n == 7: print(json.dumps({'id': id}), flush=True); continue"
-    answers = run(worker(misdeed(deed), recycle_after=None), range(20))
-    assert answers.failures[7].kind == INVALID
-    assert_only(answers, {7: answers.failures[7]}, 20)
 
 
 def test_a_worker_that_flushes_nothing_until_its_input_ends_is_understood(
