@@ -73,12 +73,3 @@ def test_what_documents_may_not_show_is_in_no_metric() -> None:
 
     assert metrics(show_rows=False) == {}  # it would tell the mean of three people
     assert metrics(show_rows=True)["pay/group-mean/race/rows/score"] == pytest.approx(0.047)
-
-
-def test_what_the_program_is_never_given_has_no_causal_score() -> None:
-    schema = themis.Schema(sex=themis.Values(["f", "m"], role="group"), age=range(20, 40))
-    rows = [{"sex": each["sex"], "age": each["age"]} for each in PEOPLE]
-    measured = themis.Audit(lambda person: person["age"] > 30, schema).apparent(
-        rows, "sex", only_data=True
-    )
-    assert {name.split("/")[0] for name in measured.to_metrics()} == {"group"}

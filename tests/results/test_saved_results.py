@@ -9,48 +9,22 @@ from typing import Any
 
 import pytest
 
-import themis
+from tests import report_results as samples
 from tests.projects import enter, run, write_project
-from themis.audit.audit import Audit
-from themis.cli.demo import demo_audit
 from themis.errors import RequestError
-from themis.results.model import Result
 from themis.results.saved import read_result, result_from_dict
 from themis.show.terminal.results import render_checks
 
 
-def measured() -> list[Result]:
-    schema = themis.Schema(
-        race=themis.Values(["green", "purple"], protected=True),
-        age=themis.Integers(18, 60, bins=[30, 45]),
-        savings=range(0, 100),
-    )
-
-    def loan(person: dict) -> bool:
-        return person["savings"] > (50 if person["race"] == "green" else 60) - person["age"] / 10
-
-    audit = Audit(loan, schema, seed=3)
-    return [
-        demo_audit().score([["race"], ["race", "sex"]]),
-        audit.score([["race"], ["age"]]),
-        audit.search_all(0.05, ("causal", "group")),
-        audit.search_all(0.05, ("causal",), max_size=1),
-        audit.apparent([{"race": "green", "age": 20, "savings": n} for n in range(9)], "race"),
-    ]
-
-
-def test_a_saved_result_is_read_back_as_it_was(tmp_path: Path) -> None:
-    for number, result in enumerate(measured()):
-        path = tmp_path / f"{number}.json"
-        path.write_text(json.dumps(result.to_dict()))
-        again = read_result(path)
-        assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())
-        assert [type(each) for each in again.scores] == [type(each) for each in result.scores]
-        for mine, other in zip(result.searches, again.searches, strict=True):
-            assert mine.found == other.found
-            assert [each.against for each in other.minimal_sets] == [
-                each.against for each in mine.minimal_sets
-            ]
+@pytest.mark.parametrize("name", ["check", "everything", "audit", "apparent", "outcomes"])
+def test_a_saved_result_is_read_back_as_it_was(name: str) -> None:
+    result = samples.SAMPLES[name]()
+    again = samples.saved(result)
+    assert json.dumps(again.to_dict()) == json.dumps(result.to_dict())
+    assert [type(each) for each in again.scores] == [type(each) for each in result.scores]
+    for mine, other in zip(result.searches, again.searches, strict=True):
+        assert mine.found == other.found
+        assert [e.against for e in other.minimal_sets] == [e.against for e in mine.minimal_sets]
 
 
 @pytest.mark.parametrize(
@@ -130,29 +104,17 @@ def test_what_no_result_can_hold_is_refused_with_its_place(
     assert not list(Path().glob("*.html"))
 
 
-def test_what_no_result_of_rows_can_hold_is_refused_with_its_place() -> None:
-    rows = [{"race": "ab"[n % 2], "age": 30 + n, "paid": n > 3} for n in range(8)]
-    rows[0]["age"] = 99  # which the schema does not know, and keeps
-    audit = Audit(lambda person: person["age"] > 33, themis.Schema(race=["a", "b"], age=range(60)))
-    result = audit.apparent(rows, "race", label="paid", label_favourable=True, only_data=True)
-    data = json.loads(json.dumps(result.to_dict()))
-    assert result_from_dict(data).to_dict() == data
+def test_all_faults_of_a_file_are_told_at_once_with_their_places() -> None:
+    data = json.loads(json.dumps(samples.known_outcomes().to_dict()))
     put(data, ("outcomes",), None)
     put(data, ("scores", 0, "witnesses"), None)
+    put(data, ("scores", 1, "confidence"), "0")
+    put(data, ("seed",), 1.5)
     with pytest.raises(RequestError) as caught:
         result_from_dict(data)
+    assert len(caught.value.mistakes) == 4
     for place in ("outcomes", "scores[0].witnesses"):
         assert f"{place}: must be a list, got nothing" in str(caught.value)
-
-
-def test_all_faults_of_a_file_are_told_at_once(saved: Any) -> None:
-    put(saved, ("scores", 0, "score"), "abc")
-    put(saved, ("scores", 1, "confidence"), "0")
-    put(saved, ("seed",), 1.5)
-    Path("edited.json").write_text(json.dumps(saved))
-    with pytest.raises(RequestError) as caught:
-        read_result("edited.json")
-    assert len(caught.value.mistakes) == 3
 
 
 def put(data: Any, place: tuple[Any, ...], value: Any) -> None:

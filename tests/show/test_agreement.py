@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import re
 from collections.abc import Callable
@@ -78,39 +77,24 @@ KINDS: dict[str, Callable[[], Score]] = {
 def test_terminal_page_markdown_and_notebook_have_the_same_word_and_figures(kind: str) -> None:
     score = KINDS[kind]()
     told = result(score, replace(score, against=("other",)))
-    shown = {
-        "terminal": read(render_result(told, width=200, everything=True)),
-        "page": read(render_page(told)),
-        "markdown": read(render_markdown(told)),
-        "notebook": read(html_of(told)),
-    }
-    for name, text in shown.items():
-        assert verdict(told).sentence in text, name
-        if name == "terminal":  # others have the sentences of findings
-            assert headline(score) in text, name
-        if name in ("page", "markdown"):
-            assert verdict(told).word in text, name
-        if name != "notebook":
-            assert re.search(rf"{re.escape(point(score))}\W.*?{re.escape(interval(score))}", text)
-    for text in (read(render_result(told, width=200)), shown["notebook"], shown["page"]):
+    terminal = read(render_result(told, width=200, everything=True))
+    page, markdown = read(render_page(told)), read(render_markdown(told))
+    notebook = read(html_of(told))
+    for text in (terminal, page, markdown, notebook):
+        assert verdict(told).sentence in text
+    assert headline(score) in terminal  # others have the sentences of findings
+    for text in (page, markdown):
+        assert verdict(told).word in text
+    for text in (terminal, page, markdown):
+        assert re.search(rf"{re.escape(point(score))}\W.*?{re.escape(interval(score))}", text)
+    for text in (read(render_result(told, width=200)), notebook, page):
         for line in score_lines(score, PLAIN):
-            assert re.search(
-                rf"{re.escape(line.value)}\W.{{0,90}}?{re.escape(line.interval)}", text
-            )
-    pairs = re.findall(r"differ(?:ed)? by ([\d.]+) p", " ".join(shown.values()))
+            value, ends = re.escape(line.value), re.escape(line.interval)
+            assert re.search(rf"{value}\W.{{0,90}}?{ends}", text)
+    pairs = re.findall(
+        r"differ(?:ed)? by ([\d.]+) p", " ".join((terminal, page, markdown, notebook))
+    )
     assert {float(each) for each in pairs} <= {round(100 * score.score, 1)}
-
-
-@pytest.mark.parametrize(
-    ("kind", "colour"), [("causal", "31"), ("causal, none", "32"), ("causal, undecided", "35")]
-)
-def test_a_bar_has_the_colour_of_its_verdict(kind: str, colour: str) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    shown = render_result(result(KINDS[kind]()), file=Terminal(), width=100, everything=True)
-    assert f"\x1b[{colour}m" in shown
 
 
 def test_markdown_has_the_cautions_of_the_page_and_says_how_many_it_left_out() -> None:

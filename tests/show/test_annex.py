@@ -47,11 +47,8 @@ def test_rows_of_an_unknown_category_are_counted_and_rare_categories_named() -> 
     assert "here those of too few to judge have no ratio" in text
     assert "none was left out" not in text
     assert "Inputs were generated" not in text
-
-
-def test_no_category_is_called_rare_that_is_not() -> None:
-    rows = {"sex": ["f", "m"] * 60, "income": list(range(60)) * 2}
-    result = Audit(lambda p: int(p["income"] > 20), SCHEMA).apparent(rows, "sex", only_data=True)
+    common = {"sex": ["f", "m"] * 60, "income": list(range(60)) * 2}
+    result = Audit(lambda p: int(p["income"] > 20), SCHEMA).apparent(common, "sex", only_data=True)
     assert "No category has fewer than 2 % of the people in the rows." in annex(result)
 
 
@@ -81,28 +78,27 @@ def test_scoring_rates_are_shares_above_the_median_of_all(way: str) -> None:
         assert group.above_median == pytest.approx(expected, abs=0.1 if way == "sampled" else 0.01)
 
 
-def test_the_annex_shows_scoring_rates_of_numbers_and_their_ratio() -> None:
-    output = themis.Output(min=0, max=100)
-    text = annex(Audit(_number, SCHEMA, outputs=output).score([["sex"]], ["group"]))
-    assert "Above the median" in text
-    assert "Scoring rate" in text
-    rates = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["group"])
-    assert "Above the median" not in annex(rates)
-
-
 def test_figures_have_their_names_elsewhere_and_what_is_missing_is_said_to_be() -> None:
-    rates = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["group"])
-    found = {each.named: each.status for rows in references(rates).values() for each in rows}
-    assert found["demographic parity (statistical parity)"] == HERE
-    assert found["equalized odds, equality of opportunity, predictive equality"] == ABSENT
-    assert found["intersections of sex and race or ethnicity (§ 5-301)"] == ABSENT
-    causal = Audit(lambda p: int(p["income"] > 20), SCHEMA).score([["sex"]], ["causal"])
-    found = {each.named: each.status for rows in references(causal).values() for each in rows}
-    assert found["demographic parity (statistical parity)"] == ABSENT
+    def statuses(result: Any) -> dict[str, str]:
+        return {each.named: each.status for rows in references(result).values() for each in rows}
+
+    audit = Audit(lambda p: int(p["income"] > 20), SCHEMA)
+    rates, causal = (audit.score([["sex"]], [each]) for each in ("group", "causal"))
+    parity = "demographic parity (statistical parity)"
+    assert (statuses(rates)[parity], statuses(causal)[parity]) == (HERE, ABSENT)
+    for name in (
+        "equalized odds, equality of opportunity, predictive equality",
+        "intersections of sex and race or ethnicity (§ 5-301)",
+    ):
+        assert statuses(rates)[name] == ABSENT
     text = annex(rates)
     assert "information and no legal advice" in text
     for name in ("ISO/IEC TR 24027", "MEASURE 2.11", "Local Law 144", "Annex IV"):
         assert name in text
+    numbers = Audit(_number, SCHEMA, outputs=themis.Output(min=0, max=100))
+    for name in ("Above the median", "Scoring rate"):
+        assert name in annex(numbers.score([["sex"]], ["group"]))
+    assert "Above the median" not in text
 
 
 def test_error_rates_are_in_the_annex_where_outcomes_are_known() -> None:
