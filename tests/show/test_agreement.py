@@ -16,6 +16,7 @@ import pytest
 import themis
 from tests import report_results as samples
 from tests.report_results import causal, group, result
+from tests.show.test_display import Terminal
 from themis.results.model import Result, Score
 from themis.results.notes import Ending, Note
 from themis.results.parts import Group, Naming, Noise, Placebo
@@ -95,6 +96,14 @@ def test_terminal_page_markdown_and_notebook_have_the_same_word_and_figures(kind
         r"differ(?:ed)? by ([\d.]+) p", " ".join((terminal, page, markdown, notebook))
     )
     assert {float(each) for each in pairs} <= {round(100 * score.score, 1)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "colour"), [("causal", "31"), ("causal, none", "32"), ("causal, undecided", "35")]
+)
+def test_a_bar_has_the_colour_of_its_verdict(kind: str, colour: str) -> None:
+    shown = render_result(result(KINDS[kind]()), file=Terminal(), width=100, everything=True)
+    assert f"\x1b[{colour}m" in shown
 
 
 def test_markdown_has_the_cautions_of_the_page_and_says_how_many_it_left_out() -> None:
