@@ -113,3 +113,12 @@ def test_what_rows_show_among_themselves_is_folded_and_not_without_anything_else
     assert short.count("decision changes") == 2
     assert "decision differs between rows" not in short
     assert whole.count("Pairs who differ") == 2
+
+
+def test_a_large_search_is_a_matrix_of_pairs() -> None:
+    page = render_page(samples.wide_search())
+    matrix = re.search('<table class="pairs">.*?</table>', page, re.DOTALL)
+    assert matrix is not None
+    search = samples.wide_search().searches[0]
+    cells = re.findall('class="cell (.*?)"', matrix[0])
+    assert len(cells) == len(search.among) * (len(search.among) + 1) // 2
