@@ -71,11 +71,18 @@ SUBJECTS: dict[str, tuple[Any, Schema]] = {
 
 
 def audited(name: str, **settings: Any) -> tuple[Result, Forecast]:
-    subject, schema = SUBJECTS[name]
+    return with_forecast(*SUBJECTS[name], **settings)
+
+
+def with_forecast(subject: Any, schema: Schema, **settings: Any) -> tuple[Result, Forecast]:
     told: list[Event] = []
     result = Audit(subject, schema, listen=told.append, **settings).everything()
     (forecast,) = (each for each in told if isinstance(each, Forecast))
     return result, forecast
+
+
+def is_near(forecast: float, spent: float) -> bool:
+    return forecast / FACTOR <= spent <= forecast * FACTOR
 
 
 LONG = ("three characteristics", "groups that share no contexts")
@@ -85,46 +92,35 @@ LONG = ("three characteristics", "groups that share no contexts")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in SUBJECTS]
 )
-def test_an_audit_costs_what_was_forecast_within_the_stated_factor(name: str) -> None:
+def test_an_audit_and_its_scores_cost_what_was_forecast_within_the_stated_factor(name: str) -> None:
     result, forecast = audited(name, family=True)
-    assert forecast.executions / FACTOR <= result.executions <= forecast.executions * FACTOR
-    calls = result.timing["calls"]
-    assert forecast.calls / FACTOR <= calls <= forecast.calls * FACTOR
-
-
-@pytest.mark.some_slow(core=4)
-@pytest.mark.parametrize("name", SUBJECTS)
-def test_validate_forecasts_both_scores_within_the_stated_factor(name: str) -> None:
+    assert is_near(forecast.executions, result.executions)
+    assert is_near(forecast.calls, result.timing["calls"])
     subject, schema = SUBJECTS[name]
     forecast = make_plan(Audit(subject, schema)).forecast
     spent = Audit(subject, schema).score([[name] for name in schema.protected]).executions
-    assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR
+    assert is_near(forecast.executions, spent)
 
 
-def several(**more: Any) -> Schema:
-    return Schema(a=Values([0, 1], protected=True), **more)
-
-
-ADDING_UP = {
-    "sampled": several(b=Values([0, 1, 2], protected=True), d=Integers(0, 100_000)),
-    "exact at once": several(b=Values([0, 1, 2], protected=True), d=range(20)),
-    "sampled, then exact": several(b=Values(range(200), protected=True), d=range(20)),
-}
-
-
-@pytest.mark.parametrize("case", ADDING_UP)
+@pytest.mark.parametrize(
+    ("values", "d", "exact"),
+    [
+        (3, Integers(0, 100_000), [False, False]),
+        (3, range(20), [True, True]),
+        (200, range(20), [False, True]),
+    ],
+)
 @pytest.mark.parametrize("repeats", [1, 3])
-def test_the_parts_of_a_forecast_add_up(case: str, repeats: int) -> None:
-    audit = Audit(lambda p: int(p["d"] > 10), ADDING_UP[case], repeats=repeats)
+def test_the_parts_of_a_forecast_add_up(
+    values: int, d: Any, exact: list[bool], repeats: int
+) -> None:
+    schema = Schema(a=Values([0, 1], protected=True), b=Values(range(values), protected=True), d=d)
+    audit = Audit(lambda p: int(p["d"] > 10), schema, repeats=repeats)
     forecast = make_plan(audit).forecast
     said = [*(part.executions for part in forecast.parts), forecast.search, forecast.again]
     assert forecast.executions == sum(said)
-    assert [part.exact for part in forecast.parts] == {
-        "sampled": [False, False],
-        "exact at once": [True, True],
-        "sampled, then exact": [False, True],
-    }[case]
-    if forecast.parts[1].exact and repeats == 1:  # what is known is not run twice
+    assert [part.exact for part in forecast.parts] == exact
+    if exact[1] and repeats == 1:  # what is known is not run twice
         size = audit.apparatus.views.whole.population.size
         assert sum(part.executions for part in forecast.parts) == size
 
@@ -168,16 +164,12 @@ def test_the_confidence_is_divided_among_all_scores_and_the_search() -> None:
     assert result.scores[0].samples > alone.scores[0].samples
 
 
-def test_of_one_characteristic_there_is_no_search() -> None:
+def test_of_one_characteristic_there_is_no_search_and_of_none_nothing() -> None:
     result, forecast = audited("one characteristic")
     assert (result.searches, forecast.scores) == ((), 2)
     assert {each.against for each in result.scores} == {("a",)}
-
-
-def test_nothing_protected_is_refused() -> None:
-    audit = Audit(lambda p: 1, Schema(a=[0, 1], d=range(100)))
     with pytest.raises(RequestError, match="nothing is said to be protected"):
-        audit.everything()
+        Audit(lambda p: 1, Schema(a=[0, 1], d=range(100))).everything()
 
 
 @pytest.mark.parametrize("limit", [1, 20, 500])
@@ -193,8 +185,7 @@ def test_listening_changes_nothing() -> None:
     told: list[Event] = []
     loud = Audit(subject, schema, listen=told.append).everything()
     quiet = Audit(subject, schema).everything()
-    without: Callable[[Result], Any] = lambda each: {**each.to_dict(), "timing": None}  # noqa: E731
-    assert without(loud) == without(quiet)
+    assert {**loud.to_dict(), "timing": None} == {**quiet.to_dict(), "timing": None}
     steps = [each for each in told if isinstance(each, StepBegun)]
     assert steps == [StepBegun(number, 7) for number in range(1, 8)]
 
@@ -203,17 +194,9 @@ def _apart(gap: int) -> Audit:
     """A profile whose rates by `a` are so many points apart."""
     protected = {name: Values([0, 1], protected=True) for name in "ab"}
     schema = Schema(**protected, c=Values([0, 1, 2], protected=True), d=Integers(0, 10**6))
-    return Audit(lambda p: int(p["d"] > 50), schema, profile=_rows(gap))
-
-
-def _rows(gap: int) -> dict[str, Any]:
-    places = np.arange(400)
-    return {
-        "a": places % 2,
-        "b": places // 2 % 2,
-        "c": places % 3,
-        "d": places // 4 % 100 + gap * (places % 2),
-    }
+    at = np.arange(400)
+    rows = {"a": at % 2, "b": at // 2 % 2, "c": at % 3, "d": at // 4 % 100 + gap * (at % 2)}
+    return Audit(lambda p: int(p["d"] > 50), schema, profile=rows)
 
 
 @pytest.mark.parametrize("gap", [3, 5, 7])
@@ -295,17 +278,12 @@ def test_forecasts_of_profiles_are_within_the_stated_factor(case: str) -> None:
         race=Values([0, 1, 2], protected=True),
         income=Integers(0, 200_000),
     )
-
-    told: list[Event] = []
-
-    def audit() -> Audit:
-        return Audit(subject, schema, profile=_people(count), listen=told.append, **settings)
-
-    spent = audit().everything().executions
-    (forecast,) = (each for each in told if isinstance(each, Forecast))
-    assert spent / FACTOR <= forecast.executions <= FACTOR * spent
-    spent = audit().score([["sex"], ["race"]]).executions
-    assert spent / FACTOR <= make_plan(audit()).forecast.executions <= FACTOR * spent
+    settings = {**settings, "profile": _people(count)}
+    result, forecast = with_forecast(subject, schema, **settings)
+    assert is_near(forecast.executions, result.executions)
+    foreseen = make_plan(Audit(subject, schema, **settings)).forecast.executions
+    spent = Audit(subject, schema, **settings).score([["sex"], ["race"]]).executions
+    assert is_near(foreseen, spent)
 
 
 def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
@@ -314,27 +292,24 @@ def test_forecasts_of_checks_come_true_within_the_stated_factor() -> None:
     forecast = make_plan(Audit(subject, schema), checks).checks
     spent = run_checks(Audit(subject, schema), checks).executions
     assert forecast is not None
-    assert forecast.executions / FACTOR <= spent <= forecast.executions * FACTOR
-
-
-# Forecasts of functions of a table -----------------------------------------------------------
-WIDE = themis.Schema(
-    sex=themis.Values(["f", "m"], protected=True),
-    race=themis.Values(list("abc"), protected=True),
-    income=range(1000),
-    rest=range(10**5),
-)
+    assert is_near(forecast.executions, spent)
 
 
 @pytest.mark.parametrize("change", [100, 1000])
 def test_scores_by_degrees_are_foreseen(change: int) -> None:
+    schema = Schema(
+        sex=Values(["f", "m"], protected=True),
+        race=Values(list("abc"), protected=True),
+        income=range(1000),
+        rest=range(10**5),
+    )
+
     def price(table: Any) -> Any:
         return np.asarray(table["income"]) + change * (np.asarray(table["sex"]) == "f")
 
     outputs = [themis.Output(name="price", min=0, max=5000, distance="relational")]
     options: Any = {"outputs": outputs, "seed": 1, "error": 0.01, "cost": "executions"}
-    with themis.Audit(themis.batch(price), WIDE, **options) as audit:
-        foreseen = make_plan(audit).forecast
-    audit = themis.Audit(themis.batch(price), WIDE, **options)
+    foreseen = make_plan(Audit(themis.batch(price), schema, **options)).forecast
+    audit = Audit(themis.batch(price), schema, **options)
     audit.score([["sex"], ["race"]])
-    assert 1 / FACTOR < foreseen.executions / audit.runner.account.executions < FACTOR
+    assert is_near(foreseen.executions, audit.runner.account.executions)

@@ -14,7 +14,7 @@ import pytest
 
 import themis
 from tests.clocks import Clock
-from tests.projects import enter, run
+from tests.projects import enter, run, write_project
 from themis.engine import runner as runner_module
 from themis.results.replays import Replay
 from themis.show.reports.page import Topic, render_comparison
@@ -22,26 +22,29 @@ from themis.statistics.reruns import lasts_beyond_noise
 from themis.subjects import base as base_module
 
 SCHEMA = themis.Schema(sex=["f", "m"], job=["a", "b", "c"], income=range(100))
+PAIRS = themis.Schema(sex=["f", "m"], income=range(1000))
 Person = dict[str, Any]
+
+
+def write_suite(path: Path, schema: themis.Schema, tests: Any, subject: Any) -> Path:
+    """A suite of tests, each against a characteristic with the rest of a person."""
+    columns = ["test", "against", "base", *schema.names, "output", "favourable", "failure"]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        for number, (against, rest) in enumerate(tests):
+            for place, value in enumerate({"sex": "fm", "job": "abc"}[against]):
+                person = {**rest, against: value}
+                row = {"test": number + 1, "against": against, "base": str(place == 0).lower()}
+                writer.writerow({**row, **person, "output": subject(person)})
+    return path
 
 
 def write_tests(path: Path, subject: Callable[[Person], Any] = lambda person: "no") -> Path:
     """A suite of forty tests by sex and twenty by job, with the outputs of a subject."""
     tests = [("sex", {"job": "a", "income": 5 * n // 2}) for n in range(40)]
     tests += [("job", {"sex": "f", "income": 5 * n}) for n in range(20)]
-    values = {"sex": ("f", "m"), "job": ("a", "b", "c")}
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            ["test", "against", "base", *SCHEMA.names, "output", "favourable", "failure"]
-        )
-        for number, (against, rest) in enumerate(tests):
-            for value in values[against]:
-                person = {**rest, against: value}
-                base = str(value == values[against][0]).lower()
-                row = [person[name] for name in SCHEMA.names]
-                writer.writerow([number + 1, against, base, *row, subject(person), "", ""])
-    return path
+    return write_suite(path, SCHEMA, tests, subject)
 
 
 def replay(path: Path, subject: Callable[[Person], Any], **options: Any) -> Replay:
@@ -152,22 +155,12 @@ def test_of_numbers_those_farthest_apart_are_run_again(race: str, tmp_path: Path
 
 def test_a_deterministic_subject_is_run_again_once_unless_few_tests_differ(tmp_path: Path) -> None:
     path = write_tests(tmp_path / "suite.csv")
-
-    def steady(person: Person) -> str:
-        return "no" if person["sex"] == "f" and person["job"] == "a" else "yes"
-
-    found = replay(path, steady)
-    assert found.conclusive
-    assert found.count("new") == 60
-    assert found.executions <= 2 * found.inputs
-
-    def one(person: Person) -> str:
-        return "no" if (person["sex"], person["income"], person["job"]) == ("f", 0, "a") else "yes"
-
-    found = replay(path, one)
-    assert found.conclusive
-    assert found.count("new") == 2  # by sex and by job
-    assert found.executions <= found.inputs + 4 * 9
+    many = replay(path, lambda p: "no" if (p["sex"], p["job"]) == ("f", "a") else "yes")
+    assert (many.conclusive, many.count("new")) == (True, 60)
+    assert many.executions <= 2 * many.inputs
+    one = replay(path, lambda p: "no" if (*p.values(),) == ("f", "a", 0) else "yes")
+    assert (one.conclusive, one.count("new")) == (True, 2)  # by sex and by job
+    assert one.executions <= one.inputs + 4 * 9
 
 
 def test_failures_in_reruns_are_no_noise(tmp_path: Path) -> None:
@@ -236,30 +229,14 @@ def test_what_lasts_must_be_more_than_noise_leaves() -> None:
     assert not lasts_beyond_noise(0, 9, 9, 99, alpha, all_last=True)
 
 
-COIN = """
-import random
-def decide(person):
-    return random.choice(["yes", "no"])
-"""
-PROJECT = """
-version = 1
-[subject]
-kind = "python"
-function = "coin:decide"
-favourable = ["yes"]
-[inputs]
-sex = { values = ["f", "m"], protected = true }
-job = { values = ["a", "b", "c"] }
-income = { min = 0, max = 99 }
-"""
-
-
 def test_a_replay_of_a_coin_is_open_everywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter(tmp_path, monkeypatch)
-    (tmp_path / "coin.py").write_text(COIN)
-    (tmp_path / "themis.toml").write_text(PROJECT)
+    inputs = 'sex = ["f", "m"]\njob = ["a", "b", "c"]\nincome = { min = 0, max = 99 }\n'
+    write_project(
+        tmp_path, "return random.choice(['yes', 'no'])", inputs=inputs, head="import random"
+    )
     write_tests(tmp_path / "suite.csv", coin(random.Random(1)))
     for options in ((), ("--fail-on", "new"), ("-q",), ("--json",)):
         ended = run("replay", "suite.csv", *options, "--report", "replay.html")
@@ -275,18 +252,12 @@ def test_a_replay_of_a_coin_is_open_everywhere(
 
 
 # Too small a budget -----------------------------------------------------------------------
-PAIRS = themis.Schema(sex=["f", "m"], income=range(1000))
 
 
 def write_pairs(path: Path, tests: int) -> Path:
     """A suite of so many tests by sex, which share no input and all discriminated."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["test", "against", "base", *PAIRS.names, "output"])
-        for test in range(tests):
-            for sex in "fm":
-                writer.writerow([test + 1, "sex", str(sex == "f").lower(), sex, test, sex])
-    return path
+    pairs = [("sex", {"income": test}) for test in range(tests)]
+    return write_suite(path, PAIRS, pairs, lambda person: person["sex"])
 
 
 def by_sex(share: int) -> Any:
