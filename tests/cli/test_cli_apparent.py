@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.external import ran, write_command
 from tests.projects import enter, run, write_project
 
 Project = Callable[..., Path]
@@ -48,20 +48,23 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return lambda **options: write_project(tmp_path, **{"inputs": INPUTS, **options})
 
 
-def measured(*arguments: str) -> dict[str, Any]:
-    done = run("apparent", "--data", "people.csv", "--unknown", "drop", "--json", *arguments)
+def shown(*arguments: str) -> dict[str, Any]:
+    """The result of a command as JSON."""
+    done = run(*arguments, "--json")
     assert done.exit_code == 0, done.output
     data: dict[str, Any] = json.loads(done.stdout)
     return data
 
 
+def measured(*arguments: str) -> dict[str, Any]:
+    return shown("apparent", "--data", "people.csv", "--unknown", "drop", *arguments)
+
+
 def scores(data: dict[str, Any]) -> dict[tuple[str, str, str], float]:
     return {
-        (
-            each["measure"],
-            each.get("population", "inputs"),
-            each.get("counterfactuals", "generated"),
-        ): each["score"]
+        (each["measure"], each["population"], each.get("counterfactuals", "generated")): each[
+            "score"
+        ]
         for each in data["scores"]
     }
 
@@ -70,55 +73,46 @@ def test_people_are_compared_by_columns_that_the_schema_lacks(
     project: Project, tmp_path: Path
 ) -> None:
     project()
-    region = ["north", "south", "south", "south", "south", "north"]
-    lines = [f"{line},{name}" for line, name in zip(ROWS.split(), ["region", *region], strict=True)]
+    region = ["region", "north", "south", "south", "south", "south", "north"]
+    lines = [f"{line},{name}" for line, name in zip(ROWS.split(), region, strict=True)]
     (tmp_path / "people.csv").write_text("\n".join(lines), encoding="utf-8")
     found = measured("--against", "region", "--against", "race,region", "--weights", "count")
-    alone, both = (
-        [each for each in found["scores"] if each["against"] == names]
-        for names in (["region"], ["race", "region"])
-    )
-    assert [(each["measure"], each["population"]) for each in alone] == [
-        ("causal", "rows"),
-        ("group", "rows"),
-    ]
-    rates = {each["values"]["region"]: each["rate"] for each in alone[1]["groups"]}
+    told = {(*s["against"], s["measure"], s["population"]): s for s in found["scores"]}
+    assert {each for each in told if len(each) == 3} == {
+        ("region", "causal", "rows"),
+        ("region", "group", "rows"),
+    }
+    groups = told["region", "group", "rows"]["groups"]
+    rates = {each["values"]["region"]: each["rate"] for each in groups}
     assert rates == {"north": 1, "south": pytest.approx(5 / 8)}  # of 1 + 5 + 2 that fit, 5
-    assert {each["population"] for each in both} == {"rows", "inputs"}
-    wrong = run("apparent", "--data", "people.csv", "--against", "regoin")
-    assert wrong.exit_code == 2
-    assert "no column of this name in the rows; did you mean 'region'?" in " ".join(
-        wrong.output.split()
-    )
+    assert {each[-1] for each in told if len(each) == 4} == {"rows", "inputs"}
 
 
 def test_rows_and_all_inputs_are_measured_and_said_to_differ(project: Project) -> None:
     project()
     found = scores(measured())
-    assert found["causal", "rows", "generated"] == 0.5
-    assert found["causal", "rows", "within"] == 0.5
-    assert found["group", "rows", "generated"] == 1
-    assert found["causal", "inputs", "generated"] == pytest.approx(0.3)
-    assert found["group", "inputs", "generated"] == pytest.approx(0.3)
-    shown = run("apparent", "--data", "people.csv", "--unknown", "drop", "-v").stdout
-    shown = " ".join(shown.split())
-    assert shown.startswith("The decision changes with race (for 50.0 % of the people in the rows)")
-    assert "people.csv: 6 rows, 2 do not fit, 4 used" in shown
-    assert "causal, in the rows" in shown
-    assert "race: unknown value (1, e.g. line 6)" in shown
-    assert "income: out of range (1, e.g. line 7)" in shown
+    assert found == {
+        ("causal", "rows", "generated"): 0.5,
+        ("causal", "rows", "within"): 0.5,
+        ("group", "rows", "generated"): 1,
+        ("causal", "inputs", "generated"): pytest.approx(0.3),
+        ("group", "inputs", "generated"): pytest.approx(0.3),
+    }
+    done = run("apparent", "--data", "people.csv", "--unknown", "drop", "-v")
+    said = " ".join(done.stdout.split())
+    assert said.startswith("The decision changes with race (for 50.0 % of the people in the rows)")
+    for each in (
+        *("people.csv: 6 rows, 2 do not fit, 4 used", "causal, in the rows"),
+        *("race: unknown value (1, e.g. line 6)", "income: out of range (1, e.g. line 7)"),
+    ):
+        assert each in said
 
 
 def test_weights_count_people(project: Project) -> None:
     project()
     data = measured("--weights", "count", "--only-data")
-    assert scores(data) == {
-        ("causal", "rows", "generated"): 0.3,
-        ("causal", "rows", "within"): 0.3,
-        ("group", "rows", "generated"): 1.0,
-    }
-    assert data["data"]["weights"] == "count"
-    assert data["data"]["ignored"] == ["id"]
+    assert [*scores(data).values()] == [0.3, 0.3, 1.0]
+    assert (data["data"]["weights"], data["data"]["ignored"]) == ("count", ["id"])
 
 
 @pytest.mark.parametrize(
@@ -127,7 +121,7 @@ def test_weights_count_people(project: Project) -> None:
         ((), "--data: there are no rows to measure"),
         (("--data", "no.csv"), "no.csv: there is no such file"),
         (("--data", "people.csv", "--weights", "Count"), "did you mean 'count'?"),
-        (("--data", "people.csv", "--against", "rase"), "did you mean 'race'?"),
+        (("--data", "people.csv", "--against", "rase"), "in the rows; did you mean 'race'?"),
         (("--data", "people.csv", "--draw", "--counterfactuals", "within"), "--draw: "),
         (("--data", "bad.csv"), "--data: bad.csv has no column 'race'; did you mean 'Race'?"),
         (("--data", "people.csv", "--unknown", "error"), "income: out of range in 1 row: line 7"),
@@ -151,16 +145,13 @@ def test_mistakes_end_with_2_and_a_remedy(
 
 
 def test_the_profile_of_the_file_is_what_inputs_are_drawn_from(project: Project) -> None:
-    profile = '[profile]\ndata = "people.csv"\nweights = "count"\nunknown = "drop"\n'
-    project(extra=profile)
-    done = run("score", "--json", "--against", "race")
-    found = scores(json.loads(done.stdout))
+    project(extra='[profile]\ndata = "people.csv"\nweights = "count"\nunknown = "drop"\n')
+    found = scores(shown("score", "--against", "race"))
     assert found == {("causal", "profile", "generated"): 0.3, ("group", "profile", "generated"): 1}
-    rows = json.loads(run("apparent", "--json", "--only-data").stdout)
-    assert scores(rows)["causal", "rows", "generated"] == 0.3
+    rows = scores(shown("apparent", "--only-data"))
+    assert rows["causal", "rows", "generated"] == 0.3
     assert "drawn from" in run("validate").stdout
-    searched = json.loads(run("search", "--threshold", "0.2", "--json").stdout)
-    assert searched["scores"][0]["population"] == "profile"
+    assert shown("search", "--threshold", "0.2")["scores"][0]["population"] == "profile"
 
 
 def test_checks_are_about_the_people_of_the_profile(project: Project) -> None:
@@ -175,29 +166,21 @@ def test_checks_are_about_the_people_of_the_profile(project: Project) -> None:
 def test_an_outside_subject_is_run_once_for_each_person_and_change_and_cached(
     project: Project, tmp_path: Path
 ) -> None:
-    (tmp_path / "loan.py").write_text(
-        "import sys\nrace, sex, income = sys.argv[1:]\n"
-        "open('runs', 'a').write('x')\nprint(int(int(income) >= (30 if race == 'green' else 60)))\n"
-    )
-    (tmp_path / "themis.toml").write_text(
-        f'version = 1\n[subject]\nkind = "command"\ncommand = [{sys.executable!r}, "loan.py"]\n'
-        f"[inputs]\n{INPUTS}"
-    )
+    project()
+    decide = 'case "$1" in green) least=30;; *) least=60;; esac; echo $(( $3 >= least ))'
+    config = write_command(tmp_path, decide=decide)
+    config.write_text(f"{config.read_text().partition('[inputs]')[0]}[inputs]\n{INPUTS}")
     first = measured("--only-data")
-    runs = len((tmp_path / "runs").read_text())
+    runs = ran(tmp_path)
     assert first["account"]["sampling"] == 6  # three contexts, each green and purple
-    assert runs == first["executions"]
+    assert len(runs) == first["executions"]
     again = measured("--only-data")
-    assert again["executions"] == 0
-    assert len((tmp_path / "runs").read_text()) == runs
+    assert (again["executions"], ran(tmp_path)) == (0, runs)
     assert scores(first) == scores(again)
 
 
-def test_a_table_in_the_place_of_the_file_is_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "people.csv").write_text("race,sex\ngreen,f\n")
-    enter(tmp_path, monkeypatch)
+def test_a_table_in_the_place_of_the_file_is_told_apart(project: Project) -> None:
+    project()
     result = run("apparent", "people.csv")
     assert result.exit_code == 2
     assert "it is a table, not a themis.toml" in result.output
@@ -207,45 +190,36 @@ def test_a_table_in_the_place_of_the_file_is_told_apart(
 def test_known_outcomes_and_proxies_stand_beside_the_scores(project: Project) -> None:
     project()
     Path("known.csv").write_text(OUTCOMES, encoding="utf-8")
-    arguments = ("apparent", "--data", "known.csv", "--only-data", "-v")
-    plain, done = run(*arguments), run(*arguments, "--label", "repaid", "--proxies")
+    arguments = ("apparent", *KNOWN, "--only-data")
+    plain, done = run(*arguments, "-v"), run(*arguments, "-v", "--label", "repaid", "--proxies")
     assert (plain.exit_code, done.exit_code) == (0, 0)
     known = "Outcomes known from repaid: 1 as favourable, 1 rare outcome not. 1 of 6 people have"
     assert known in " ".join(done.stdout.split())
     assert "What may stand in for race" in done.stdout
     first = plain.stdout.splitlines()[0]
     assert done.stdout.splitlines()[0] == first  # the verdict is the same
-    reports = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--json")
-    table = json.loads(reports.stdout)["outcomes"][0]
-    green = table["groups"][0]
+    outcomes = shown(*arguments, "--label", "repaid")["outcomes"]
+    green = outcomes[0]["groups"][0]
     assert (green["values"], green["true_positive_rate"]["of"]) == ({"race": "green"}, 2)
+    project(extra='[profile]\ndata = "known.csv"\n')  # which needs no --data
+    assert shown("apparent", "--only-data", "--label", "repaid")["outcomes"] == outcomes
 
 
-SOME_UNKNOWN = """\
-race,sex,income
-green,f,40
-green,m,80
-purple,f,40
-blue,m,70
-"""
-
-
-@pytest.mark.parametrize(("unknown", "used"), [(None, 4), ("keep", 4), ("drop", 3)])
+@pytest.mark.parametrize(
+    ("options", "used"), [((), 4), (("--unknown", "keep"), 4), (("--unknown", "drop"), 3)]
+)
 def test_unknown_is_heeded_for_the_rows_of_the_profile(
-    project: Project, unknown: str | None, used: int
+    project: Project, options: tuple[str, ...], used: int
 ) -> None:
     project(extra='[profile]\ndata = "some.csv"\n')
-    Path("some.csv").write_text(SOME_UNKNOWN, encoding="utf-8")
-    options = [] if unknown is None else ["--unknown", unknown]
-    profile = run("apparent", "--only-data", "--json", *options)
-    assert profile.exit_code == 0, profile.output
-    given = run("apparent", "--data", "some.csv", "--only-data", "--json", *options)
-    first, second = (json.loads(each.stdout) for each in (profile, given))
-    assert first["data"]["used"] == used
-    for each in (first, second):
+    people = "race,sex,income\ngreen,f,40\ngreen,m,80\npurple,f,40\nblue,m,70\n"
+    Path("some.csv").write_text(people, encoding="utf-8")
+    profile = shown("apparent", "--only-data", *options)
+    given = shown("apparent", "--data", "some.csv", "--only-data", *options)
+    assert profile["data"]["used"] == used
+    for each in (profile, given):
         assert "blue" not in each["schema"]["inputs"]["race"]["values"]
-    scores = [[(s["measure"], s["score"]) for s in each["scores"]] for each in (first, second)]
-    assert scores[0] == scores[1]
+    assert scores(profile) == scores(given)
 
 
 def test_small_groups_are_never_presented_as_fair(project: Project) -> None:
@@ -254,12 +228,3 @@ def test_small_groups_are_never_presented_as_fair(project: Project) -> None:
     for options in ((), ("--rows",)):
         shown = " ".join(run(*command, *options).stdout.split())
         assert "it rests on groups of too few people to judge" in shown
-
-
-def test_known_outcomes_of_the_profile_need_no_data(project: Project) -> None:
-    project(extra='[profile]\ndata = "known.csv"\n')
-    Path("known.csv").write_text(OUTCOMES, encoding="utf-8")
-    done = run("apparent", "--only-data", "--label", "repaid", "--json")
-    assert done.exit_code == 0, done.output
-    given = run("apparent", "--data", "known.csv", "--only-data", "--label", "repaid", "--json")
-    assert json.loads(done.stdout)["outcomes"] == json.loads(given.stdout)["outcomes"]

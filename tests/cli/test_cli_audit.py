@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.external import PATIENCE, wait_until
+from tests.external import PATIENCE, wait_until, write_sh_worker
 from tests.projects import BIASED, enter, run, write_project
 from themis.results.model import Result
 from themis.results.saved import read_result
@@ -22,6 +22,12 @@ from themis.show.words.values import file_size
 from themis.show.words.verdicts import verdict
 
 ROUGH = "[run]\nerror = 0.1\n"
+FEW = """
+race = { values = ["green", "purple"], protected = PROTECTED }
+sex = { values = ["female", "male"], protected = PROTECTED }
+savings = { min = 0, max = 9 }
+"""
+PROTECTED = FEW.replace("PROTECTED", "true")
 FILES = {"README.md", "annex.html", "report.html", "result.json", "suite.csv", "summary.md"}
 SLOW = "with open('begun', 'a') as file: file.write('.')\ntime.sleep(0.002)\n" + BIASED
 
@@ -30,6 +36,18 @@ SLOW = "with open('begun', 'a') as file: file.write('.')\ntime.sleep(0.002)\n" +
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     enter(tmp_path, monkeypatch)
     return tmp_path
+
+
+def audited(*options: str, code: int = 0) -> Any:
+    """An audit into `out` that ends with this code."""
+    done = run("audit", "-o", "out", *options)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def written() -> dict[str, bytes]:
+    """What is in `out`."""
+    return {each.name: each.read_bytes() for each in Path("out").iterdir()}
 
 
 def _told_by_all() -> Result:
@@ -42,33 +60,24 @@ def _told_by_all() -> Result:
 
 def test_everything_is_in_one_folder_and_tells_the_same(folder: Path) -> None:
     write_project(folder, extra=ROUGH)
-    done = run("audit", "-o", "out")
-    assert done.exit_code == 0, done.output
-    assert {each.name for each in Path("out").iterdir()} == FILES
-    sentence = verdict(_told_by_all()).sentence
-    assert sentence.startswith("The decision changes with race")
+    done = audited()
+    assert written().keys() == FILES
+    result = _told_by_all()
+    assert verdict(result).sentence.startswith("The decision changes with race")
     for name in ("report.html", "summary.md", "README.md"):
-        text = (Path("out") / name).read_text()
-        assert "The decision changes with race" in text, name
+        assert "The decision changes with race" in (Path("out") / name).read_text(), name
     assert "\nthemis audit --output out\n" in Path("out/README.md").read_text()
     assert "99 % confidence for all together" in " ".join(done.stdout.split())
+    audited("-q", "--no-family")
+    assert (result.family, read_result("out/result.json").family) == (8, None)
 
 
 def test_the_threshold_is_that_of_the_files_search_unless_given(folder: Path) -> None:
     write_project(folder, extra=f"{ROUGH}[[checks]]\nsearch = true\nmax_score = 0.2\n")
-    run("audit", "-o", "out", "-q")
-    assert read_result("out/result.json").searches[0].threshold == 0.2
-    run("audit", "-o", "out", "-q", "--threshold", "0.3", "--max-size", "1")
-    search = read_result("out/result.json").searches[0]
-    assert (search.threshold, search.max_size) == (0.3, 1)
-
-
-def test_the_confidence_is_that_of_the_whole_unless_refused(folder: Path) -> None:
-    write_project(folder, extra=ROUGH)
-    run("audit", "-o", "out", "-q")
-    assert read_result("out/result.json").family == 8
-    run("audit", "-o", "out", "-q", "--no-family")
-    assert read_result("out/result.json").family is None
+    for options, threshold in ((), 0.2), (("--threshold", "0.3", "--max-size", "1"), 0.3):
+        audited("-q", *options)
+        (search, *_) = read_result("out/result.json").searches
+        assert (search.threshold, search.max_size == 1) == (threshold, bool(options))
 
 
 def test_files_of_somebody_else_are_left_alone(folder: Path) -> None:
@@ -84,10 +93,8 @@ def test_files_of_somebody_else_are_left_alone(folder: Path) -> None:
 
 def test_an_audit_that_ran_out_of_budget_is_inconclusive_and_says_so(folder: Path) -> None:
     write_project(folder, extra=ROUGH)
-    done = run("audit", "-o", "out", "--max-executions", "300")
-    assert done.exit_code == 4
+    assert "inconclusive" in audited("--max-executions", "300", code=4).stdout
     assert read_result("out/result.json").executions <= 300
-    assert "inconclusive" in done.stdout
     assert "ended early" in Path("out/report.html").read_text()
 
 
@@ -124,16 +131,14 @@ def test_an_interrupt_keeps_what_was_learned(folder: Path) -> None:
 def _small_audit(folder: Path) -> None:
     """A quick audit in `out`, which is finished."""
     body = "return int(person['race'] == 'green' and person['savings'] > 3)"
-    write_project(folder, body, inputs=FEW.replace("PROTECTED", "true"))
-    done = run("audit", "-o", "out", "-q")
-    assert done.exit_code == 0, done.output
+    write_project(folder, body, inputs=PROTECTED)
+    audited("-q")
 
 
 def test_an_audit_that_ends_early_is_saved_in_place_of_an_earlier_one(folder: Path) -> None:
     _small_audit(folder)
-    done = run("audit", "-o", "out", "--max-executions", "10")
-    assert done.exit_code == 4
-    assert {each.name for each in Path("out").iterdir()} == FILES
+    audited("--max-executions", "10", code=4)
+    assert written().keys() == FILES
     assert _told_by_all().stopped == "budget"
 
 
@@ -165,15 +170,15 @@ def test_an_audit_that_measured_nothing_saves_no_result(folder: Path) -> None:
 def test_the_suite_of_an_audit_holds_the_tests_of_scores_and_not_of_the_search(
     folder: Path,
 ) -> None:
-    inputs = FEW.replace("PROTECTED", "true").replace("max = 9 }", "max = 9, protected = true }")
+    inputs = PROTECTED.replace("max = 9 }", "max = 9, protected = true }")
     inputs += "income = { min = 0, max = 99999 }\n"
     write_project(folder, "return int(person['income'] > 50000)", inputs=inputs, extra=ROUGH)
-    done = run("audit", "-o", "out")
+    done = audited()
     with Path("out/suite.csv").open(newline="") as file:
-        written = {row["against"] for row in csv.DictReader(file)}
+        tested = {row["against"] for row in csv.DictReader(file)}
     result = read_result("out/result.json")
     assert {len(each.against) for each in result.scores} == {1, 2}
-    assert written == {",".join(each.against) for each in result.scores}
+    assert tested == {",".join(each.against) for each in result.scores}
     assert result.searches[0].sets_tested == 7  # also the one of all three
     size = Path("out/suite.csv").stat().st_size
     assert f"in out/suite.csv ({file_size(size)})" in done.stderr
@@ -181,71 +186,39 @@ def test_the_suite_of_an_audit_holds_the_tests_of_scores_and_not_of_the_search(
 
 @pytest.mark.slow
 def test_an_audit_of_a_program_goes_on_where_another_ended(folder: Path) -> None:
-    (folder / "decide.py").write_text(
-        "import sys\nfor line in sys.stdin:\n"
-        "    number, race, sex, income = line.strip().split(',')\n"
-        "    if number == 'id':\n        continue\n"
-        "    good = int(income) >= (30000 if race == 'green' else 60000)\n"
-        "    print(f'{number},{int(good)}', flush=True)\n"
-    )
-    (folder / "themis.toml").write_text(
-        f'version = 1\n[subject]\nkind = "worker"\ncommand = [{sys.executable!r}, "decide.py"]\n'
-        'format = "csv"\nfavourable = ["1"]\n[inputs]\n'
-        'race = { values = ["green", "purple"], protected = true }\n'
-        'sex = { values = ["f", "m"], protected = true }\nincome = { min = 0, max = 99999 }\n'
-    )
-    first = run("audit", "-o", "out", "--max-executions", "2000")
-    assert first.exit_code == 4, first.output
-    second = run("audit", "-o", "out")
-    assert second.exit_code == 0, second.output
-    assert run("audit", "-o", "fresh", "--no-cache").exit_code == 0
-    went_on, fresh = (read_result(f"{each}/result.json") for each in ("out", "fresh"))
+    config = write_sh_worker(folder, run="error = 0.1")
+    config.write_text(config.read_text().replace('"m"] }', '"m"], protected = true }'))
+    audited("--max-executions", "2000", code=4)
+    audited()
+    went_on = read_result("out/result.json")
+    audited("--no-cache")
+    fresh = read_result("out/result.json")
     assert went_on.executions < fresh.executions - 500
     assert [each.score for each in went_on.scores] == [each.score for each in fresh.scores]
 
 
-FEW = """
-race = { values = ["green", "purple"], protected = PROTECTED }
-sex = { values = ["female", "male"], protected = PROTECTED }
-savings = { min = 0, max = 9 }
-"""
-
-
 def test_an_audit_of_a_profile_holds_no_rows_unless_they_are_allowed(folder: Path) -> None:
-    rows = [("green", "female", 1), ("purple", "male", 8), ("green", "male", 3)] * 4
-    lines = [",".join(map(str, each)) for each in rows]
-    (folder / "people.csv").write_text("\n".join(["race,sex,savings", *lines]) + "\n")
+    people = "race,sex,savings\n" + "green,female,1\npurple,male,8\ngreen,male,3\n" * 4
+    (folder / "people.csv").write_text(people)
     body = "return int(person['race'] == 'green' or person['sex'] == 'male')"
-    inputs = FEW.replace("PROTECTED", "true")
-    write_project(folder, body, inputs=inputs, extra='[profile]\ndata = "people.csv"\n')
+    write_project(folder, body, inputs=PROTECTED, extra='[profile]\ndata = "people.csv"\n')
     done = run("audit", "-o", "out")
     assert done.exit_code in (0, 4), done.output
-    assert {each.name for each in Path("out").iterdir()} == FILES - {"suite.csv"}
+    assert written().keys() == FILES - {"suite.csv"}
     assert "suite.csv" not in Path("out/README.md").read_text()
     assert "no suite.csv: it would hold rows of people" in done.stdout
     run("audit", "-o", "out", "--rows")
-    assert {each.name for each in Path("out").iterdir()} == FILES
+    assert written().keys() == FILES
 
 
-def test_a_failed_audit_does_not_say_that_it_wrote_an_older_one(folder: Path) -> None:
-    inputs = FEW.replace("PROTECTED", "true")
-    write_project(folder, "return int(person['race'] == 'green')", inputs=inputs)
-    run("audit", "-o", "out", "-q")
-    before = {each: each.read_bytes() for each in Path("out").iterdir()}
-    write_project(folder, "raise ValueError('no')", inputs=inputs)
-    done = run("audit", "-o", "out")
-    assert done.exit_code == 3
-    assert "wrote" not in done.stdout
-    assert {each: each.read_bytes() for each in Path("out").iterdir()} == before
-
-
-def test_an_audit_of_nothing_leaves_an_older_one_as_it_is(folder: Path) -> None:
-    body = "return int(person['race'] == 'green')"
-    write_project(folder, body, inputs=FEW.replace("PROTECTED", "true"))
-    run("audit", "-o", "out", "-q")
-    before = Path("out/suite.csv").read_bytes()
-    write_project(folder, body, inputs=FEW.replace("PROTECTED", "false"))
-    assert run("audit", "-o", "out", "-q").exit_code == 2
-    assert Path("out/suite.csv").read_bytes() == before
+def test_an_audit_that_fails_or_is_of_nothing_leaves_an_older_one(folder: Path) -> None:
+    _small_audit(folder)
+    before = written()
+    write_project(folder, "raise ValueError('no')", inputs=PROTECTED)
+    assert "wrote" not in audited(code=3).stdout
+    assert written() == before
+    write_project(folder, inputs=FEW.replace("PROTECTED", "false"))
+    audited(code=2)
+    assert written() == before
     assert run("audit", "-o", "new", "-q").exit_code == 2
     assert not Path("new").exists()
