@@ -31,17 +31,14 @@ def test_ends_of_a_run_hold_the_score_at_every_time(project: Project, tmp_path: 
     assert any("sampling" in each["line"] for each in told)
 
 
-def test_the_rule_of_the_paper_tells_no_ends(project: Project, tmp_path: Path) -> None:
-    """They hold for one number of tests alone."""
-    project(SLOW)
-    run("score", "--against", "race", "--stopping", "paper", "--error", "0.1", "--events", "e")
-    assert {(each["low"], each["high"]) for each in lines(tmp_path / "e", "Progress")} == {(0, 1)}
-
-
-def test_failures_are_told_as_they_come(project: Project, tmp_path: Path) -> None:
+def test_the_rule_of_the_paper_tells_no_ends_and_failures_are_told_as_they_come(
+    project: Project, tmp_path: Path
+) -> None:
+    """The ends of the paper's rule hold for one number of tests alone."""
     body = f"if person['income'] == 7: raise ValueError('seven')\n{SLOW}"
     project(body, subject="max_failures = 0.5")
-    run("score", "--against", "race", "--error", "0.1", "--events", "e")
+    run("score", "--against", "race", "--stopping", "paper", "--error", "0.1", "--events", "e")
+    assert {(each["low"], each["high"]) for each in lines(tmp_path / "e", "Progress")} == {(0, 1)}
     told = [each["failures"] for each in lines(tmp_path / "e", "Activity")]
     assert any(sum(each.values()) > 0 for each in told)
 

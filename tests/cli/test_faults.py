@@ -26,13 +26,18 @@ def close_streams() -> None:
         os.close(number)
 
 
-def test_a_closed_standard_output_is_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     enter(tmp_path, monkeypatch)
-    write_project(tmp_path, "print('x'); return int(person['race'] == 'green')", inputs=SMALL)
+    return tmp_path
+
+
+def test_a_closed_standard_output_is_quiet(folder: Path) -> None:
+    write_project(folder, "print('x'); return int(person['race'] == 'green')", inputs=SMALL)
     process = start("score", "-o", "result.json", preexec_fn=close_streams)
     finish(process)
-    assert (tmp_path / "result.json").read_text().startswith("{")  # and nothing was printed into it
-    assert themis.read_result(tmp_path / "result.json").scores
+    assert (folder / "result.json").read_text().startswith("{")  # and nothing was printed into it
+    assert themis.read_result(folder / "result.json").scores
 
 
 @pytest.mark.parametrize(
@@ -44,20 +49,16 @@ def test_a_closed_standard_output_is_quiet(tmp_path: Path, monkeypatch: pytest.M
         ("return [0.5] * 10**4", 3, "… (50,000 characters)"),
     ],
 )
-def test_huge_outputs_are_cut_in_messages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, code: int, said: str
-) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, body, inputs=SMALL)
+def test_huge_outputs_are_cut_in_messages(folder: Path, body: str, code: int, said: str) -> None:
+    write_project(folder, body, inputs=SMALL)
     done = run("score", "-o", "result.json")
     assert done.exit_code == code
     words = " ".join((done.stdout + done.stderr).split())
     assert said in words
     assert len(words) < 5_000
-    if code == 0:
-        for form in ("md", "html", "sarif", "github", "junit"):
-            assert run("report", "result.json", "--format", form, "-o", f"a.{form}").exit_code == 0
-            assert (tmp_path / f"a.{form}").stat().st_size < 50_000, form
+    for form in ("md", "html", "sarif", "github", "junit") if code == 0 else ():
+        assert run("report", "result.json", "--format", form, "-o", f"a.{form}").exit_code == 0
+        assert (folder / f"a.{form}").stat().st_size < 50_000, form
 
 
 def test_a_range_beyond_all_floats_is_refused() -> None:
@@ -121,31 +122,21 @@ def test_a_message_on_a_terminal_is_wrapped_and_indented(monkeypatch: pytest.Mon
     assert all(len(line) <= 40 and line[:8].strip() == line[7] for line in others)
     assert " ".join([first, *map(str.strip, others)]) == LONG
     assert not any(line.strip().startswith("%") for line in others)
-
-
-def test_a_code_does_not_indent_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     told = LONG.replace("error:", "error[min-max]:")
     assert said(monkeypatch, Terminal(), told).splitlines()[1].startswith("       inputs.age")
-
-
-def test_no_path_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"/{'long/' * 20}name.toml"
     assert path in said(monkeypatch, Terminal(), f"error: {path}: there is no such file")
 
 
 def test_a_command_to_be_copied_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     command = "themis score --against race --against sex --no-cache"
-    shown = said(monkeypatch, Terminal(), "interrupted; run it again", command=command)
-    assert shown == f"interrupted; run it again\n  $ {command}\n"
-    shown = said(monkeypatch, io.StringIO(), "interrupted; run it again", command=command)
-    assert shown == f"interrupted; run it again: {command}\n"
+    for stream, between in ((Terminal(), "\n  $ "), (io.StringIO(), ": ")):
+        shown = said(monkeypatch, stream, "interrupted; run it again", command=command)
+        assert shown == f"interrupted; run it again{between}{command}\n"
 
 
-def test_the_time_of_loading_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    enter(tmp_path, monkeypatch)
-    write_project(tmp_path, inputs=SMALL)
-    with next(tmp_path.glob("project_*.py")).open("a") as module:
-        module.write("time.sleep(0.2)\n")
+def test_the_time_of_loading_is_told_apart(folder: Path) -> None:
+    write_project(folder, inputs=SMALL, head="time.sleep(0.2)")
     timing = json.loads(run("score", "--against", "race", "--json").stdout)["timing"]
     assert timing["loading"] >= 0.2
     assert timing["seconds"] >= 0

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from tests.projects import run
+from tests.projects import Project, run
 from themis.cli import app
 from themis.cli.options import Options, with_options
 from themis.cli.printing import ends_properly
@@ -39,13 +39,9 @@ def test_an_option_that_is_not_offered_is_unknown_and_keeps_its_default() -> Non
     assert CliRunner().invoke(app, ["--error", "0.1"]).exit_code == 2
 
 
-def test_all_contradictions_are_said_at_once(tmp_path: Path) -> None:
-    config = tmp_path / "themis.toml"
-    config.write_text(
-        'version = 1\n[subject]\nkind = "command"\ncommand = ["true"]\n'
-        '[inputs]\nsex = { values = ["f", "m"], protected = true }\n'
-    )
-    done = run("score", str(config), "-q", "-v", "--cache", "c.sqlite", "--no-cache")
+def test_all_contradictions_are_said_at_once(project: Project) -> None:
+    project()
+    done = run("score", "-q", "-v", "--cache", "c.sqlite", "--no-cache")
     rest = "which is given, too; leave one of them out"
     assert done.exit_code == 2
     assert done.stderr.splitlines() == [
@@ -66,7 +62,7 @@ def explain(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_a_mistake_is_explained() -> None:
+def test_codes_are_explained_and_listed_below_their_groups() -> None:
     assert explain("unknown-key") == (
         0,
         "unknown-key (mistakes in the file)\n"
@@ -75,24 +71,12 @@ def test_a_mistake_is_explained() -> None:
         "What helps: Use the name that the message suggests, or move the key.\n"
         "More: docs/the-file.md\n",
     )
-
-
-def test_a_note_is_explained_beside_the_names_of_its_values() -> None:
-    code, said = explain("groups-not-listed")
-    assert code == 0
+    code, said = explain("groups-not-listed")  # a note
+    assert (code, "What helps" in said) == (0, False)
     assert "In JSON: groups, listed, span\n" in said
-    assert "What helps" not in said
-
-
-def test_an_unknown_code_is_a_mistake_that_suggests_the_nearest() -> None:
     problem = "CODE: there is no code 'unknown-kee'; did you mean 'unknown-key'?"
     assert explain("unknown-kee") == (2, f"error[unknown-code]: {problem}\n")
-
-
-def test_without_a_code_every_one_has_a_line_below_its_group() -> None:
     lines = explain()[1].splitlines()
     assert lines[0] == "Mistakes in the file:"
-    assert len([each for each in lines if each.startswith("  ")]) == len(known_codes())
-    assert len([each for each in lines if each.endswith(":")]) == len(
-        {each.group for each in known_codes()}
-    )
+    assert sum(each.startswith("  ") for each in lines) == len(known_codes())
+    assert sum(each.endswith(":") for each in lines) == len({each.group for each in known_codes()})
