@@ -56,7 +56,9 @@ def test_a_suite_that_a_spreadsheet_saved_is_read(tmp_path: Path) -> None:
     with themis.Audit(decide, schema, seed=1, favourable=[True], suite=path) as audit:
         audit.causal("sex")
     path.write_text(path.read_text().replace("true", "TRUE").replace("false", "FALSE"))
-    assert states_of(audit.replay(path)) == {"sex": {"still": 10, "same": 190}}
+    saved = audit.replay(path)
+    assert states_of(saved) == {"sex": {"still": 10, "same": 190}}
+    assert (saved.changed, saved.unknown_rows) == (0, {})
 
 
 def expected_states(rows: list[dict[str, Any]], now: Any, names: Any) -> dict[str, Counter[str]]:
