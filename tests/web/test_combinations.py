@@ -89,33 +89,23 @@ def test_a_result_leads_to_its_combinations_and_to_every_export(loan: Server, pa
     assert loan.get(f"{place}/export/none").status_code == 404
 
 
-def sample(share: float) -> dict[str, Any]:
-    """What a rule is measured as that looks at sex for a share of incomes."""
-
-    def decide(person: dict[str, Any]) -> bool:
-        return bool(person["sex"] == "f" or person["income"] >= 100 * share)
-
-    schema = themis.Schema({"sex": ["f", "m"], "income": themis.Integers(0, 99)})
-    return themis.Audit(decide, schema, seed=1).score(["sex"]).to_dict()
-
-
 def test_two_results_are_compared_as_by_themis_diff(tmp_path: Path) -> None:
+    schema = themis.Schema({"sex": ["f", "m"], "income": themis.Integers(0, 99)})
+
+    def measured(most: int) -> dict[str, Any]:
+        """What a rule is measured as that looks at sex for such incomes."""
+        rule: Any = lambda person: person["sex"] == "f" or person["income"] >= most  # noqa: E731
+        return themis.Audit(rule, schema, seed=1).score(["sex"]).to_dict()
+
     with serving(example(tmp_path)) as server:
         assert "Two results are needed" in server.get("/compare").text
-        before, after = (
-            server.open_result(sample(share)).rpartition("/")[2] for share in (0.1, 0.5)
-        )
+        before, after = (server.open_result(measured(most)).rpartition("/")[2] for most in (10, 50))
         form = server.get("/compare").text
         assert form.count("<option") == 4
         assert f'value="{after}"' in form
         grown = server.get(f"/compare?before={before}&after={after}").text
         assert "difference has grown" in grown
         assert "causal sex" in grown
-        same = server.get(f"/compare?before={before}&after={before}").text
-        assert "nothing new" in same
-
-
-def test_a_result_that_is_not_there_is_said(loan: Server) -> None:
-    answer = loan.get("/compare?before=no&after=such")
-    assert answer.status_code == 404
-    assert "is not there" in answer.text
+        assert "nothing new" in server.get(f"/compare?before={before}&after={before}").text
+        missing = server.get("/compare?before=no&after=such")
+        assert (missing.status_code, "is not there" in missing.text) == (404, True)

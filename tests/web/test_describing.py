@@ -8,6 +8,7 @@ from contextlib import closing
 from html import unescape
 from html.parser import HTMLParser
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -73,24 +74,28 @@ class _Form(HTMLParser):
 def fill_in(server: Server, address: str, **written: str) -> httpx.Response:
     """Send the form of an address, as a browser without script does."""
     around = "file" if "text" in written else "edit"
-    page = server.get(address)
-    fields = {**_Form(page.text, around).fields, **written}
-    sent = {name: text.replace("\n", "\r\n") for name, text in fields.items()}
-    data = {name.replace("key_", "key-"): text for name, text in sent.items()}
+    fields = {**_Form(server.get(address).text, around).fields, **written}
+    data = {
+        name.replace("key_", "key-"): text.replace("\n", "\r\n") for name, text in fields.items()
+    }
     return server.client.post("/describe", data=data, headers={"Origin": server.base})
+
+
+def save(server: Server, address: str, **written: str) -> None:
+    """Fill in a form whose content is saved."""
+    assert fill_in(server, address, **written).status_code == 303
 
 
 def add(server: Server, section: str, kind: str, name: str, **keys: str) -> None:
     """Add a part by its form."""
     written = {f"key_{key}": text for key, text in keys.items()}
-    address = f"/describe?section={section}&new=yes&kind={kind}"
-    assert fill_in(server, address, name=name, **written).status_code == 303
+    save(server, f"/describe?section={section}&new=yes&kind={kind}", name=name, **written)
 
 
-def upload(server: Server, name: str, content: bytes, **headers: str) -> httpx.Response:
+def upload(server: Server, name: str, content: str | bytes) -> httpx.Response:
     """Send a file as the script of the page does."""
     given = {"Origin": server.base, "X-Themis-Token": server.form_token(), "X-Themis-Name": name}
-    return server.client.post("/describe/files", content=content, headers=given | headers)
+    return server.client.post("/describe/files", content=content, headers=given)
 
 
 def answer_to(server: Server, asked: str) -> httpx.Response:
@@ -121,6 +126,14 @@ def server(bare: Server) -> Iterator[Server]:
             each.unlink()
 
 
+@pytest.fixture
+def file(server: Server) -> Path:
+    """The file of the example, as forms write it."""
+    path = server.folder / "themis.toml"
+    path.write_text(BY_FORMS)
+    return path
+
+
 def test_the_loan_example_is_described_by_forms_from_nothing(server: Server) -> None:
     file = server.folder / "themis.toml"
     begun = server.get("/run", follow_redirects=True)
@@ -128,7 +141,7 @@ def test_the_loan_example_is_described_by_forms_from_nothing(server: Server) -> 
     assert "Begin with a file" in begun.text
     assert not file.exists()
     subject = {"key_function": "loan:decide", "key_favourable": "approved"}
-    assert fill_in(server, "/describe?section=subject", **subject).status_code == 303
+    save(server, "/describe?section=subject", **subject)
     assert "inputs: is missing" in server.get("/describe").text
     races = {"values": "green\npurple\nblue", "weights": "0.7, 0.2 0.1", "protected": "true"}
     jobs = "none\ntemporary\npermanent\nretired"
@@ -152,61 +165,46 @@ def test_the_loan_example_is_described_by_forms_from_nothing(server: Server) -> 
     assert ">approved<" in tried
 
 
-def test_a_file_that_is_edited_keeps_what_was_not(server: Server) -> None:
-    file = server.folder / "themis.toml"
+def test_a_file_that_is_edited_keeps_what_was_not(server: Server, file: Path) -> None:
     before = (EXAMPLES / "loan" / "themis.toml").read_bytes().replace(b"\n", b"\r\n")
     file.write_bytes(b"\xef\xbb\xbf" + before)
-    age = {"key_max": "95", "key_bins": ""}
-    assert fill_in(server, "/describe?section=inputs&name=age", **age).status_code == 303
+    save(server, "/describe?section=inputs&name=age", key_max="95", key_bins="")
     old, new = b"{ min = 18, max = 90, bins = [30, 60] }", b"{ min = 18, max = 95 }"
     assert file.read_bytes() == b"\xef\xbb\xbf" + before.replace(old, new)
-    text = _Form(server.get("/describe").text, "file").fields["text"]
-    assert fill_in(server, "/describe", text=text).status_code == 303
+    save(server, "/describe", text=_Form(server.get("/describe").text, "file").fields["text"])
     assert file.read_bytes() == b"\xef\xbb\xbf" + before.replace(old, new)
-    removed = fill_in(
-        server, "/describe?section=constraints&name=no_job_little_income", do="remove"
-    )
-    assert removed.status_code == 303
+    save(server, "/describe?section=constraints&name=no_job_little_income", do="remove")
     assert b"no_job" not in file.read_bytes()
 
 
-def test_what_is_wrong_is_shown_before_it_is_saved(server: Server) -> None:
-    file = server.folder / "themis.toml"
-    file.write_text(BY_FORMS)
+def test_what_is_wrong_is_shown_before_it_is_saved(server: Server, file: Path) -> None:
     address = "/describe?section=inputs&name=age"
     refused = fill_in(server, address, key_max="old", key_bins="1")
     assert refused.status_code == 400
     assert "Line 11, inputs.age: max must be a whole number" in unescape(refused.text)
     assert 'value="old"' in refused.text
     assert file.read_text() == BY_FORMS
-    assert fill_in(server, address, key_max="old", anyway="yes").status_code == 303
+    save(server, address, key_max="old", anyway="yes")
     assert 'max = "old"' in file.read_text()
     assert "inputs.age: max must be a whole number" in server.get("/describe").text
-    mend = fill_in(server, "/describe", text="version = 1\n[inputs\n")  # no TOML at all
-    assert "Line 2, " in mend.text
-    assert "[inputs\n" in mend.text
+    mend = fill_in(server, "/describe", text="version = 1\n[inputs\n").text  # no TOML at all
+    assert "Line 2, " in mend
+    assert "[inputs\n" in mend
     twice = fill_in(server, "/describe?section=inputs&new=yes", name="sex", key_values="a")
     assert "there is one of this name already" in twice.text
 
 
-def test_a_form_is_checked_while_it_is_filled_in(server: Server) -> None:
-    (server.folder / "themis.toml").write_text(BY_FORMS)
-
-    def checked(**written: str) -> dict[str, str]:
+def test_a_form_is_checked_while_it_is_filled_in(server: Server, file: Path) -> None:
+    def checked(condition: str) -> dict[str, str]:
         page = server.get("/describe?section=constraints&new=yes").text
+        written = {"name": "adult", "key-condition": condition}
         return server.post("/describe/check", {**_Form(page, "edit").fields, **written}).json()
 
-    wrong = checked(name="adult", **{"key-condition": "aeg >= 18"})
-    assert "there is no characteristic &#x27;aeg&#x27;" in wrong["state"]
-    right = checked(name="adult", **{"key-condition": "age >= 20"})
+    assert "there is no characteristic &#x27;aeg&#x27;" in checked("aeg >= 18")["state"]
+    right = checked("age >= 20")
     assert "3 constraints leave" in right["state"]
     assert right["text"] == f'{BY_FORMS}adult = "age >= 20"\n'
-    assert (server.folder / "themis.toml").read_text() == BY_FORMS
-
-
-def test_a_form_of_an_older_file_is_refused(server: Server) -> None:
-    file = server.folder / "themis.toml"
-    file.write_text(BY_FORMS)
+    assert file.read_text() == BY_FORMS
     fields = _Form(server.get("/describe?section=inputs&name=age").text, "edit").fields
     file.write_text(f"# by another\n{BY_FORMS}")
     for address in ("/describe", "/describe/check"):
@@ -215,24 +213,23 @@ def test_a_form_of_an_older_file_is_refused(server: Server) -> None:
 
 
 def test_a_table_that_is_uploaded_is_drafted_and_tried(server: Server) -> None:
-    there = upload(server, "people.csv", PEOPLE.encode()).text
+    there = upload(server, "people.csv", PEOPLE).text
     assert there == "/describe/draft?from=people.csv"
     assert '<option value="approved">' in server.get(there).text
     chosen = {"from": "people.csv", "protected": "sex", "target": "approved"}
     assert server.post("/describe/draft", chosen).headers["location"] == "/describe"
-    drafted = load_config(server.folder)
-    assert (drafted.schema.names, drafted.schema.protected) == (("sex", "age"), ("sex",))
-    (server.folder / "own.py").write_text(
-        "def decide(person):\n    return 1 / (person['age'] - 30)"
-    )
-    assert (
-        fill_in(server, "/describe?section=subject", key_function="own:decide").status_code == 303
-    )
+    schema = load_config(server.folder).schema
+    assert (schema.names, schema.protected) == (("sex", "age"), ("sex",))
+    fails = "def decide(person):\n    return 1 / (person['age'] - 30)"
+    (server.folder / "own.py").write_text(fails)
+    save(server, "/describe?section=subject", key_function="own:decide")
     server.post("/confirm")
     tried = server.post("/trial").text
-    assert "8 of 8 failed" in tried
-    assert "the subject failed: invalid output" in tried
-    assert "--rows shows what the subject said" in tried
+    for said in (
+        *("8 of 8 failed", "the subject failed: invalid output"),
+        "--rows shows what the subject said",
+    ):
+        assert said in tried
     assert "female" not in tried
 
 
@@ -299,8 +296,7 @@ def press(page: Page, *keys: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_keyboard_is_enough_in_a_real_browser(server: Server) -> None:
-    (server.folder / "themis.toml").write_text(BY_FORMS)
+def test_a_keyboard_is_enough_in_a_real_browser(server: Server, file: Path) -> None:
     with Browser() as browser:
         browser.open(server.entry).close()
         address = f"{server.base}/describe?section=inputs&new=yes"
@@ -312,7 +308,7 @@ def test_a_keyboard_is_enough_in_a_real_browser(server: Server) -> None:
             assert '"<b>x</b>" = ["one", "two"]\n' in shown
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
             press(page, "Tab", "Tab", "Tab", "Enter")
-            until(lambda: "<b>x</b>" in (server.folder / "themis.toml").read_text())
-            assert (server.folder / "themis.toml").read_text() == shown
+            until(lambda: "<b>x</b>" in file.read_text())
+            assert file.read_text() == shown
             page.settle()
             assert page.messages == []
