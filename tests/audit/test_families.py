@@ -43,11 +43,9 @@ def test_scores_of_a_family_are_those_of_the_divided_confidence() -> None:
     assert ends(together) == ends(alone)
     assert {(each.confidence, each.family) for each in together.scores} == {(0.94, 4)}
     assert {(each.confidence, each.family) for each in alone.scores} == {(0.99, None)}
-
-
-def test_without_a_family_the_confidence_is_each_ones() -> None:
-    assert ends(audit().score(SETS))[0] == ends(audit().score([["race"]]))[0]
-    assert ends(audit(family=True).score(SETS))[0] != ends(audit(family=True).score([["race"]]))[0]
+    for family in (True, False):
+        both, one = (audit(family=family).score(each) for each in (SETS, SETS[:1]))
+        assert (ends(both)[0] == ends(one)[0]) == (not family)
 
 
 def test_a_single_score_has_the_whole_confidence_for_itself_and_its_groups() -> None:

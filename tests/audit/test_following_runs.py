@@ -69,23 +69,20 @@ def test_variants_arrive_with_what_follows_the_set_and_else_as_it_says(name: str
 
 
 def test_rows_need_no_column_of_what_is_derived() -> None:
-    rows = [
-        {"sex": "Male", "relationship": "Husband", "hours": 5},
-        {"sex": "Female", "relationship": "Husband", "hours": 5},
-        {"sex": "Male", "relationship": "Unmarried", "hours": 5},
-    ]
-    seen = []
+    people = [("Male", "Husband"), ("Female", "Husband"), ("Male", "Unmarried")]
+    rows = [{"sex": sex, "relationship": each, "hours": 5} for sex, each in people]
+    seen = set()
 
     def subject(person: dict[str, Any]) -> int:
-        seen.append((person["sex"], person["relationship"], person["title"]))
+        seen.add((person["sex"], person["relationship"], person["title"]))
         return decide(person)
 
     audit = themis.Audit(subject, schema(), seed=1, deterministic=True)
     result = audit.apparent(rows, against=["sex"], measures=["causal"], only_data=True)
     assert result.scores[0].score == pytest.approx(1 / 3)  # the second stays a husband
-    assert ("Female", "Husband", "Ms") in seen
-    assert ("Male", "Husband", "Mr") in seen
-    assert ("Female", "Wife", "Ms") in seen
+    assert seen > {
+        *(("Female", "Husband", "Ms"), ("Male", "Husband", "Mr"), ("Female", "Wife", "Ms")),
+    }
     assert {title for sex, _, title in seen if sex == "Male"} == {"Mr"}
 
 

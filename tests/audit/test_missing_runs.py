@@ -33,29 +33,24 @@ def test_a_suite_is_written_read_and_replayed(suffix: str, tmp_path: Path) -> No
     with themis.Audit(decide, SCHEMA, seed=1, suite=path) as audit:
         audit.causal("race")
         audit.causal("member")
-    rows = read(path)
-    names = SCHEMA.names
-    written = {tuple(row[name] for name in names) for row in rows}
+    written = {tuple(row[name] for name in SCHEMA.names) for row in read(path)}
     nothing = "" if suffix == ".csv" else None
     assert len(written) == 3 * 5 * 3
     assert sum(value == nothing for row in written for value in row) == 15 + 9 + 15
-    again = themis.Audit(decide, SCHEMA, seed=1).replay(path)
+    again, changed = (themis.Audit(each, SCHEMA, seed=1).replay(path) for each in (decide, fair))
     assert (again.count("still"), again.count("fixed"), again.changed) == (8 + 8, 0, 0)
     assert not again.unknown_rows
-    changed = themis.Audit(fair, SCHEMA, seed=1).replay(path)
     assert (changed.count("still"), changed.count("fixed")) == (0, 8 + 8)
 
 
 def test_no_value_in_a_suite_is_no_empty_text(tmp_path: Path) -> None:
     schema = themis.Schema(a=themis.Values(["", "x"], missing=0.3), b=range(4))
-
-    def odd(row: dict[str, Any]) -> int:
-        return int(row["a"] is None and row["b"] > 1)
-
-    path = tmp_path / "suite.jsonl"
-    with themis.Audit(odd, schema, seed=1, suite=path) as audit:
-        audit.causal("b")
-    replay = themis.Audit(odd, schema, seed=1).replay(path)
+    audit = themis.Audit(
+        lambda row: row["a"] is None and row["b"] > 1, schema, suite=tmp_path / "suite.jsonl"
+    )
+    audit.causal("b")
+    audit.close()
+    replay = audit.replay(tmp_path / "suite.jsonl")
     assert replay.count("still") > 0
     assert replay.changed == 0
 

@@ -63,17 +63,11 @@ def test_a_grid_search_finds_the_candidate_that_discriminates_least() -> None:
     assert means[0] < means[2] < means[1] == 0
 
 
-def test_what_a_split_lacks_is_tried_where_the_schema_has_it() -> None:
+def test_what_a_split_lacks_is_tried_where_the_schema_has_it_and_else_no_number() -> None:
     people, model = table(), Rule(10).fit(table())
     women = people[people["sex"] == "f"]
     assert themis.scorer("sex", schema=people)(model, women) < 0
-
-
-def test_where_there_is_nothing_to_compare_the_score_is_no_number() -> None:
-    people, model = table(), Rule(10).fit(table())
-    women = people[people["sex"] == "f"]
-    scorer = themis.scorer("sex", measure="group", schema=people)
-    assert math.isnan(scorer(model, women))
+    assert math.isnan(themis.scorer("sex", measure="group", schema=people)(model, women))
 
 
 def test_an_array_has_the_columns_of_the_schema() -> None:

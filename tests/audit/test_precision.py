@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import themis
+from tests.projects import run, write_project
 from themis.audit.forecast import SUITE_INPUTS
-from themis.cli import app
 from themis.results.model import Result
 
 FREE = themis.Integers(0, 10**9)  # makes a domain too large to run
@@ -129,22 +128,11 @@ def test_the_suite_of_an_audit_holds_whole_tests_of_a_part_of_a_large_domain(
 def test_only_what_neither_file_nor_command_line_names_is_chosen(
     tmp_path: Path, named: str, options: tuple[str, ...], error: float
 ) -> None:
-    (tmp_path / "rule.py").write_text("def decide(table):\n    return table['income'] > 9\n")
-    (tmp_path / "themis.toml").write_text(f"""version = 1
-[subject]
-kind = "python"
-function = "rule:decide"
-call = "batch"
-[inputs]
-sex = {{ values = ["f", "m"], protected = true }}
-income = {{ min = 0, max = 1000000000 }}
-[run]
-seed = 1
-{named}
-""")
-    place = str(tmp_path / "themis.toml")
-    done = CliRunner().invoke(app, ["score", place, "--json", *options])
+    inputs = 'sex = { values = ["f", "m"], protected = true }\nincome = { min = 0, max = 10_00'
+    body, extra = "return person['income'] > 9", f"[run]\nseed = 1\n{named}\n"
+    inputs = f"{inputs}0_000_000 }}\n"
+    config = write_project(tmp_path, body, inputs=inputs, subject='call = "batch"', extra=extra)
+    done = run("score", str(config), "--json", *options)
     assert {each["error"] for each in json.loads(done.stdout)["scores"]} == {error}
     if not options:  # `validate` has none of them
-        foreseen = CliRunner().invoke(app, ["validate", place]).stdout
-        assert f"to ± {100 * error:g} points" in foreseen
+        assert f"to ± {100 * error:g} points" in run("validate", str(config)).stdout
