@@ -33,12 +33,19 @@ class RowCase:
     def names(self) -> set[str]:
         return set(self.case.names)
 
-    def measure(self, **options: Any) -> dict[tuple[str, str], Any]:
+    @property
+    def columns(self) -> dict[str, list[Any]]:
         names = [v.name for v in self.case.world.variables]
-        data = {name: [row[i] for row, _ in self.rows] for i, name in enumerate(names)}
-        weights = [weight for _, weight in self.rows]
+        return {name: [row[i] for row, _ in self.rows] for i, name in enumerate(names)}
+
+    @property
+    def weights(self) -> list[float]:
+        return [weight for _, weight in self.rows]
+
+    def measure(self, **options: Any) -> dict[tuple[str, str], Any]:
         audit = self.case.audit(max_failures=1.0, **options)
-        result = audit.apparent(data, self.case.names, weights=weights, only_data=True)
+        names, weights = self.case.names, self.weights
+        result = audit.apparent(self.columns, names, weights=weights, only_data=True)
         assert result.data["used"] == len(self.rows)
         assert all(score.population == "rows" for score in result.scores)
         return {(s.measure, s.counterfactuals): s for s in result.scores}
