@@ -31,6 +31,7 @@ from themis.subjects.decisions import FAILED, NOT_RUN, Cells
 from themis.subjects.readings import CONSTANT, FLIP, UNKNOWN
 
 LEARNING_ROWS = 2_048  # base inputs that are run before many tries, to know what to try
+RANDOM_SHARE = 0.3  # of more tries, so that more is learned than what is expected
 AT_ONCE = 16  # more tries of an input in one batch, at most
 COARSE = 8_192  # tries are so many at least, where calls are to be few
 SOME_GROWTH = 4  # of such waves: only some inputs are tried, and many of them flip
@@ -94,18 +95,26 @@ class FlipBook(CellStore):
         cell.grow(stop)
         places = places[~cell.probed[places]]
         cell.probed[places] = True
-        self._try_promising(mask, states, places, FIRST_TRIES)
+        self._try_in_order(mask, states, places, self.best_orders(mask, FIRST_TRIES))
         return states[start:]
 
     def probe_again(self, mask: int, states: NDArray[np.int8], budget: float) -> NDArray[np.int8]:
-        """The states after more tries on the open inputs, for about this many executions."""
+        """The states after more tries on the open inputs, for about this many executions.
+
+        Tried are variants that flipped others or promise to, and some random ones.
+        """
         states = states.copy()
         open_places = np.flatnonzero(states == UNTRIED)
         if not len(open_places):
             return states
         if budget >= LEARNING_ROWS / 2:
             self.inputs.run_until(LEARNING_ROWS)
-        self._try_promising(mask, states, open_places, SAMPLE_TRIES, budget, AT_ONCE)
+        rest = RANDOM_SHARE * budget
+        best = self.best_orders(mask, SAMPLE_TRIES)
+        self._try_in_order(mask, states, open_places, best, budget - rest, AT_ONCE)
+        anything = self.shuffled(mask, np.arange(self.cell(mask).variants.width))
+        orders = self._in_turn(anything, anything)
+        self._try_in_order(mask, states, open_places, orders, rest, AT_ONCE)
         return states
 
     def settle(
@@ -243,23 +252,23 @@ class FlipBook(CellStore):
         rng = self.sampler.base.generator(PROOFS, self._shuffles, *columns)
         return rng.permutation(places)
 
-    def _try_promising(
+    def _try_in_order(
         self,
         mask: int,
         states: NDArray[np.int8],
         places: Places,
-        count: int,
+        orders: Places,
         budget: float = math.inf,
         at_once: int = 1,
     ) -> None:
-        """Run the best variants of these open inputs, ever more at once, whatever their cells.
+        """Run variants of these open inputs, ever more at once, whatever their cells.
 
         No more than `at_once` of each, unless calls are to be few.
 
         A subject that runs input by input may remember what came before: it gets no batch of one
         assignment only, but for every other input neighbours in the order change places.
         """
-        orders, start = self.best_orders(mask, count), 0
+        start = 0
         while start < orders.shape[1]:
             places = places[states[places] == UNTRIED]
             if not len(places) or budget <= 0:
